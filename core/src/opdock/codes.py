@@ -182,7 +182,7 @@ CODES: Final = MappingProxyType({
     ),
     "OPD-CLUSTER-002": Code(
         "This works in one task only",
-        "`UnimplementedError`: the step spans several tasks of a cluster.",
+        "`UnimplementedError`: the session has a target, so that its steps may span several tasks.",
         "Run it in a session without a target.",
     ),
 })  # fmt: skip

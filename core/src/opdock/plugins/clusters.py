@@ -46,7 +46,9 @@ class Serving(Protocol):
 class Channel(Protocol):
     """The way to one task.
 
-    Its methods may raise UnavailableError: nobody is there, or no longer.
+    Its methods may raise UnavailableError: nobody is there, or no longer. Packets may overtake each
+    other. One that arrives twice is answered with an error the second time, if what it asks for
+    must not be done twice; for one that is lost the session's deadline is waited for.
     """
 
     def ask(self, packet: Packet) -> Future[Packet]:

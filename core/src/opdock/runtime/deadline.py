@@ -10,11 +10,18 @@ from opdock import errors
 from opdock.runtime.cancellation import Cancellation, current
 
 
-def with_deadline(timeout_ms: int, run: Callable[[], Sequence[Any]]) -> Sequence[Any]:
+def with_deadline(
+    timeout_ms: int, run: Callable[[], Sequence[Any]], late: Callable[[], str] = str
+) -> Sequence[Any]:
     """`run()`, or DeadlineExceededError when it takes longer than `timeout_ms`.
 
     What the step waits for it does not wait for any longer, and its loops end. An op that computes
     goes on in its thread until it returns, as Python threads cannot be stopped.
+
+    Args:
+        timeout_ms: how long.
+        run: the step.
+        late: says what the step is waiting for, where more is known than that it is.
     """
     box: dict[str, Any] = {}
     step = Cancellation("The step was cancelled: its time was over.")
@@ -35,9 +42,10 @@ def with_deadline(timeout_ms: int, run: Callable[[], Sequence[Any]]) -> Sequence
         step.cancel()
         raise
     if thread.is_alive():
+        awaited = late()
         step.cancel()
         raise errors.DeadlineExceededError(
-            None, None, f"Timed out waiting for notification ({timeout_ms} ms)."
+            None, None, f"Timed out waiting for notification ({timeout_ms} ms).{awaited}"
         )
     if "error" in box:
         raise box["error"]

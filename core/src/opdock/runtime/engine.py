@@ -16,19 +16,20 @@ import numpy as np
 from opdock import errors
 from opdock.compiler import pipeline
 from opdock.compiler.clean.prune import prune
-from opdock.compiler.ir.block import Node
+from opdock.compiler.ir.block import HOST, Node
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.placeable import Placeable
 from opdock.compiler.place.placer import Placer, place
 from opdock.devices import pool
 from opdock.dtypes import DType
-from opdock.graph.control.func_graph import arg_op
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.io import protos
 from opdock.runtime import config as configuration
 from opdock.runtime import targets, watcher
 from opdock.runtime.deadline import with_deadline
+from opdock.runtime.inspect.explain import Explanation, explain
+from opdock.runtime.inspect.placement_log import PlacementLog
 from opdock.runtime.inspect.trace import Tracer, copy_node, partition_graphs, traced
 from opdock.runtime.program.bind import Services, bind_alone, bind_kernel
 from opdock.runtime.program.checks import Checks
@@ -71,7 +72,7 @@ class Engine:
         self.resources = ResourceManager(None if server is None or isolated else server.store)
         self.experience = Experience()
         self.watcher = watcher.asked()
-        self._log_done = 0
+        self._log = PlacementLog(self.placement)
         self._steps: weakref.WeakKeyDictionary[Program, int] = weakref.WeakKeyDictionary()
         self._functions: weakref.WeakKeyDictionary[FuncGraph, LazyFunction] = (
             weakref.WeakKeyDictionary()
@@ -121,10 +122,6 @@ class Engine:
         """How many steps may run at the same time; by default a few, if there are cores."""
         return self._config.inter_op_threads or min(_cores(), _THREADS)
 
-    def alone(self) -> Engine:
-        """What runs steps in this process: the engine itself."""
-        return self
-
     def list_devices(self) -> list[Any]:
         """The devices with name, type and memory limit."""
         return self.devices.attributes()
@@ -149,7 +146,7 @@ class Engine:
     ) -> Program:
         """A bound program; the arguments are those of `Compiler.step`."""
         if self._config.log_placement:
-            self._log(graph)
+            self._log.tell(graph)
         if not self._config.place_pruned:
             self._placeable.check(graph)
         return self.compile_part(fetches, runs, feeds, as_written)
@@ -312,21 +309,34 @@ class Engine:
                 metadata.partition_graphs.extend(partition_graphs(program.block))
         return raw
 
-    # ------------------------------------------------------------ log_device_placement
-    def _log(self, graph: Graph) -> None:
-        """Prints TF's placement lines for operations that it has not printed yet.
+    # ------------------------------------------------------------ what became of it
+    def placement(self, operations: Sequence[Operation]) -> dict[str, str]:
+        """The devices of operations, and of all that they need, by name.
 
-        TF places the whole graph before it prunes, and prints sources last.
+        Raises:
+            OpError: one cannot be placed.
         """
-        fresh = [op for op in graph.get_operations()[self._log_done :] if op.spec is not arg_op]
-        self._log_done = len(graph.get_operations())
-        with contextlib.suppress(errors.OpError):
-            block = prune([], fresh, [])
-            place(block, self.placer)
-            where = {n.name: n.target.name for n in block.nodes if n.target is not None}
-            for op in sorted(fresh, key=_is_source):
-                if op.name in where:
-                    print(f"{op.name}: ({op.type}): {where[op.name]}", flush=True)
+        block = prune([], operations, [])
+        place(block, self.placer)
+        return {n.name: n.target.name for n in block.nodes if n.target is not None}
+
+    def explain(self, program: Program, traced: Any) -> Explanation:
+        """The decisions about a program; `traced` is the RunMetadata of a traced step, or None."""
+        return explain(program, self.experience, self.devices.unavailable, traced)
+
+    def variables(self) -> dict[tuple[str, str], np.ndarray[Any, Any]]:
+        """The values of the variables that have one, by container and name."""
+        return {
+            key: self.to_host(cell.read(), cell.home)
+            for key, cell in self.resources.named("variable").items()
+            if cell.initialized
+        }
+
+    def to_host(self, value: Any, where: str) -> np.ndarray[Any, Any]:
+        """A copy of what lies somewhere as an array."""
+        if isinstance(value, np.ndarray | np.generic):
+            return np.array(value)
+        return np.asarray(self.between(where, HOST)(value))
 
 
 def _with_devices_of(server: LocalServer, config: Any) -> Any:
@@ -340,10 +350,6 @@ def _with_devices_of(server: LocalServer, config: Any) -> Any:
     made.device_count.update(given.device_count)
     made.gpu_options.CopyFrom(given.gpu_options)
     return made
-
-
-def _is_source(op: Operation) -> bool:
-    return not op.inputs and len(op.outputs) == 1 and not op.outputs[0].dtype._is_ref_dtype
 
 
 def _cores() -> int:

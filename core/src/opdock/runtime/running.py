@@ -14,7 +14,9 @@ from opdock.runtime.targets import DeviceInfo
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
-    from opdock.runtime.engine import Engine
+    import numpy as np
+
+    from opdock.runtime.inspect.explain import Explanation
 
 __all__ = ["Runnable", "Runner"]
 
@@ -62,8 +64,17 @@ class Runner(Protocol):
         """The devices of the session."""
         ...
 
-    def alone(self) -> Engine:
-        """What runs steps in this process."""
+    def explain(self, program: Any, traced: Any) -> Explanation:
+        """The decisions about what `compile` gave.
+
+        Args:
+            program: that.
+            traced: the RunMetadata of a traced step of it, or None.
+        """
+        ...
+
+    def variables(self) -> dict[tuple[str, str], np.ndarray[Any, Any]]:
+        """The values of the variables that have one, by container and name."""
         ...
 
     def close(self) -> None:

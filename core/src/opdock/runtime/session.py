@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Self
 import numpy as np
 
 from opdock import errors, shapes
+from opdock.codes import coded
 from opdock.graph.nodes.default_session import pop_default_session, push_default_session
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.io import protos
@@ -20,10 +21,9 @@ from opdock.runtime.cache.callables import make_callable
 from opdock.runtime.cache.programs import Call, ProgramCache
 from opdock.runtime.cache.variants import Entry, Key
 from opdock.runtime.cluster.master import Master, reset
-from opdock.runtime.cluster.program import in_one_task
 from opdock.runtime.engine import Engine
 from opdock.runtime.fetch import feed_array, feed_items
-from opdock.runtime.inspect.explain import Explanation, explain
+from opdock.runtime.inspect.explain import Explanation
 from opdock.runtime.recover.misfit import as_it_runs
 from opdock.runtime.running import Runnable, Runner
 
@@ -289,11 +289,9 @@ class BaseSession:
             run_metadata: that of a traced step of the same, which says what each node took.
 
         Raises:
-            UnimplementedError: the step spans tasks of a cluster.
+            OpError: a task of the session's cluster is gone.
         """
-        program = in_one_task(self._program(fetches, feed_dict), "Session.explain")
-        engine = self._engine.alone()
-        return explain(program, engine.experience, engine.devices.unavailable, run_metadata)
+        return self._engine.explain(self._program(fetches, feed_dict), run_metadata)
 
     def bisect(
         self,
@@ -326,7 +324,6 @@ class BaseSession:
         Returns:
             A record, true when the devices diverge; `str` of it is a report.
         """
-        in_one_task(self._program(fetches, feed_dict), "Session.bisect")
         # It runs sessions of its own.
         from opdock.runtime.inspect.bisect import bisect
 
@@ -349,10 +346,11 @@ class BaseSession:
 
         Raises:
             InvalidArgumentError: there is no such device.
+            UnimplementedError: the session spans the tasks of a cluster.
         """
         from opdock.runtime.inspect.shadow import Shadow
 
-        return Shadow(self._engine.alone(), device, share, budget, seed, (rtol, atol))
+        return Shadow(self._in_one_task("shadow"), device, share, budget, seed, (rtol, atol))
 
     def use_kernel(self, kernel: Kernel, node: str = "", device: str = "") -> Callable[[], None]:
         """Computes an op by another kernel from the next step on, in this session alone.
@@ -367,10 +365,19 @@ class BaseSession:
 
         Returns:
             A function that takes the kernel back.
+
+        Raises:
+            UnimplementedError: the session spans the tasks of a cluster.
         """
         from opdock.runtime.inspect.swapping import swap
 
-        return swap(self._engine.alone(), kernel, node, device)
+        return swap(self._in_one_task("use_kernel"), kernel, node, device)
+
+    def _in_one_task(self, what: str) -> Engine:
+        if isinstance(self._engine, Engine):
+            return self._engine
+        told = f"Session.{what} knows sessions without a target; this one spans tasks of a cluster."
+        raise errors.UnimplementedError(None, None, coded("OPD-CLUSTER-002", told))
 
     def make_callable(
         self, fetches: Any, feed_list: Sequence[Any] | None = None, accept_options: bool = False

@@ -198,7 +198,8 @@ class Entrance:
             return
         line = _Line(connection, lambda frame: self._workers.submit(self._answer, line, frame))
         self._lines.add(line)
-        line.listen()
+        with contextlib.suppress(RuntimeError):  # no work is begun when a process is ending
+            line.listen()
         self._lines.discard(line)
 
     def _answer(self, line: _Line, frame: Frame) -> None:

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import ModuleType
 
 import pytest
 
 import opdock as tf
+from opdock import plugin
+from opdock.plugin import ClusterEngineSpec, hookimpl
+from opdock.runtime import servers
+from opdock.runtime.cluster import peers, task
+from tests.core.runtime.cluster.threads import FAR, Threads
 
 _ports = itertools.count(10_000)
 Cluster = dict[str, list[tf.train.Server]]
@@ -34,3 +40,34 @@ def cluster() -> Callable[..., Cluster]:
         }
 
     return make
+
+
+@pytest.fixture
+def threads(monkeypatch) -> Iterator[Threads]:
+    """An engine of threads, the only one."""
+    module = ModuleType("engine_of_threads")
+    module.make = Threads
+    module.opdock_cluster_engines = hookimpl(specname="opdock_cluster_engines")(
+        lambda: [ClusterEngineSpec(name="threads", engine="engine_of_threads:make")]
+    )
+    monkeypatch.setattr(peers, "_open", {})
+    plugin.register(module)
+    yield peers.engine("threads")
+    plugin.unregister("engine_of_threads")
+
+
+@pytest.fixture
+def far(threads) -> list[servers.LocalServer]:
+    """Servers of /job:ps and /job:worker that are found as far:0 and far:1."""
+    definition = tf.train.Server(
+        {"ps": [f"{FAR}0"], "worker": [f"{FAR}1"]}, job_name="ps", start=False
+    ).server_def
+    kept = []
+    for number, job in enumerate(("ps", "worker")):
+        definition.job_name = job
+        own = type(definition)()
+        own.CopyFrom(definition)
+        kept.append(servers.start(f"near:{id(own)}", own))
+        kept[-1].service = task.Task(kept[-1])
+        threads.serve(f"{FAR}{number}", kept[-1].service.handle)
+    return kept

@@ -1,108 +1,17 @@
-"""The hook for cluster engines, proved with one whose processes are threads.
-
-Servers stand at addresses that only the engine knows, so that sessions and tasks reach them through
-it alone, and all that they say crosses as bytes.
-"""
+"""The hook for cluster engines, proved with one whose processes are threads."""
 
 from __future__ import annotations
-
-import threading
-from concurrent.futures import Future
-from types import ModuleType
 
 import numpy as np
 import pytest
 
 import opdock as tf
-from opdock import plugin
-from opdock.plugin import ClusterEngineSpec, Packet, hookimpl
+from opdock.plugin import ClusterEngineSpec, Packet
 from opdock.runtime import servers
-from opdock.runtime.cluster import peers, task
-
-FAR = "far:"  # what the engine's addresses begin with
-engine: Threads
+from opdock.runtime.cluster import task
 
 
-def copied(packet: Packet) -> Packet:
-    return Packet(bytes(packet.header), tuple(bytes(p) for p in packet.parts))
-
-
-class Channel:
-    def __init__(self, engine: Threads, address: str) -> None:
-        self._engine, self._address = engine, address
-
-    def ask(self, packet: Packet) -> Future[Packet]:
-        answer: Future[Packet] = Future()
-        packet = copied(packet)
-
-        def work() -> None:
-            handle = self._engine.open.get(self._address)
-            if handle is None:
-                answer.set_exception(tf.errors.UnavailableError(None, None, "it has died"))
-            else:
-                answer.set_result(copied(handle(packet)))
-
-        self._engine.asked.append(self._address)
-        threading.Thread(target=work, daemon=True).start()
-        return answer
-
-    def tell(self, packet: Packet) -> None:
-        self.ask(packet)
-
-
-class Threads:
-    def __init__(self) -> None:
-        self.open: dict[str, plugin.Handle] = {}
-        self.asked: list[str] = []
-
-    def serve(self, address: str, handle: plugin.Handle) -> Threads:
-        self.open[address] = handle
-        return self
-
-    def close(self) -> None:
-        pass
-
-    def connect(self, address: str) -> Channel:
-        if address not in self.open:
-            raise tf.errors.UnavailableError(None, None, f"nobody is at {address}")
-        return Channel(self, address)
-
-
-def make() -> Threads:
-    return Threads()
-
-
-@pytest.fixture
-def threads(monkeypatch):
-    module = ModuleType("engine_of_threads")
-    module.make = make
-    module.opdock_cluster_engines = hookimpl(specname="opdock_cluster_engines")(
-        lambda: [ClusterEngineSpec(name="threads", engine="engine_of_threads:make")]
-    )
-    monkeypatch.setattr(peers, "_open", {})
-    plugin.register(module)
-    yield peers.engine("threads")
-    plugin.unregister("engine_of_threads")
-
-
-@pytest.fixture
-def cluster(threads):
-    """Servers of /job:ps and /job:worker that are found as far:0 and far:1."""
-    definition = tf.train.Server(
-        {"ps": [f"{FAR}0"], "worker": [f"{FAR}1"]}, job_name="ps", start=False
-    ).server_def
-    kept = []
-    for number, job in enumerate(("ps", "worker")):
-        definition.job_name = job
-        own = type(definition)()
-        own.CopyFrom(definition)
-        kept.append(servers.start(f"near:{id(own)}", own))
-        kept[-1].service = task.Task(kept[-1])
-        threads.serve(f"{FAR}{number}", kept[-1].service.handle)
-    return kept
-
-
-def test_a_step_through_an_engine(threads, cluster):
+def test_a_step_through_an_engine(threads, far):
     with tf.device("/job:ps"):
         v = tf.Variable(np.arange(3, dtype=np.float32))
         names = tf.constant([b"x", b"y"])
@@ -122,11 +31,15 @@ def test_a_step_through_an_engine(threads, cluster):
         assert found[1].tolist() == [b"x!", b"y!"]
         # One call a task, and one for what each sends to the other.
         assert sorted(threads.asked) == ["far:0"] * 2 + ["far:1"] * 2
-        with pytest.raises(tf.errors.UnimplementedError, match="Session.explain knows"):
-            sess.explain(v)
+        told = sess.explain([update, longer], {x: [1, 2, 3]})
+        device = {r.op: r.device for r in told.rows}
+        assert device["AssignAdd"] == "/job:ps/replica:0/task:0/device:CPU:0"
+        assert device["Mul"] == "/job:worker/replica:0/task:0/device:CPU:0"
+        assert len(told.crossings) == 2
+        assert told.to_dict()["planned_bytes"] == told.memory.planned_bytes
 
 
-def test_an_error_through_an_engine(threads, cluster):
+def test_an_error_through_an_engine(threads, far):
     with tf.device("/job:ps"):
         x = tf.placeholder(tf.int32, [])
         bad = tf.gather([1, 2], x, name="bad")
@@ -139,7 +52,7 @@ def test_an_error_through_an_engine(threads, cluster):
         assert "From /job:ps/replica:0/task:0:\n" in told.value.message
 
 
-def test_a_task_that_dies_and_comes_back(threads, cluster):
+def test_a_task_that_dies_and_comes_back(threads, far):
     with tf.device("/job:ps"):
         x = tf.placeholder(tf.float32, [])
         there = x * 2.0
@@ -150,7 +63,7 @@ def test_a_task_that_dies_and_comes_back(threads, cluster):
         handle = threads.open.pop("far:0")
         with pytest.raises(tf.errors.UnavailableError, match="died"):
             sess.run(result, {x: 1.0})
-        anew = servers.start(f"near:{id(handle)}", cluster[0].definition)
+        anew = servers.start(f"near:{id(handle)}", far[0].definition)
         threads.open["far:0"] = task.Task(anew).handle
         with pytest.raises(tf.errors.AbortedError, match="Possibly the task has been started"):
             sess.run(result, {x: 1.0})
@@ -166,7 +79,7 @@ def test_what_nobody_answers(threads):
         tf.Session.reset("grpc://far:9", config=config)
 
 
-def test_an_answer_to_what_is_no_request(threads, cluster):
+def test_an_answer_to_what_is_no_request(threads, far):
     handle = threads.open["far:0"]
     for packet in (Packet(b"", ()), Packet(b'{"kind": "x"}', ())):
         assert b'"error"' in handle(packet).header

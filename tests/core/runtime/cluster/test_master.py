@@ -382,8 +382,63 @@ def test_traces_and_graphs_of_all_tasks(cluster):
         assert any(task == PS and name.startswith("there") for task, name in names)
         ops = {node.op for graph in told.partition_graphs for node in graph.node}
         assert {"_SendToTask", "_ReceiveFromTask"} <= ops
-        with pytest.raises(tf.errors.UnimplementedError, match="spans the tasks"):
-            sess.explain(result)
+        explained = sess.explain(result, run_metadata=told)
+        rows = {r.node: r for r in explained.rows}
+        assert rows["here"].device == f"{WORKER}/device:CPU:0"
+        assert rows["there"].device == f"{PS}/device:CPU:0"
+        assert rows["here"].us is not None
+        assert explained.crossings == [f"{PS} to {WORKER}: there:0 (16 bytes)"]
+        text = str(explained)
+        assert "/job:ps/task:0/CPU:0" in text
+        assert explained.crossings[0] in text
+
+
+def test_what_is_sent_is_told(cluster):
+    servers = cluster(ps=1, worker=1)
+    with tf.device("/job:ps"):
+        v = tf.Variable(tf.zeros([2, 3]), name="v")
+        words = tf.string_join(["a", "b"], name="words")
+        add = v.assign_add(tf.ones([2, 3]), name="add")
+    with tf.device("/job:worker"), tf.control_dependencies([add]):
+        both = tf.string_join([words, "c"])
+    with tf.Session(servers["worker"][0].target) as sess:
+        (told,) = sess.explain(both).crossings
+        assert told.startswith(f"{PS} to {WORKER}: ")
+        assert "words:0 (of sizes known when they are there)" in told
+        assert "that add has run" in told
+
+
+def test_lines_of_where_operations_run(cluster, capsys):
+    servers = cluster(ps=1, worker=1)
+    with tf.device("/job:ps"):
+        v = tf.Variable([1.0, 2.0], name="v")
+    with tf.device("/job:worker"):
+        total = tf.reduce_sum(v * 2.0, name="total")
+    unused = tf.add(total, 1.0, name="unused")
+    config = tf.ConfigProto(log_device_placement=True)
+    with tf.Session(servers["worker"][0].target, config=config) as sess:
+        sess.run(v.initializer)
+        sess.run(total)
+    lines = capsys.readouterr().out.splitlines()
+    assert f"v: (VariableV2): {PS}/device:CPU:0" in lines
+    assert f"total: (Sum): {WORKER}/device:CPU:0" in lines
+    assert f"{unused.op.name}: ({unused.op.type}): {WORKER}/device:CPU:0" in lines
+    assert len(set(lines)) == len(lines)
+
+
+def test_devices_are_compared_with_the_variables_of_all_tasks(cluster):
+    servers = cluster(ps=1, worker=1)
+    with tf.device("/job:ps"):
+        v = tf.Variable([1.0, 2.0])
+    with tf.device("/job:worker"):
+        r = tf.get_variable("r", initializer=[3.0], use_resource=True)
+        total = tf.reduce_sum(v * 2.0) + r
+    with tf.Session(servers["worker"][0].target) as sess:
+        sess.run([v.initializer, r.initializer])
+        found = sess.bisect(total, "cpu:0", "cpu:0")
+        assert not found
+        assert found.checked > 2
+        assert sess.run(total).tolist() == [9.0]
 
 
 def test_one_task_runs_its_own_steps_as_ever(cluster):

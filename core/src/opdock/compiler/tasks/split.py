@@ -17,7 +17,7 @@ from opdock import errors
 from opdock.compiler.ir.block import FEED, Block, Node, Value
 from opdock.compiler.ir.state import is_handle
 from opdock.compiler.place.target import parsed
-from opdock.dtypes import DType, int64
+from opdock.dtypes import DType, int64, string
 from opdock.graph.control.function_op import functions_of
 from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.graph.nodes.graph import Graph
@@ -25,11 +25,35 @@ from opdock.graph.serial.attr_proto import encode_attr
 from opdock.graph.serial.function_writer import FunctionLibraryWriter
 from opdock.graph.serial.node_def import fill_node_def, keep_group
 from opdock.io import protos
-from opdock.shapes import Shape
+from opdock.shapes import Shape, num_elements
 
-__all__ = ["Part", "split"]
+__all__ = ["Crossing", "Part", "split"]
 
 _CPU: Final = "/device:CPU:0"
+
+
+@dataclass(frozen=True, slots=True)
+class Crossing:
+    """What one task sends another in one message.
+
+    Attributes:
+        source, to: the tasks.
+        values: names of tensors.
+        bytes: their size, or None if that is known only when they are there.
+        after: names of the operations that are to have run before.
+    """
+
+    source: str
+    to: str
+    values: tuple[str, ...]
+    bytes: int | None
+    after: tuple[str, ...]
+
+    def __str__(self) -> str:
+        size = "of sizes known when they are there" if self.bytes is None else f"{self.bytes} bytes"
+        what = [f"{', '.join(self.values)} ({size})"] if self.values else []
+        what += [f"that {', '.join(self.after)} has run"] if self.after else []
+        return f"{self.source} to {self.to}: {'; '.join(what)}"
 
 
 @dataclass(slots=True)
@@ -44,6 +68,7 @@ class Part:
         fetches: names of the tensors that it returns.
         fetched: for each of those, which of the step's fetches it is.
         targets: names of the operations that it runs for their effect.
+        sends: what it sends to others.
     """
 
     task: str
@@ -53,6 +78,7 @@ class Part:
     fetches: list[str] = field(default_factory=list)
     fetched: list[int] = field(default_factory=list)
     targets: list[str] = field(default_factory=list)
+    sends: list[Crossing] = field(default_factory=list)
 
 
 @dataclass(eq=False, slots=True)
@@ -64,6 +90,21 @@ class _Bundle:
     key: str
     values: dict[Value, int] = field(default_factory=dict)
     after: dict[Node, None] = field(default_factory=dict)
+
+    def crossing(self) -> Crossing:
+        """What to tell of it."""
+        sizes = [_size(v) for v in self.values]
+        known = [s for s in sizes if s is not None]
+        return Crossing(
+            self.source, self.to, tuple(f"{v.node.name}:{v.index}" for v in self.values),
+            sum(known) if len(known) == len(sizes) else None, tuple(n.name for n in self.after),
+        )  # fmt: skip
+
+
+def _size(value: Value) -> int | None:
+    count = num_elements(value.shape)
+    fixed = value.dtype.base_dtype is not string
+    return count * value.dtype.base_dtype.size if fixed and count is not None else None
 
 
 _Key = tuple[str, str, int, frozenset[Node]]
@@ -226,6 +267,7 @@ class _Writer:
         node = self._between("_SendToTask", "send", bundle, bundle.to, inputs)
         node.input.extend(f"^{self._here[n]}" for n in bundle.after)
         self.part.targets.append(node.name)
+        self.part.sends.append(bundle.crossing())
 
     def receive(self, bundle: _Bundle) -> None:
         """A node that waits for what another task sends."""

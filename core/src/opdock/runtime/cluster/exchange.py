@@ -7,6 +7,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
+from opdock import errors
 from opdock.compiler.ir.block import Node
 from opdock.runtime.cancellation import Cancellation
 from opdock.runtime.resources import ResourceManager
@@ -40,8 +41,17 @@ class Exchange:
         self._over: OrderedDict[int, bool] = OrderedDict()
 
     def begin(self, step: int) -> Cancellation:
-        """What ends the waiting of a step here; it may have ended already."""
+        """What ends the waiting of a step here; it may have ended already.
+
+        Raises:
+            AbortedError: the step has begun before. Whoever asks does so once, so the request was
+                carried twice, and what it does must not be done twice.
+        """
         with self._changed:
+            if step in self._running or self._over.get(step) is False:
+                raise errors.AbortedError(
+                    None, None, f"Step {step} has begun before: the request for it came twice."
+                )
             end = self._running[step] = Cancellation(
                 "The step was cancelled: it failed in another task, or its session has ended."
             )

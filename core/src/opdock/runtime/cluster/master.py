@@ -12,6 +12,8 @@ import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from opdock import errors
 from opdock.compiler.clean.prune import as_written as block_of
 from opdock.compiler.clean.prune import refine_shapes
@@ -35,7 +37,8 @@ from opdock.runtime.cluster.messages import Message
 from opdock.runtime.cluster.program import ClusterProgram, Members, located
 from opdock.runtime.cluster.task import TaskSession
 from opdock.runtime.deadline import with_deadline
-from opdock.runtime.engine import Engine
+from opdock.runtime.inspect.explain import Explanation
+from opdock.runtime.inspect.placement_log import PlacementLog
 from opdock.runtime.program.program import Program
 from opdock.runtime.targets import DeviceInfo
 from opdock.shapes import Shape
@@ -89,6 +92,7 @@ class Master:
         )  # fmt: skip
         self._placer = Placer(self._targets(), self._config.soft)
         self._placeable = Placeable(self._placer)
+        self._log = PlacementLog(self._placement)
         self._numbers = itertools.count(1)
         self._released: collections.deque[int] = collections.deque()
 
@@ -118,17 +122,47 @@ class Master:
     def prepare(self) -> None:
         """All devices are open by now."""
 
-    def alone(self) -> Engine:
-        """The engine of the master's own task.
+    def explain(self, program: Program | ClusterProgram, traced: Any) -> Explanation:
+        """The decisions about a step, of all tasks, and what goes from one to another.
 
         Raises:
-            UnimplementedError: its task is in another process.
+            OpError: a task is gone.
         """
-        if self._own is None:
-            raise errors.UnimplementedError(
-                None, None, f"The devices of {self._home} are those of another process."
+        if isinstance(program, Program):
+            assert self._own is not None
+            return self._own.engine.explain(program, traced)
+        asked = [
+            self._peer(part.task).ask(self._members.message("explain", part=number))
+            for number, part in program.parts.items()
+        ]
+        crossings = [str(c) for part in program.parts.values() for c in part.sends]
+        told = [answer.result().fields["explanation"] for answer in asked]
+        return Explanation.of_tasks(told, crossings, traced)
+
+    def variables(self) -> dict[tuple[str, str], np.ndarray[Any, Any]]:
+        """The values of the variables of all tasks, by container and name.
+
+        Raises:
+            OpError: a task is gone.
+        """
+        asked = [self._peer(task).ask(self._members.message("variables")) for task in self._peers]
+        found = {}
+        for answer in (a.result() for a in asked):
+            names = [(container, name) for container, name in answer.fields["names"]]
+            found.update(zip(names, answer.tensors, strict=True))
+        return found
+
+    def _placement(self, operations: Sequence[Operation]) -> dict[str, str]:
+        """The devices of operations, as their tasks would place them."""
+        block = block_of([], operations, [])
+        parts = split(block, assign(block, self._placer), operations[0].graph) if operations else []
+        asked = [
+            self._peer(part.task).ask(
+                self._members.message("place", graph=part.graph_def.SerializeToString())
             )
-        return self._own.engine
+            for part in parts
+        ]
+        return {k: v for answer in asked for k, v in answer.result().fields["devices"].items()}
 
     def list_devices(self) -> list[DeviceInfo]:
         """The devices of all tasks."""
@@ -168,6 +202,8 @@ class Master:
         Raises:
             OpError: as for `Engine.compile`; or a task is gone.
         """
+        if self._config.log_placement:
+            self._log.tell(graph)
         if not self._config.place_pruned:
             self._placeable.check(graph)
         block = block_of(fetches, runs, feeds)
@@ -225,8 +261,9 @@ class Master:
         timeout = getattr(options, "timeout_in_ms", 0) or self._config.deadline_ms
         if metadata is not None:
             metadata.Clear()
-        run = functools.partial(program.run, values, _for_tasks(options), metadata)
-        return with_deadline(timeout, run) if timeout else run()
+        step = program.begin()
+        run = functools.partial(program.run, values, _for_tasks(options), metadata, step)
+        return with_deadline(timeout, run, step.late) if timeout else run()
 
 
 def _nowhere() -> Any:

@@ -13,7 +13,6 @@ from typing import Any, Final
 import numpy as np
 
 from opdock import errors
-from opdock.codes import coded
 from opdock.compiler.ir.block import FEED, Block
 from opdock.compiler.tasks.split import Part
 from opdock.graph.nodes.graph import Graph
@@ -22,10 +21,8 @@ from opdock.runtime.cancellation import Cancellation, wait
 from opdock.runtime.cluster.messages import Message
 from opdock.runtime.cluster.peers import Peer
 from opdock.runtime.cluster.task import TaskSession
-from opdock.runtime.program.program import Program
-from opdock.runtime.running import Runnable
 
-__all__ = ["ClusterProgram", "Members", "in_one_task", "located"]
+__all__ = ["ClusterProgram", "Members", "Step", "located"]
 
 _GRACE: Final = 10.0
 """Seconds in which tasks are to say that they have ended a step that failed elsewhere."""
@@ -92,23 +89,31 @@ class ClusterProgram:
         return []
 
     @property
-    def tasks(self) -> list[str]:
-        """The tasks that have a part in it."""
-        return [part.task for part in self._parts.values()]
+    def parts(self) -> Mapping[int, Part]:
+        """What each task does, by the numbers under which they are registered."""
+        return self._parts
 
-    def run(self, feeds: Sequence[Any], options: Any = None, metadata: Any = None) -> list[Any]:
+    def begin(self) -> Step:
+        """A step that has not begun."""
+        return Step(self._members, self._graph, next(_steps))
+
+    def run(
+        self, feeds: Sequence[Any], options: Any = None, metadata: Any = None,
+        step: Step | None = None,
+    ) -> list[Any]:  # fmt: skip
         """One step.
 
         Args:
             feeds: what is fed, in order.
             options: a RunOptions message, if the step is to be traced.
             metadata: a RunMetadata message to fill.
+            step: from `begin`, for callers that watch it.
 
         Raises:
             OpError: an operation failed; the error names task, operation and line.
         """
         self.steps_run += 1
-        step = _Step(self._members, self._graph, next(_steps))
+        step = self.begin() if step is None else step
         step.run(self._parts, feeds, options)
         results: list[Any] = [None] * len(self.block.fetches)
         for i, index in self._fed.items():
@@ -122,36 +127,13 @@ class ClusterProgram:
         return results
 
 
-def in_one_task(program: Runnable, what: str) -> Program:
-    """A program that runs in one task.
-
-    Args:
-        program: any.
-        what: what it is for, in words.
-
-    Raises:
-        UnimplementedError: it spans several tasks.
-    """
-    if isinstance(program, Program):
-        return program
-    assert isinstance(program, ClusterProgram)
-    raise errors.UnimplementedError(
-        None, None,
-        coded(
-            "OPD-CLUSTER-002",
-            f"The step spans the tasks {', '.join(program.tasks)}. {what} knows steps in one task; "
-            "traces in RunMetadata tell of all of them.",
-        ),
-    )  # fmt: skip
-
-
 def _own(value: Any) -> Any:
     """A value as an array that the caller may write to."""
     array = np.asarray(value) if isinstance(value, np.generic) else value
     return array.copy() if isinstance(array, np.ndarray) and not array.flags.writeable else array
 
 
-class _Step:
+class Step:
     """One step under way.
 
     Args:
@@ -169,6 +151,7 @@ class _Step:
         self._failed: list[tuple[str, BaseException]] = []
         self._changed = threading.Condition()
         self._left = 0
+        self._parts: list[int] = []
         self._tasks: list[str] = []
 
     def run(self, parts: Mapping[int, Part], feeds: Sequence[Any], options: Any) -> None:
@@ -178,7 +161,7 @@ class _Step:
             OpError: the first error of a task.
         """
         self._left = len(parts)
-        self._tasks = [part.task for part in parts.values()]
+        self._parts, self._tasks = list(parts), [part.task for part in parts.values()]
         told = {} if options is None else {"options": options.SerializeToString()}
         own: tuple[int, Part, TaskSession] | None = None
         try:
@@ -201,6 +184,11 @@ class _Step:
             raise
         if self._failed:
             raise self._error()
+
+    def late(self) -> str:
+        """Which tasks have not answered, in words."""
+        tasks = [t for n, t in zip(self._parts, self._tasks, strict=True) if n not in self.answers]
+        return f" No answer from {', '.join(tasks)}." if tasks else ""
 
     def _ask(self, number: int, task: str, request: Message) -> None:
         def arrived(answer: Future[Message]) -> None:

@@ -120,6 +120,9 @@ class TaskSession:
             )
         part = self._parts[number]
         end = self.exchange.begin(step)
+        if end.cancelled:  # before it came here
+            self.exchange.end(step)
+            raise errors.CancelledError(None, None, end.text)
         before = current.set((*current.get(), end))
         try:
             entry = part.entry
@@ -132,6 +135,25 @@ class TaskSession:
         finally:
             current.reset(before)
             self.exchange.end(step)
+
+    def explain(self, number: int) -> dict[str, Any]:
+        """The decisions about a part, as plain data."""
+        return self.engine.explain(self._parts[number].program, None).to_dict()
+
+    def placement(self, graph_def: Any) -> dict[str, str]:
+        """The devices of operations of a part that need not run, by name.
+
+        Raises:
+            OpError: one cannot be placed.
+        """
+        graph = Graph()
+        with graph.as_default():
+            import_graph_def(graph_def, name="")
+        return self.engine.placement(graph.get_operations())
+
+    def variables(self) -> dict[tuple[str, str], np.ndarray[Any, Any]]:
+        """The values of the task's variables, by container and name."""
+        return self.engine.variables()
 
     def _send(self, to: str, step: int, key: str, values: Sequence[Any]) -> None:
         """Brings values to another task."""
@@ -162,7 +184,8 @@ class Task:
         self._answers: dict[str, Callable[[Message], Message]] = {
             "describe": self._describe, "open": self._open, "register": self._register,
             "run": self._run, "deliver": self._deliver, "cancel": self._cancel,
-            "close": self._close, "reset": self._reset,
+            "close": self._close, "reset": self._reset, "explain": self._explain,
+            "place": self._place, "variables": self._variables,
         }  # fmt: skip
 
     def session(self, name: str) -> TaskSession:
@@ -209,9 +232,11 @@ class Task:
         fields = request.fields
         config = protos.ConfigProto.FromString(fields["config"])
         name = fields["session"]
-        session = TaskSession(self._server, name, fields["task"], fields["tasks"], config)
         with self._lock:
-            self._sessions[name] = session
+            session = self._sessions.get(name)  # of a request that was carried twice
+            if session is None:
+                session = TaskSession(self._server, name, fields["task"], fields["tasks"], config)
+                self._sessions[name] = session
         return Message("devices", {"devices": session.devices()})
 
     def _register(self, request: Message) -> Message:
@@ -237,6 +262,22 @@ class Task:
         )
         told = {} if metadata is None else {"metadata": metadata.SerializeToString()}
         return Message("values", told, values)
+
+    def _explain(self, request: Message) -> Message:
+        session = self.session(request.fields["session"])
+        return Message("explained", {"explanation": session.explain(request.fields["part"])})
+
+    def _place(self, request: Message) -> Message:
+        session = self.session(request.fields["session"])
+        graph_def = protos.GraphDef.FromString(request.fields["graph"])
+        return Message("placed", {"devices": session.placement(graph_def)})
+
+    def _variables(self, request: Message) -> Message:
+        found = self.session(request.fields["session"]).variables()
+        # A container without a name is the server's, which masters know by no other.
+        own = self._server.store.container
+        names = [("localhost" if place == own else place, name) for place, name in found]
+        return Message("variables", {"names": names}, list(found.values()))
 
     def _deliver(self, request: Message) -> Message:
         fields = request.fields

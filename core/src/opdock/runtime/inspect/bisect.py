@@ -34,7 +34,6 @@ from opdock.runtime.inspect.walk import (
     largest,
     order_of,
     pairs,
-    state_of,
     variable_of,
 )
 
@@ -129,7 +128,7 @@ def bisect(
     scopes = device_scope(device_a), device_scope(device_b)
     plan = FetchPlan(session.graph, fetches)
     feeds = {t: feed_array(t, v) for t, v in feed_items(session.graph, feed_dict or {})}
-    state = state_of(session._engine.alone())
+    state = session._engine.variables()
     order = order_of(plan, feeds)
     truth = Walk(scopes[0], order, plan, feeds, state)
     truth.run()

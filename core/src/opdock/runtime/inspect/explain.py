@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from opdock import shapes
-from opdock.compiler.emit.memory import MemoryPlan
 from opdock.compiler.ir.block import COPY, FEED, SEGMENT, Node
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.target import parsed
@@ -22,6 +21,21 @@ from opdock.view.model import Life, Row, Span, View
 from opdock.view.trace import spans_of, times_of
 
 
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a program plans to hold, of all tasks together.
+
+    Attributes:
+        planned_bytes: the size of all buffers that it keeps.
+        naive_bytes: what one buffer per planned result would take.
+        buffers: how many there are.
+    """
+
+    planned_bytes: int
+    naive_bytes: int
+    buffers: int
+
+
 @dataclass(slots=True)
 class Explanation:
     """The decisions about one program.
@@ -29,7 +43,7 @@ class Explanation:
     Attributes:
         rows: one a node, in the order in which they run; then the nodes that were fused, then those
             that were removed.
-        memory: the memory plan.
+        memory: how much the memory plan takes.
         moves: ops that left a device at run time in this session.
         segments: for each part that a backend compiled as a whole, by name, who did and what has
             become of it.
@@ -39,10 +53,11 @@ class Explanation:
         steps: how many steps the program has.
         lives: what lies in memory, and from which step to which.
         spans: the calls of the traced step.
+        crossings: what tasks of a cluster send each other in the step.
     """
 
     rows: list[Row]
-    memory: MemoryPlan
+    memory: Memory
     moves: list[Any] = field(default_factory=list)
     segments: dict[str, str] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
@@ -50,6 +65,7 @@ class Explanation:
     steps: int = 0
     lives: list[Life] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
+    crossings: list[str] = field(default_factory=list)
 
     @property
     def traced(self) -> bool:
@@ -85,8 +101,9 @@ class Explanation:
         removed = sum(1 for r in self.rows if r.how == "removed")
         lines.append(
             f"{removed} ops removed by the compiler; {self.memory.planned_bytes} bytes planned "
-            f"in {len(self.memory.buffers)} buffers (one each would take {self.memory.naive_bytes})"
+            f"in {self.memory.buffers} buffers (one each would take {self.memory.naive_bytes})"
         )
+        lines += self.crossings
         lines += [f"{name}: {told}" for name, told in self.devices.items()]
         lines += [f"segment {name}: {told}" for name, told in self.segments.items()]
         lines += self.missing
@@ -100,9 +117,12 @@ class Explanation:
             rejections: whether the last cell has why others lost, a line each.
         """
         head: tuple[str, ...] = ("node", "op", "device", "how", "kernel", "computed by", "why")
+        several = (
+            len({r.device.rpartition("/device:")[0] for r in self.rows if "/" in r.device}) > 1
+        )
         body: list[tuple[str, ...]] = [
             (
-                r.node, r.op, r.device.rsplit("/device:", 1)[-1], r.how, r.kernel,
+                r.node, r.op, _short(r.device, several), r.how, r.kernel,
                 "; ".join(r.means), r.why,
             )
             for r in self.rows
@@ -169,12 +189,40 @@ class Explanation:
             "rows": [{n: getattr(r, n) for n in names} for r in self.rows],
             "planned_bytes": self.memory.planned_bytes,
             "naive_bytes": self.memory.naive_bytes,
+            "buffers": self.memory.buffers,
             "fusions": self.fusions(),
             "moves": [str(m) for m in self.moves],
             "segments": self.segments,
             "missing": self.missing,
             "devices": self.devices,
+            "crossings": self.crossings,
         }
+
+    @classmethod
+    def of_tasks(
+        cls, told: Sequence[Mapping[str, Any]], crossings: Sequence[str], traced: Any
+    ) -> Explanation:
+        """What several tasks tell of their parts of a step.
+
+        Args:
+            told: of each, `to_dict` of its own explanation.
+            crossings: what they send each other.
+            traced: the RunMetadata of a traced step, or None.
+        """
+        spans = [] if traced is None else spans_of(traced.step_stats)
+        times = times_of(spans)
+        rows = [Row(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()})
+                for part in told for row in part["rows"]]  # fmt: skip
+        sums = [sum(p[name] for p in told) for name in ("planned_bytes", "naive_bytes", "buffers")]
+        return cls(
+            [replace(r, us=times.get(r.node)) for r in rows], Memory(*sums),
+            [m for p in told for m in p["moves"]],
+            {k: v for p in told for k, v in p["segments"].items()},
+            list(dict.fromkeys(m for p in told for m in p["missing"])),
+            {k: v for p in told for k, v in p["devices"].items()},
+            spans=spans,
+            crossings=list(crossings),
+        )  # fmt: skip
 
 
 def _with_lost(why: str, row: Row) -> str:
@@ -210,10 +258,19 @@ def explain(
     segments = {n.name: _segment(n) for n in nodes if n.op == SEGMENT}
     asked = sorted({parsed(r.requested).device_type or "" for r in rows if r.requested} - {""})
     missing = [reason for kind in asked if (reason := unavailable(kind))]
+    plan = program.plan
     return Explanation(
-        rows, program.plan, experience.told(), segments, missing, _told(nodes),
-        len(program.schedule.steps), lives_of(program.schedule, program.plan), spans,
+        rows, Memory(plan.planned_bytes, plan.naive_bytes, len(plan.buffers)), experience.told(),
+        segments, missing, _told(nodes), len(program.schedule.steps),
+        lives_of(program.schedule, plan), spans,
     )  # fmt: skip
+
+
+def _short(device: str, several: bool) -> str:
+    """A device as tables have it, with its task if they have several."""
+    if several:
+        return device.replace("/replica:0", "").replace("/device:", "/")
+    return device.rsplit("/device:", 1)[-1]
 
 
 def _told(nodes: Sequence[Node]) -> dict[str, str]:

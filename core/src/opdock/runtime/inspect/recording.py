@@ -35,7 +35,7 @@ from opdock.io import protos
 from opdock.io.files import atomic_write
 from opdock.runtime.engine import Engine
 from opdock.runtime.inspect.cases import pack, unpack
-from opdock.runtime.inspect.walk import cell_key, state_of, to_host, variable_of
+from opdock.runtime.inspect.walk import cell_key, variable_of
 from opdock.runtime.program.program import Program
 from opdock.shapes import Shape
 
@@ -257,7 +257,7 @@ class Recorder:
                 return program.run(values)
             block = prune(made.fetches, made.runs, made.feeds)
             order = [n.origin for n in block.nodes if n.op != FEED and n.origin is not None]
-            state = state_of(engine)
+            state = engine.variables()
             used = {cell_key(op) for op in order if op.spec.traits.holds}
             if not made.feeds and not used & state.keys():
                 return program.run(values)
@@ -318,7 +318,7 @@ class _Listener:
         for i, (tensor, value) in enumerate(zip(op.outputs, results)):
             if tensor.dtype._is_data:
                 where = HOST if i in node.host_outputs else memory_of(node.target)
-                self._step.given[tensor.name] = to_host(value, self._engine, where)
+                self._step.given[tensor.name] = self._engine.to_host(value, where)
 
 
 def _decisions(program: Program, order: Sequence[Operation]) -> list[Decision]:

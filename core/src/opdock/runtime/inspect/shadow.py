@@ -19,7 +19,7 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.runtime.engine import Engine
 from opdock.runtime.inspect.cases import difference
-from opdock.runtime.inspect.walk import found_device, largest, to_host
+from opdock.runtime.inspect.walk import found_device, largest
 from opdock.runtime.program.program import Program
 from opdock.shapes import Shape
 
@@ -208,4 +208,4 @@ class _Comparison:
 
     def _host(self, step: Step, i: int, value: Any) -> Any:
         where = HOST if i in step.node.host_outputs else memory_of(step.node.target)
-        return to_host(value, self._shadow._engine, where)
+        return self._shadow._engine.to_host(value, where)

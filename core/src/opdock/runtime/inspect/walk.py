@@ -31,8 +31,6 @@ __all__ = [
     "largest",
     "order_of",
     "pairs",
-    "state_of",
-    "to_host",
     "variable_of",
 ]
 
@@ -40,22 +38,6 @@ Array = npt.NDArray[Any]
 
 
 # ---------------------------------------------------------------- the graph as it stands
-def state_of(engine: Engine) -> dict[tuple[str, str], Array]:
-    """The values of a session's variables, by container and name."""
-    found = {}
-    for key, cell in engine.resources.named("variable").items():
-        if cell.initialized:
-            found[key] = to_host(cell.read(), engine, cell.home)
-    return found
-
-
-def to_host(value: Any, engine: Engine, where: str) -> Array:
-    """A copy of a buffer as an array of the host."""
-    if isinstance(value, np.ndarray | np.generic):
-        return np.array(value)
-    return np.asarray(engine.between(where, HOST)(value))
-
-
 def order_of(plan: FetchPlan, feeds: dict[Tensor, Any]) -> list[Operation]:
     """The operations that the fetches need, in the order in which they run."""
     block = prune(plan.tensors, plan.targets, _typed(feeds))
@@ -160,7 +142,7 @@ class Walk:
                 continue
             cell = self._engine.resources.get("variable", *cell_key(variable))
             held = cell is not None and cell.initialized
-            found[i] = to_host(cell.read(), self._engine, cell.home) if held else None
+            found[i] = self._engine.to_host(cell.read(), cell.home) if held else None
         return found
 
 

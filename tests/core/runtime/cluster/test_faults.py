@@ -1,0 +1,146 @@
+"""Steps over an engine that loses, delays, repeats and cuts: errors are typed, nothing hangs, and
+what a step does it does once."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+import opdock as tf
+from tests.core.runtime.cluster.threads import Fault
+
+PS = "/job:ps/replica:0/task:0"
+SOON = tf.RunOptions(timeout_in_ms=300)
+
+
+@pytest.fixture
+def count(far):
+    """A count on the server, and a step of the worker that adds what it computes to it."""
+    with tf.device("/job:ps"):
+        v = tf.Variable(0.0, name="v")
+    with tf.device("/job:worker"):
+        one = tf.identity(tf.random_uniform([]) * 0.0 + 1.0)
+    with tf.device("/job:ps"):
+        add = v.assign_add(one)
+    with tf.Session("grpc://far:1") as sess:
+        sess.run(v.initializer)
+        sess.run(tf.group(add, one))
+        yield sess, add, v
+
+
+def once(threads, address, kind, fault):
+    """A fault that comes once."""
+    left = [fault]
+
+    def choose(where: str, what: str) -> Fault:
+        return left.pop() if (where, what) == (address, kind) and left else Fault.NONE
+
+    threads.fault = choose
+    return left
+
+
+def test_a_lost_request_is_known_at_the_deadline(threads, count):
+    sess, add, v = count
+    sess.run(add)
+    left = once(threads, "far:0", "run", Fault.LOST)
+    with pytest.raises(tf.errors.DeadlineExceededError, match=rf"300 ms.*No answer from .*{PS}"):
+        sess.run(add, options=SOON)
+    assert not left
+    assert sess.run(v) == 2.0
+    assert sess.run(add) == 3.0
+
+
+def test_a_lost_message_between_tasks(threads, count):
+    sess, add, v = count
+    sess.run(add)
+    left = once(threads, "far:0", "deliver", Fault.LOST)
+    with pytest.raises(tf.errors.DeadlineExceededError, match=rf"No answer from .*{PS}"):
+        sess.run(add, options=SOON)
+    assert not left
+    assert (sess.run(v), sess.run(add)) == (2.0, 3.0)
+
+
+def test_a_lost_answer_leaves_what_was_done(threads, count):
+    sess, add, v = count
+    sess.run(add)
+    once(threads, "far:0", "run", Fault.UNANSWERED)
+    with pytest.raises(tf.errors.DeadlineExceededError, match=PS):
+        sess.run(add, options=SOON)
+    assert sess.run(v) == 3.0  # as in TensorFlow: nobody knows whether it was done
+    assert sess.run(add) == 4.0
+
+
+def test_what_comes_twice_is_done_once(threads, count):
+    sess, add, v = count
+    done = sess.run(v)
+    for kind in ("deliver", "cancel"):
+        threads.fault = lambda where, what, kind=kind: Fault.TWICE if what == kind else Fault.NONE
+        done += 1.0
+        assert sess.run(add) == done
+    threads.fault = lambda where, what: Fault.TWICE if what == "run" else Fault.NONE
+    before = len(threads.handled.answers)
+    with contextlib.suppress(tf.errors.AbortedError):  # the refusal may come before the answer
+        sess.run(add)
+    threads.fault = lambda where, what: Fault.NONE
+    threads.handled.wait_for(before + 4)
+    assert any(b"came twice" in a.header for a in threads.handled.answers[before:])
+    assert sess.run(v) in (done, done + 1.0)
+
+
+def test_sessions_are_opened_once(threads, far):
+    threads.fault = lambda where, what: Fault.TWICE if what in ("open", "register") else Fault.NONE
+    with tf.device("/job:ps"):
+        v = tf.Variable(1.0)
+        more = v.assign_add(1.0)
+    with tf.Session("grpc://far:1") as sess:
+        sess.run(v.initializer)
+        assert sess.run(more) == 2.0
+        assert [len(s.service._sessions) for s in far] == [1, 1]
+
+
+def test_a_step_whose_time_is_over_is_not_begun_later(threads, count):
+    sess, add, v = count
+    sess.run(add)
+    once(threads, "far:0", "run", Fault.LATE)
+    before = len(threads.handled.answers)
+    with pytest.raises(tf.errors.DeadlineExceededError, match=PS):
+        sess.run(add, options=SOON)
+    # What the worker sends, that its part is cancelled, and that both tasks know of it.
+    threads.handled.wait_for(before + 4)
+    threads.late.set()
+    threads.handled.wait_for(before + 5)
+    assert sess.run(v) == 2.0
+
+
+def test_what_is_late_arrives(threads, count):
+    sess, add, _ = count
+    sess.run(add)
+    left = once(threads, "far:0", "deliver", Fault.LATE)
+    threads.late.set()
+    assert sess.run(add) == 3.0
+    assert not left
+
+
+@pytest.mark.parametrize("kind", ["run", "deliver", "register"])
+def test_a_task_that_is_cut_off(threads, count, kind):
+    sess, add, v = count
+    done = sess.run(v)
+    threads.fault = lambda where, what: (
+        Fault.CUT if where == "far:0" and what == kind else Fault.NONE
+    )
+    fetched = add if kind != "register" else add * 2.0
+    with pytest.raises(tf.errors.UnavailableError, match="far:0 is cut off"):
+        sess.run(fetched)
+    threads.fault = lambda where, what: Fault.NONE
+    assert sess.run(v) == done
+    assert sess.run(add) == done + 1.0
+
+
+def test_nobody_can_be_told_that_a_session_ends(threads, far):
+    sess = tf.Session("grpc://far:1")
+    threads.fault = lambda where, what: Fault.CUT
+    sess.close()
+    threads.fault = lambda where, what: Fault.NONE
+    with tf.Session("grpc://far:1") as again:
+        assert again.run(tf.constant(2) + 1) == 3
