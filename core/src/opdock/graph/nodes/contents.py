@@ -150,7 +150,7 @@ class GraphContents:
                 raise NotInGraphError(
                     f"The name {name!r} refers to a Tensor which does not exist. The operation, "
                     f"{op_name!r}, does not exist in the graph.",
-                    op_name, self._by_name,
+                    op_name, self._nodes_by_name,
                 )  # fmt: skip
             if int(index) >= len(op.outputs):
                 raise KeyError(
@@ -173,7 +173,9 @@ class GraphContents:
         found = self._nodes_by_name.get(name)
         if found is None:
             raise NotInGraphError(
-                f"The name {name!r} refers to an Operation not in the graph.", name, self._by_name
+                f"The name {name!r} refers to an Operation not in the graph.",
+                name,
+                self._nodes_by_name,
             )
         return found
 
