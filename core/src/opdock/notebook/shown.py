@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any, Final
 
+from opdock.dtypes import DType
+
 if TYPE_CHECKING:
     from opdock.graph.nodes.graph import Graph
     from opdock.graph.nodes.operation import Operation, Tensor
@@ -98,7 +100,7 @@ def of_report(report: Report) -> str:
 # ---------------------------------------------------------------- pieces
 def _card(kind: str, name: str, facts: Iterable[tuple[str, str]]) -> str:
     lines = "".join(
-        f'<tr><td style="text-align:left;opacity:.65">{escape(key)}</td>'
+        f'<tr><td style="text-align:left;vertical-align:top;opacity:.65">{escape(key)}</td>'
         f'<td style="text-align:left;white-space:pre-line">{escape(value)}</td></tr>'
         for key, value in facts
         if value
@@ -127,7 +129,7 @@ def _tensor(tensor: Tensor) -> str:
 
 
 def _short(value: Any) -> str:
-    text = str(value).replace("\n", " ")
+    text = (value.name if isinstance(value, DType) else str(value)).replace("\n", " ")
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
