@@ -160,6 +160,7 @@ EXTRA: dict[str, dict[str, str]] = {
     },
     "opdock.io.tensor_proto": {n: n for n in ("make_ndarray", "make_tensor_proto")},
     "opdock.mapping.finder": {"install_as_tensorflow": "install_as_tensorflow"},
+    "opdock.notebook.extension": {"load_ipython_extension": "load_ipython_extension"},
     "opdock.version": {
         "VERSION": "VERSION",
         "GIT_VERSION": "GIT_VERSION",

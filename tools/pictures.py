@@ -86,6 +86,7 @@ def picture(address: str, page: str, file: Path) -> None:
 VIEWS = {
     "graph": ("step", "#graph&color=how", (1280, 760), "light"),
     "decisions": ("step", "#graph&select=logits/BiasAdd", (1280, 760), "dark"),
+    "ops": ("step", "#ops&select=gradients/dense/MatMul_grad/MatMul", (1280, 620), "light"),
     "timeline": ("beside", "#timeline&color=how", (1280, 460), "light"),
     "memory": ("step", "#memory&color=time", (1280, 720), "light"),
     "compare": ("beside", "#compare", (1280, 700), "light"),

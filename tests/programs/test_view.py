@@ -150,6 +150,14 @@ def test_the_table_sorts_filters_and_chooses(step: Page) -> None:
     assert "copy_to" in step.ask(CHOSEN)
 
 
+def test_the_table_goes_to_what_is_found(step: Page) -> None:
+    step.press("2")
+    step.press("/")
+    step.type("Adam/NoOp")
+    step.press("Enter")
+    assert step.ask("document.querySelector('.tr.chosen').innerText").startswith("Adam/NoOp")
+
+
 def test_drawings_choose_what_is_clicked(step: Page) -> None:
     step.press("3")
     step.picture()

@@ -150,6 +150,7 @@ from opdock.io.tensor_proto import make_tensor_proto as make_tensor_proto
 from opdock.lookup.initialization import initialize_all_tables as initialize_all_tables
 from opdock.lookup.initialization import tables_initializer as tables_initializer
 from opdock.mapping.finder import install_as_tensorflow as install_as_tensorflow
+from opdock.notebook.extension import load_ipython_extension as load_ipython_extension
 from opdock.ops.argmax import arg_max as arg_max
 from opdock.ops.argmax import arg_min as arg_min
 from opdock.ops.argmax import argmax as argmax

@@ -329,6 +329,7 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "lin_space": ("opdock.ops.fill", "lin_space"),
     "linspace": ("opdock.ops.fill", "linspace"),
     "load_file_system_library": ("opdock.ops.composed.modes", "load_file_system_library"),
+    "load_ipython_extension": ("opdock.notebook.extension", "load_ipython_extension"),
     "load_library": ("opdock.ops.composed.modes", "load_library"),
     "load_op_library": ("opdock.ops.composed.modes", "load_op_library"),
     "local_resources": ("opdock.ops.composed.resources", "local_resources"),

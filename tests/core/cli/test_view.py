@@ -90,6 +90,8 @@ def test_a_saved_model(tmp_path: Path) -> None:
     (view,) = views(tmp_path / "page.html")
     assert {"w", "y"} <= rows(view).keys()
     assert "unwanted" not in rows(view)
+    assert run(tmp_path / "model", "-o", tmp_path / "page.html", "--as-written").exit_code == 0
+    assert "unwanted" in rows(views(tmp_path / "page.html")[0])
 
 
 def test_a_trace(tmp_path: Path) -> None:
@@ -103,6 +105,9 @@ def test_a_trace(tmp_path: Path) -> None:
         file.write_bytes(data.SerializeToString())
         assert run(file, "-o", tmp_path / "page.html").exit_code == 0
         assert rows(views(tmp_path / "page.html")[0])["p"]["us"] > 0
+    told = run(file, "-o", tmp_path / "other.html", "--device", "cpu:0")
+    assert told.exit_code == 1
+    assert "is a recorded run: it cannot be placed on cpu:0" in told.output
     writer = tf.summary.FileWriter(str(tmp_path / "log"))
     for tag in ("first", "second"):
         writer.add_run_metadata(metadata, tag)

@@ -70,11 +70,17 @@ def _opened(path: Path, wish: Wish) -> Iterator[tuple[Any, list[Any]]]:
 
 
 def read_graph(path: Path) -> Any:
-    """The GraphDef in a file, binary or text.
+    """The GraphDef in a file, binary or text, or of a SavedModel's meta graph of serving.
 
     Raises:
-        DataLossError: it holds none.
+        DataLossError: the file holds none.
+        OSError, RuntimeError: the directory holds no SavedModel that serves.
     """
+    if path.is_dir():
+        from opdock.saved_model.loader import SavedModelLoader
+        from opdock.saved_model.tag_constants import SERVING
+
+        return SavedModelLoader(str(path)).get_meta_graph_def_from_tags([SERVING]).graph_def
     from opdock.tools.protos_in_files import read_graph as read
 
     graph_def = read(path)

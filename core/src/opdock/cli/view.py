@@ -95,11 +95,18 @@ def command(
 
 
 def view_of_file(file: Path, wish: Wish, title: str, tag: str | None, as_written: bool) -> View:
-    """The view of whatever a path holds; see the command for the arguments."""
+    """The view of whatever a path holds; see the command for the arguments.
+
+    Raises:
+        ValueError: what has run already is to be placed on a device.
+        OpError, OSError, RuntimeError: nothing that can be shown is there.
+    """
     run = None if file.is_dir() else read_run(file, tag)
     if run is not None:
+        if wish.device is not None:
+            raise ValueError(f"{file} is a recorded run: it cannot be placed on {wish.device}")
         return view_of_run(run, title)
-    if as_written and not file.is_dir():
+    if as_written:
         return view_of_graph(read_graph(file), title)
     return explain_file(file, wish).view(title)
 

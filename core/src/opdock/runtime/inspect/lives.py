@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Final
 
 from opdock.compiler.emit.memory import MemoryPlan, aliases, group_ends, last_uses
@@ -29,6 +30,7 @@ def lives_of(schedule: Schedule, plan: MemoryPlan) -> list[Life]:
             found.append(Life(node.name, 0, _place(node), size, 0, end, "held"))
     root = aliases(schedule)
     ends = group_ends(schedule, last_uses(schedule), root)
+    holder: dict[int, int] = {}  # planned buffer -> the place in `found` of what lies there
     seen = {root[slot] for slot in (*schedule.presets, *schedule.params)}
     for i, step in enumerate(schedule.steps):
         buffers = step.outs or (step.out,) * len(step.outputs)
@@ -41,6 +43,11 @@ def lives_of(schedule: Schedule, plan: MemoryPlan) -> list[Life]:
             if buffer is not None:
                 planned = plan.buffers[buffer]
                 size, offset = planned.form.nbytes, planned.offset
+                before = holder.get(buffer)
+                if before is not None and found[before].end >= i:
+                    # This step writes over what it reads: the place holds one of them at a time.
+                    found[before] = replace(found[before], end=i - 1)
+                holder[buffer] = len(found)
                 found.append(Life(name, output, place, size, i, until, "planned", offset))
             elif made := _size(step.node.out_dtypes[output], step.node.out_shapes[output]):
                 found.append(Life(name, output, place, made, i, until, "made"))

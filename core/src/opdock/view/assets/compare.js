@@ -56,7 +56,8 @@ class Compare {
   #change(p) {
     const by = differenceOf(p);
     if (!by) return "";
-    return [bar(Math.abs(by) / this.most, by > 0 ? "#e45756" : "#54a24b"), changeOf(p)];
+    return [bar(Math.abs(by) / this.most, by > 0 ? "#e45756" : "#54a24b"),
+      h("span", { class: "number" }, changeOf(p))];
   }
 
   refill() {

@@ -16,20 +16,20 @@ function detailsOf(app, program, node) {
     const reasons = new Set(node.members.filter(isElsewhere).map((m) => m.row.why).filter(Boolean));
     parts.push(h("div", { class: "warning" },
       h("p", {}, `Asked for ${shortDevice(node.requested)}, runs on ${shortDevice(node.device)}.`),
-      [...reasons].slice(0, 3).map((why) => h("p", {}, why))));
+      [...reasons].slice(0, 3).map((why) => h("p", {}, tidy(why)))));
   }
   if (node.into) {
     parts.push(part("Fused into", h("p", {}, link(node.into, node.into.name),
       ` by ${row.fusion === "cluster" ? "clustering" : `fusion '${row.fusion}'`}`)));
   }
-  if (row.why) parts.push(part(node.how === "removed" ? "Why it was removed" : "Why here", h("p", {}, row.why)));
+  if (row.why) parts.push(part(node.how === "removed" ? "Why it was removed" : "Why here", h("p", {}, tidy(row.why))));
   parts.push(facts([
     ["Device asked for", row.requested], ["Device", row.device], ["Kernel", row.kernel],
     ["Plugin", row.plugin], ["Computed by", (row.means || []).join("; ")],
     ["Results", (row.outputs || []).join(", ")], ["Made in", row.line],
   ]));
-  parts.push(listed("Why not elsewhere", row.rejections, (text) => text));
-  parts.push(listed("Fusions that were not applied", row.missed, (text) => text));
+  parts.push(listed("Why not elsewhere", row.rejections, tidy));
+  parts.push(listed("Fusions that were not applied", row.missed, tidy));
   parts.push(listed("Stands for", node.members, (m) => [link(m), " ", h("span", { class: "faint" }, m.op)]));
   parts.push(listed("Memory", program.lives.filter((l) => l.node === node.name),
     (l) => `result ${l.output}: ${size(l.nbytes)}, ${l.kind}, steps ${l.begin} to ${l.end}`));
@@ -53,7 +53,7 @@ function twinFacts(app, node, twin) {
     ? `${micros(other.us)} (here ${micros(node.us)})` : micros(other.us);
   return h("div", {}, h("p", {}, nodeLink(app, twin.program, other)),
     facts([["Device", shortDevice(other.device)], ["Kind", other.how],
-      ["Kernel", other.row.kernel], ["Time", time], ["Why", other.row.why]]));
+      ["Kernel", other.row.kernel], ["Time", time], ["Why", tidy(other.row.why || "")]]));
 }
 
 function boxDetails(app, program, box) {

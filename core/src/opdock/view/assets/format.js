@@ -4,6 +4,11 @@ function shortDevice(name) {
   return at < 0 ? name.replace(/^\//, "") : name.slice(at + 7);
 }
 
+// Reasons name devices in full; on a machine of one task, what stands before the type says nothing.
+function tidy(text) {
+  return text.replaceAll("/job:localhost/replica:0/task:0/device:", "");
+}
+
 function lastPart(name) {
   const at = name.lastIndexOf("/");
   return at < 0 ? name : name.slice(at + 1);

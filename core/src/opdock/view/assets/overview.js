@@ -20,7 +20,7 @@ function overviewOf(app, program) {
     listed("Not where they were asked to be", elsewhere, (n) => [
       nodeLink(app, program, n), h("span", { class: "faint" },
         ` ${shortDevice(n.requested)} → ${shortDevice(n.device)}`)]),
-    ...(view.notes || []).map(([head, text]) => part(shortDevice(head), h("p", { class: "note" }, text))),
+    ...(view.notes || []).map(([head, text]) => part(shortDevice(head), h("p", { class: "note" }, tidy(text)))),
     ...breakdown(app, program, running),
     listed("Slowest", mostOf(running, (n) => n.us || 0), (n) => line(n, micros(n.us))),
     listed("Largest in memory", mostOf(running, (n) => n.bytes), (n) => line(n, size(n.bytes))),
@@ -28,8 +28,8 @@ function overviewOf(app, program) {
     listed("Fused", fused, (n) => [nodeLink(app, program, n),
       h("span", { class: "faint" }, ` ${n.row.fusion}: ${n.members.map((m) => m.op).join(", ")}`)]),
     listed("Fusions that were not applied", missed, (n) => [nodeLink(app, program, n),
-      h("span", { class: "faint" }, ` ${n.row.missed[0]}`)]),
+      h("span", { class: "faint" }, ` ${tidy(n.row.missed[0])}`)]),
     listed("Kernels that were turned down", refused, (n) => [nodeLink(app, program, n),
-      h("span", { class: "faint" }, ` ${n.row.rejections[0]}`)]),
+      h("span", { class: "faint" }, ` ${tidy(n.row.rejections[0])}`)]),
   ];
 }

@@ -14,7 +14,7 @@ function reportOf(app) {
       h("div", { class: "columns" }, overviewOf(app, program).slice(2)),
       h("table", {}, h("thead", {}, h("tr", {}, ["Node", "Op", "Device", "Kind", "Time", "Why"].map((t) => h("th", {}, t)))),
         h("tbody", {}, rows.slice(0, MOST_PRINTED).map((n) => h("tr", {},
-          [n.name, opName(n), shortDevice(n.device), n.how, micros(n.us), n.row.why || ""].map((t) => h("td", {}, t)))))),
+          [n.name, opName(n), shortDevice(n.device), n.how, micros(n.us), tidy(n.row.why || "")].map((t) => h("td", {}, t)))))),
       left > 0 ? h("p", {}, `${count(left, "further op")} not printed`) : null);
   }));
 }

@@ -69,6 +69,16 @@ class Table {
     fill(this.body, made);
   }
 
+  // Scrolls to a row that cannot be seen.
+  reveal(row) {
+    const at = this.shown.indexOf(row);
+    const { scrollTop, clientHeight } = this.scroller;
+    const top = at * ROW_HEIGHT;
+    if (at < 0 || (top >= scrollTop && top <= scrollTop + clientHeight - 2 * ROW_HEIGHT)) return;
+    this.cursor = at;
+    this.scroller.scrollTop = top - clientHeight / 3;
+  }
+
   #row(row, i) {
     const chosen = this.isChosen(row);
     const element = h("div", {
@@ -126,10 +136,10 @@ class OpsTable {
         { title: "Kind", text: (n) => n.how, wide: "84px",
           cell: (n) => [n.how ? swatch(colors.how(n.how)) : null, n.how] },
         { title: "Time", text: (n) => micros(n.us), sort: (n) => n.us || 0, right: true, wide: "120px",
-          cell: (n) => (n.us === null ? "" : [bar(n.us / (this.program.slowest || 1)), micros(n.us)]) },
+          cell: (n) => (n.us === null ? "" : [bar(n.us / (this.program.slowest || 1)), h("span", { class: "number" }, micros(n.us))]) },
         { title: "Memory", text: (n) => (n.bytes ? size(n.bytes) : ""), sort: (n) => n.bytes, right: true, wide: "84px" },
         { title: "Computed by", text: (n) => (n.row.means || []).join("; ") || n.row.kernel || "", wide: "minmax(120px, 1.3fr)" },
-        { title: "Why", text: (n) => n.row.why || "", wide: "minmax(120px, 1.6fr)" },
+        { title: "Why", text: (n) => tidy(n.row.why || ""), wide: "minmax(120px, 1.6fr)" },
       ],
       choose: (node) => app.choose({ program: this.program, node }),
       isChosen: (node) => Boolean(app.selected && app.selected.node === node),
@@ -154,6 +164,8 @@ class OpsTable {
   }
 
   refresh() {
+    const { selected } = this.app;
+    if (selected && selected.node) this.table.reveal(selected.node);
     this.table.paint();
   }
 }

@@ -1,0 +1,1 @@
+"""What opdock is in a notebook: `%load_ext opdock` shows objects as HTML and brings `%%tf1`."""
