@@ -101,6 +101,8 @@ def test_few_elements_of_unknown_number_are_left_to_numpy(
     monkeypatch.setattr(llvm, "available", lambda: False)
     with tf.Session() as session:
         np.testing.assert_allclose(found, session.run(out, feed), rtol=2e-6)
+
+
 def test_few_elements_where_the_portable_kernel_takes_no_buffer() -> None:
     """Of a shape that is known when it comes, in a planned buffer or not."""
     x, g = tf.placeholder(tf.float32), tf.placeholder(tf.float32)

@@ -156,7 +156,7 @@ def test_updates_asked_for_elsewhere_reach_the_variable(resource, home, away):
 
 
 def test_variables_that_one_program_groups_stay_where_another_has_put_them():
-    """Adam's powers join the updates of all variables, which were initialized apart."""
+    """Adam's powers are read by the updates of all variables, which were initialized apart."""
     homes = {"a": "ECHO:0", "b": "ECHO:1"}
     variables = []
     for name, device in homes.items():
@@ -169,6 +169,43 @@ def test_variables_that_one_program_groups_stay_where_another_has_put_them():
         assert {name: found[name] for name in homes} == homes
         session.run(step)
         for value in session.run(variables):
+            np.testing.assert_allclose(value, 0.5, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("resource", "copies"), [(False, 2), (True, 3)])
+def test_who_reads_a_variable_computes_where_it_was_asked_to(resource, copies):
+    """Variables on the CPU, towers on other devices; what is read once is copied once."""
+    x = tf.placeholder(tf.float32, [2, 2])
+    with tf.device("/cpu:0"), tf.variable_scope("", use_resource=resource):
+        w = tf.get_variable("w", [2, 2], initializer=tf.ones_initializer())
+    with tf.device("/device:ECHO:0"):
+        first = tf.matmul(x, w, name="first")
+        second = tf.matmul(w, x, name="second")
+    with tf.Session() as session:
+        session.run(w.initializer)
+        rows = session.explain([first, second], {x: np.ones([2, 2])}).rows
+        found = {r.node: r.device[-6:] for r in rows}
+        assert (found["first"], found["second"], found["w"]) == ("ECHO:0", "ECHO:0", ":CPU:0")
+        brought = [r.node for r in rows if r.how == "copy" and "_to_ECHO0" in r.node]
+        assert len(brought) == copies, brought  # of x, and of each reading
+        assert session.run(first, {x: np.ones([2, 2])}).tolist() == [[2, 2], [2, 2]]
+
+
+def test_updates_of_variables_on_several_devices_stay_with_them():
+    with tf.device("/device:ECHO:0"):
+        a = tf.get_variable("a", [2, 2], initializer=tf.ones_initializer())
+        hidden = tf.matmul(tf.ones([2, 2]), a)
+    with tf.device("/cpu:0"):
+        b = tf.get_variable("b", [2, 2], initializer=tf.ones_initializer())
+        out = tf.matmul(hidden, b, name="out")
+    step = tf.train.AdamOptimizer(0.5).minimize(tf.reduce_sum(out))
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        found = where(session.explain([step, out]))
+        assert found["Adam/update_a/ApplyAdam"] == "ECHO:0"
+        assert found["Adam/update_b/ApplyAdam"] == found["out"] == "CPU:0"
+        session.run(step)
+        for value in session.run([a, b]):
             np.testing.assert_allclose(value, 0.5, rtol=1e-5)
 
 

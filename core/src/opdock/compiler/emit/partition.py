@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from opdock.compiler.ir.block import COPY, FEED, HOST, SEGMENT, Block, Node, Value
-from opdock.compiler.ir.state import cell_inputs, flat_indices, is_handle
+from opdock.compiler.ir.state import cell_inputs, flat_indices, is_handle, written
 from opdock.devices.router import Hop, Router
 from opdock.graph.nodes.traits import Control
 
@@ -130,6 +130,7 @@ class _Copies:
         self.nodes: list[Node] = []
         # For each value and place: it there, and whether its memory is another place's too.
         self.made: dict[Value, dict[str, tuple[Value, bool]]] = {}
+        self.constant = _unchanged(block)
         self.names = {n.name for n in block.nodes}
         self.targets = {
             n.target.name: n.target for n in block.nodes if n.target and not n.target.is_host
@@ -142,8 +143,9 @@ class _Copies:
             return value
         if value.node.is_const:
             return self._constant(value, where, consumer)
-        # What a reference refers to may change between two uses, so each use copies anew.
-        made = {} if value.dtype._is_ref_dtype else self.made.setdefault(value, {})
+        # What a reference refers to may change between two uses: then each use copies anew.
+        changes = value.dtype._is_ref_dtype and value.node not in self.constant
+        made = {} if changes else self.made.setdefault(value, {})
         own = consumer is None
         sources = {here: _is_fresh(value)}
         sources |= {place: True for place, (_, shares) in made.items() if not (own and shares)}
@@ -199,6 +201,14 @@ class _Copies:
             name = f"{stem}_{count}"
         self.names.add(name)
         return name
+
+
+def _unchanged(block: Block) -> set[Node]:
+    """The variables that no node of the block writes; none if it cannot be told which are."""
+    changed = {n.inputs[i].node for n in block.nodes for i in written(n)}
+    if not all(node.traits.holds for node in changed):
+        return set()
+    return {n for n in block.nodes if n.traits.holds} - changed
 
 
 def _is_fresh(value: Value) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from opdock import errors
 from opdock.codes import coded
 from opdock.compiler.ir.block import FEED, Block, Node, Value
-from opdock.compiler.ir.state import is_state
+from opdock.compiler.ir.state import cell_inputs, is_state
 from opdock.compiler.ir.together import Together
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.ladder import Choice, climb, expand
@@ -162,10 +162,11 @@ def colocated(block: Block) -> Together[Node]:
             else:
                 # The named node was pruned; those that follow it still belong together.
                 by_name[name] = node
-        for value in node.inputs:
-            holder = value.node
-            if is_state(value) and holder in together and node.traits.control is Control.NONE:
-                together.join(node, holder)
+        if node.traits.control is Control.NONE:
+            for index in cell_inputs(node):
+                holder = node.inputs[index].node
+                if is_state(node.inputs[index]) and holder in together:
+                    together.join(node, holder)
     return together
 
 
