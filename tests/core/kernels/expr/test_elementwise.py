@@ -183,3 +183,14 @@ def test_a_part_of_an_argument_is_copied(text, kind):
     found = evaluator(line, numpy_namespace, ["x"], (3,))(x)
     np.testing.assert_array_equal(found, x.imag if text == "imag(x)" else x.real)
     assert not np.shares_memory(found, x)
+
+
+def test_one_type_of_a_kind_stands_for_all():
+    for spec in registry.all_ops():
+        for attr, types in claims(spec).items() if spec.expr is not None else ():
+            kinds = {elementwise._kind(t) for t in types}
+            first = next(a.type_attr for a in spec.definition.inputs if a.type_attr)
+            for t in types if attr == first else ():
+                assert elementwise._fits(spec, spec.definition, {attr: t})
+            allowed = spec.definition.attrs[attr].allowed or ()
+            assert types == {t for t in allowed if elementwise._kind(t) in kinds} or not allowed
