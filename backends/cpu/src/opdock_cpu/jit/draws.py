@@ -28,10 +28,8 @@ Array = npt.NDArray[Any]
 _CHUNK: Final = 1 << 12
 """Blocks of a chunk: two are worth a second thread."""
 _CHUNKS: Final = 64
-_FEW: Final = 1 << 6
-"""Blocks from which a call is quicker than NumPy."""
 _SMALL: Final = 1 << 12
-"""Blocks for which it pays to load LLVM."""
+"""Blocks for which it pays to load LLVM; where that is loaded, a call is quicker even for one."""
 _WORTH: Final = 1 << 17
 """Blocks that NumPy would take longer for than the compiler takes for the loop."""
 _SIN: Final = (1.58962301576546568060e-10, -2.50507477628578072866e-8, 2.75573136213857245213e-6,
@@ -249,7 +247,7 @@ _MASK: Final = (1 << 64) - 1
 def drawn(kind: str, key: int, counter: int, blocks: int | Array) -> Array | None:
     """The draws of a kind by generated code; None where NumPy has to make them."""
     count = blocks if isinstance(blocks, int) else len(blocks)
-    if count < (_FEW if llvm.started() else _SMALL) or not llvm.available():
+    if (count < _SMALL and not llvm.started()) or not llvm.available():
         return None
     return _kind(kind, not isinstance(blocks, int))(key, counter, blocks)
 
