@@ -101,7 +101,7 @@ class TensorArrayState:
             for index, value in zip(places, values, strict=True):
                 if not 0 <= index < len(self.slots):
                     self._grow(index)
-                slot, shape = self.slots[index], tuple(value.shape)
+                slot, shape = self.slots[index], _shape(value)
                 if shape != self.element_shape:
                     self._fit(index, shape)
                 if slot.read or slot.stored is not None:
@@ -180,6 +180,11 @@ class TensorArrayState:
 
     def _error(self, text: str) -> Exception:
         return invalid(f"TensorArray {self.name}: {text}")
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    """That of an element; a list of tensors, or another variant, is one thing."""
+    return tuple(getattr(value, "shape", ()))
 
 
 def _array(handle: Any) -> TensorArrayState:
@@ -312,9 +317,9 @@ def _stacker(xp: Any, sig: NodeSig) -> Callable[[TensorArrayState, Sequence[int]
         _check_dtype(array, dtype)
         if wanted:
             parts = _read_many(xp, sig, array, wanted)
-            first = tuple(parts[0].shape)
+            first = _shape(parts[0])
             for i, part in zip(wanted, parts, strict=True):
-                if tuple(part.shape) != first:
+                if _shape(part) != first:
                     raise invalid(
                         f"TensorArray has inconsistent shapes.  Index {wanted[0]} has shape: "
                         f"{dims(first)} but index {i} has shape: {dims(np.shape(part))}"
