@@ -99,3 +99,25 @@ def test_rows_that_do_not_fit(session, indices, grad, words) -> None:
     with pytest.raises(tf.errors.InvalidArgumentError, match=words):
         session.run(update)
     assert not session.run(tf.global_variables()[0]).any()
+
+
+@pytest.mark.parametrize("way", ["dense", "rows"])
+def test_weights_that_were_laid_out_are_laid_out_anew(session, way, monkeypatch) -> None:
+    """A program that does not train sees each update, however many came since its last step."""
+    monkeypatch.setenv("OPDOCK_JIT", "sync")
+    shape = (3, 3, 16, 64)
+    images = np.random.default_rng(0).normal(size=(2, 8, 8, 16)).astype(np.float32)
+    weights = tf.Variable(tf.ones(shape), use_resource=True)
+    other = tf.placeholder(tf.float32, shape)
+    kept, plain = (tf.nn.conv2d(images, w, [1, 1, 1, 1], "SAME") for w in (weights, other))
+    if way == "dense":
+        update = tf.train.MomentumOptimizer(0.1, 0.9).apply_gradients([(tf.ones(shape), weights)])
+    else:
+        update = tf.scatter_add(weights, [1], tf.ones((1, *shape[1:])))
+    session.run(tf.global_variables_initializer())
+    for _ in range(3):
+        session.run(kept)
+        session.run(update)
+        session.run(update)
+        wanted = session.run(plain, {other: session.run(weights)})
+        np.testing.assert_allclose(session.run(kept), wanted, rtol=1e-4, atol=1e-4)

@@ -6,23 +6,32 @@ else together. What nobody else has read is written in place.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-__all__ = ["Combine", "change_rows", "replace"]
+__all__ = ["Combine", "change_rows", "may_write", "replace"]
 
 Array = np.ndarray[Any, Any]
 Combine = Callable[[Array, Array, Any], None]
 
 
+def may_write(array: Array) -> bool:
+    """Whether an array to which there is no further reference may be written.
+
+    A view does not tell who else refers to the memory. And what kernels derive from weights, such
+    as a layout of them, they know by a weak reference to the very array: that has to stay as it is.
+    """
+    flags = array.flags
+    own = flags.owndata and flags.writeable and flags.c_contiguous
+    return own and not weakref.getweakrefcount(array)
+
+
 def _own(value: Array, alone: bool) -> Array:
     """The value's own buffer if it may be written, or a copy."""
-    flags = value.flags
-    # A view does not tell who else refers to the memory.
-    free = alone and flags.owndata and flags.writeable and flags.c_contiguous
-    return value if free else value.copy()
+    return value if alone and may_write(value) else value.copy()
 
 
 def replace(target: Array, at: Array, rows: Array) -> None:

@@ -12,7 +12,7 @@ from opdock.graph.nodes import registry
 from opdock.kernels.expr.functions import FUNCTIONS
 from opdock.kernels.expr.lowering import evaluator, lower
 from opdock.kernels.expr.tree import functions_used, parse
-from opdock.kernels.portable import mount
+from opdock.kernels.portable import elementwise, mount
 from opdock.kernels.portable.elementwise import claims, lower_node
 from opdock.kernels.select.signature import NodeSig
 from opdock.testing.harness.claims import varied_attr
@@ -183,3 +183,17 @@ def test_a_part_of_an_argument_is_copied(text, kind):
     found = evaluator(line, numpy_namespace, ["x"], (3,))(x)
     np.testing.assert_array_equal(found, x.imag if text == "imag(x)" else x.real)
     assert not np.shares_memory(found, x)
+
+
+def test_one_type_of_a_kind_stands_for_all():
+    for op in WITH_EXPR:
+        spec = registry.get(op)
+        attr = next((a.type_attr for a in spec.definition.inputs if a.type_attr), None)
+        if attr is None:
+            continue
+        allowed = spec.definition.attrs[attr].allowed or elementwise._SCALARS
+        fits = {
+            t for t in elementwise._SCALARS & frozenset(allowed)
+            if elementwise._fits(spec, spec.definition, {attr: t})
+        }  # fmt: skip
+        assert claims(spec)[attr] == fits, op

@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from opdock.plugin import Kernel, KernelTable, NodeSig, codegen, dtypes
+from opdock_cpu.changes import may_write
 from opdock_cpu.jit import llvm, render
 from opdock_cpu.jit.generated import Generated
 
@@ -57,15 +58,15 @@ class _Spares:
     def take(self, like: Array) -> Array | None:
         """A buffer that nobody else refers to, or None."""
         for spare in self._held:
-            if sys.getrefcount(spare) <= _ALONE and spare.shape == like.shape:
+            alone = sys.getrefcount(spare) <= _ALONE
+            if alone and spare.shape == like.shape and may_write(spare):
                 self._held = []
                 return spare
         return None
 
     def keep(self, replaced: Array) -> None:
-        """Keeps a buffer that was replaced, if it is one that can be written."""
-        if replaced.flags.owndata and replaced.flags.c_contiguous and replaced.flags.writeable:
-            self._held = [replaced]
+        """Keeps a buffer that was replaced."""
+        self._held = [replaced]
 
 
 def _bind(sig: NodeSig) -> Callable[..., Any]:

@@ -18,11 +18,16 @@ table = KernelTable()
 _UNSIGNED = {4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
 
 
-def check_indices(indices: Any, limit: int) -> None:
-    """InvalidArgumentError unless all indices are in [0, limit)."""
+def are_below(indices: Any, limit: int) -> bool:
+    """Whether all indices are in [0, limit)."""
     # Seen as unsigned, a negative index is a large one.
     unsigned = indices.view(_UNSIGNED[indices.dtype.itemsize])
-    if unsigned.size and unsigned.max() >= limit:
+    return not unsigned.size or bool(unsigned.max() < limit)
+
+
+def check_indices(indices: Any, limit: int) -> None:
+    """InvalidArgumentError unless all indices are in [0, limit)."""
+    if not are_below(indices, limit):
         raise checks.not_in(indices, limit)
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from opdock.plugin import FLOATS, Kernel, KernelTable, NodeSig, checks, codegen
 from opdock_cpu.changes import change_rows, replace
+from opdock_cpu.kernels.gather import are_below
 from opdock_cpu.namespace import namespace
 
 __all__ = ["table"]
@@ -38,9 +39,8 @@ def _check(names: Sequence[str], state: Sequence[Array], grad: Any, indices: Arr
             f"grad must be a row of var for each index: got grad.shape {checks.dims(grad.shape)}, "
             f"var.shape {checks.dims(shape)}, indices.shape {checks.dims(indices.shape)}"
         )
-    outside = (indices < 0) | (indices >= shape[0])
-    if outside.any():
-        at = int(np.argmax(outside))
+    if not are_below(indices, shape[0]):
+        at = int(np.argmax((indices < 0) | (indices >= shape[0])))
         raise checks.invalid(f"Index {int(indices[at])} at offset {at} in indices is out of range")
 
 
@@ -51,7 +51,7 @@ def _rows(cells: Sequence[Any], names: Sequence[str], grad: Any, indices: Array)
     _check(names, state, grad, indices)
     shape = state[0].shape
     matrix = shape[0], math.prod(shape[1:])
-    return [np.take(value, indices, 0, None, "clip") for value in state], matrix
+    return [value.take(indices, 0, None, "clip") for value in state], matrix
 
 
 def _bind(sig: NodeSig) -> Callable[..., Any]:

@@ -59,7 +59,8 @@ class Reordered:
 class Kept:
     """What is derived from arrays that mostly stay the same, such as the values of variables.
 
-    A variable's buffer is replaced, never changed, so the same arrays give the same result.
+    An array that somebody has a weak reference to is replaced, never changed (`may_write`), so the
+    same arrays give the same result.
 
     Args:
         make: derives the result from the arrays.

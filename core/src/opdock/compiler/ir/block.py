@@ -246,10 +246,11 @@ class Block:
         """Rewires uses of values, and of removed nodes as controls, all at once."""
         if not mapping and not controls:
             return
+        values, gone = mapping.keys(), controls.keys()
         for node in self.nodes:
-            if not mapping.keys().isdisjoint(node.inputs):
+            if not values.isdisjoint(node.inputs):
                 node.inputs = [_final(v, mapping) for v in node.inputs]
-            if not controls.keys().isdisjoint(node.control):
+            if node.control and not gone.isdisjoint(node.control):
                 node.control = _unique(
                     r for c in node.control for r in _final_controls(c, controls) if r is not node
                 )

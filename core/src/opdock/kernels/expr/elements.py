@@ -57,8 +57,19 @@ def take_rows(xp: Any, value: Any, start: int, stop: int) -> Any:
     return value[start:stop, ...] if take is None else take(value, start, stop)
 
 
+def rows_of(xp: Any, value: Any) -> list[Any]:
+    """All rows, each without the first dimension, possibly as views."""
+    if getattr(xp, "rows", None) is None:
+        return [value[i, ...] for i in range(value.shape[0])]
+    rest = value.shape[1:]
+    rows = (take_rows(xp, value, i, i + 1) for i in range(value.shape[0]))
+    return [xp.reshape(row, rest) for row in rows]
+
+
 def join(xp: Any, joiner: Callable[..., Any], parts: Sequence[Any], dtype: DType) -> Any:
     """Buffers along the first dimension, by `xp.concat` or `xp.stack`."""
     if dtype is string:
         parts = [np.asarray(p, object) for p in parts]
-    return joiner([xp.asarray(p) for p in parts], axis=0)
+    # NumPy's scalars are no arrays.
+    arrays = [np.asarray(p) if isinstance(p, np.generic) else p for p in parts]
+    return joiner(arrays, axis=0)

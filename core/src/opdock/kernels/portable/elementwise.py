@@ -142,9 +142,16 @@ def claims(spec: OpSpec) -> Mapping[str, frozenset[DType]]:
     for name, attr in kinds.items():
         allowed = _SCALARS if attr.allowed is None else _SCALARS & frozenset(attr.allowed)
         if inputs and name == inputs[0]:
-            allowed = frozenset(t for t in allowed if _fits(spec, definition, {name: t}))
+            # One of a kind stands for all: functions tell kinds of numbers apart, not widths.
+            one = {_kind(t): t for t in allowed}
+            fits = {kind for kind, t in one.items() if _fits(spec, definition, {name: t})}
+            allowed = frozenset(t for t in allowed if _kind(t) in fits)
         found[name] = allowed
     return found
+
+
+def _kind(dtype: DType) -> tuple[bool, ...]:
+    return dtype.is_bool, dtype.is_integer, dtype.is_unsigned, dtype.is_floating
 
 
 def _fits(spec: OpSpec, definition: OpDef, types: Mapping[str, DType]) -> bool:

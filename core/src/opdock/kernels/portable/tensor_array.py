@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 from opdock import shapes
 from opdock.dtypes import DType, proto_name
 from opdock.kernels.array_api import dims, ints, invalid
-from opdock.kernels.expr.elements import Element, element, join, take_rows, unwrap, zeros
+from opdock.kernels.expr.elements import Element, join, rows_of, take_rows, unwrap, zeros
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 from opdock.shapes import Shape
@@ -76,12 +77,20 @@ class TensorArrayState:
             return found
 
     def write(
-        self, index: int, value: Element, dtype: DType, add: Callable[[Any, Any], Any]
-    ) -> None:
-        """Stores one element; where the place is taken and the array adds, the sum by `add`.
+        self, places: Sequence[int], values: Sequence[Any], device: Any, dtype: DType,
+        add: Callable[[Any, Any], Any],
+    ) -> None:  # fmt: skip
+        """Stores elements; where a place is taken and the array adds, the sum by `add`.
+
+        Args:
+            places: where.
+            values: a buffer for each place.
+            device: has the buffers.
+            dtype: their element type.
+            add: of two buffers.
 
         Raises:
-            InvalidArgumentError: the index, type or shape does not fit, or the place is taken.
+            InvalidArgumentError: an index, the type or a shape does not fit, or a place is taken.
         """
         if dtype is not self.dtype:
             raise invalid(
@@ -89,34 +98,40 @@ class TensorArrayState:
                 f"{proto_name(dtype)}."
             )
         with self._lock:
-            self._grow(index)
-            slot, shape = self.slots[index], tuple(np.shape(value.value))
-            if not shapes.is_compatible(self.element_shape, shape):
-                raise self._error(
-                    f"Could not write to TensorArray index {index} because the value shape is "
-                    f"{dims(shape)} which is incompatible with the TensorArray's inferred element "
-                    f"shape: {shapes.text(self.element_shape)} (consider setting "
-                    "infer_shape=False)."
-                )
-            if slot.read:
-                raise self._error(
-                    f"Could not write to TensorArray index {index} because it has already been "
-                    "read."
-                )
-            if slot.stored is not None:
-                if not self.adds:
-                    raise self._error(
-                        f"Could not write to TensorArray index {index} because it has already been "
-                        "written to."
-                    )
-                total = add(slot.stored.on(value.device), value.value)
-                value = Element(total, value.device)
-            slot.stored, slot.shape = value, shape
-            if self.alike and not shapes.is_fully_defined(self.element_shape):
-                self.element_shape = shape
+            for index, value in zip(places, values, strict=True):
+                if not 0 <= index < len(self.slots):
+                    self._grow(index)
+                slot, shape = self.slots[index], _shape(value)
+                if shape != self.element_shape:
+                    self._fit(index, shape)
+                if slot.read or slot.stored is not None:
+                    value = self._sum(index, slot, value, device, add)
+                slot.stored, slot.shape = Element(value, device), shape
+
+    def _fit(self, index: int, shape: tuple[int, ...]) -> None:
+        if not shapes.is_compatible(self.element_shape, shape):
+            raise self._error(
+                f"Could not write to TensorArray index {index} because the value shape is "
+                f"{dims(shape)} which is incompatible with the TensorArray's inferred element "
+                f"shape: {shapes.text(self.element_shape)} (consider setting "
+                "infer_shape=False)."
+            )
+        if self.alike:
+            self.element_shape = shape
+
+    def _sum(
+        self, index: int, slot: _Slot, value: Any, device: Any, add: Callable[[Any, Any], Any]
+    ) -> Any:
+        """What a place that was written or read before has when a value is written there."""
+        if slot.read or not self.adds:
+            raise self._error(
+                f"Could not write to TensorArray index {index} because it has already been "
+                f"{'read' if slot.read else 'written to'}."
+            )
+        return value if slot.stored is None else add(slot.stored.on(device), value)
 
     def _grow(self, index: int) -> None:
-        if index < 0 or (index >= len(self.slots) and not self.dynamic):
+        if index < 0 or not self.dynamic:
             raise self._error(
                 f"Tried to write to index {index} but array is not resizeable and size is: "
                 f"{len(self.slots)}"
@@ -167,8 +182,13 @@ class TensorArrayState:
         return invalid(f"TensorArray {self.name}: {text}")
 
 
+def _shape(value: Any) -> tuple[int, ...]:
+    """That of an element; a list of tensors, or another variant, is one thing."""
+    return tuple(getattr(value, "shape", ()))
+
+
 def _array(handle: Any) -> TensorArrayState:
-    found = unwrap(handle)
+    found = handle if type(handle) is TensorArrayState else unwrap(handle)
     if not isinstance(found, TensorArrayState):
         raise invalid("The handle is not one of a TensorArray.")
     if found.closed:
@@ -249,10 +269,10 @@ def gradient_with_flow(xp: Any, sig: NodeSig) -> Any:
 @portable(*_each("Write"), host_inputs=("handle", "index"), traced=("index",), may_alias={0: 3})
 def write(xp: Any, sig: NodeSig) -> Any:
     """Stores one element."""
-    dtype = sig.attrs["T"].base_dtype
+    dtype, device = sig.attrs["T"].base_dtype, sig.device
 
     def run(handle: Any, index: Any, value: Any, flow: Any) -> Any:
-        _array(handle).write(int(index), element(value, sig), dtype, xp.add)
+        _array(handle).write((int(index),), (value,), device, dtype, xp.add)
         return flow
 
     return run
@@ -297,9 +317,9 @@ def _stacker(xp: Any, sig: NodeSig) -> Callable[[TensorArrayState, Sequence[int]
         _check_dtype(array, dtype)
         if wanted:
             parts = _read_many(xp, sig, array, wanted)
-            first = tuple(np.shape(parts[0]))
+            first = _shape(parts[0])
             for i, part in zip(wanted, parts, strict=True):
-                if tuple(np.shape(part)) != first:
+                if _shape(part) != first:
                     raise invalid(
                         f"TensorArray has inconsistent shapes.  Index {wanted[0]} has shape: "
                         f"{dims(first)} but index {i} has shape: {dims(np.shape(part))}"
@@ -363,10 +383,7 @@ def unpack(xp: Any, sig: NodeSig) -> Any:
 def _write_rows(
     xp: Any, sig: NodeSig, array: TensorArrayState, places: Sequence[int], value: Any, dtype: DType
 ) -> None:
-    shape = np.shape(value)[1:]
-    for row, place in enumerate(places):
-        part = xp.reshape(take_rows(xp, value, row, row + 1), shape)
-        array.write(place, element(part, sig), dtype, xp.add)
+    array.write(places, rows_of(xp, value), sig.device, dtype, xp.add)
 
 
 @portable(*_each("Concat"), host_inputs=("handle",), host_outputs=("lengths",))
@@ -412,11 +429,9 @@ def split(xp: Any, sig: NodeSig) -> Any:
                 f"TensorArray's size is not equal to the size of lengths ({len(array.slots)} vs. "
                 f"{len(counts)}), and the TensorArray is not marked as dynamically resizeable"
             )
-        start = 0
-        for place, count in enumerate(counts):
-            part = take_rows(xp, value, start, start + count)
-            array.write(place, element(part, sig), dtype, xp.add)
-            start += count
+        ends = itertools.accumulate(counts)
+        parts = [take_rows(xp, value, e - n, e) for e, n in zip(ends, counts, strict=True)]
+        array.write(range(len(counts)), parts, sig.device, dtype, xp.add)
         return flow
 
     return run

@@ -19,7 +19,8 @@ class Cell(Protocol):
 
     The value is a buffer of the kernel's device, wherever the variable lives. A buffer that was
     read stays as it is when the variable is written: kernels write another one, and never change
-    what they read. An update holds the lock from its read to its write:
+    what they read; `change` finds out whether anybody has. An update holds the lock from its read
+    to its write:
 
         def add(cell, value):
             with cell.lock:

@@ -66,7 +66,7 @@ def _bind_while(node: Node, compile_body: CompileBody, session: Cancellation) ->
 
 
 def _decided(predicate: Any) -> bool:
-    if np.ndim(predicate):
+    if getattr(predicate, "ndim", 0):
         shape = ",".join(map(str, np.shape(predicate)))
         raise errors.InvalidArgumentError(
             None, None, f"The second input must be a scalar, but it has shape [{shape}]"
