@@ -202,17 +202,18 @@ def main(words: Sequence[str]) -> int:
     )  # fmt: skip
     if args.floor and (asked := tuple(told_of(setting).values())) != floors.how(args.floor):
         parser.error(f"these floors were measured with {floors.how(args.floor)}, not {asked}")
-    found = list(measured(setting, chosen))
     about = {
         **report.machine(),
         **told_of(setting),
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
         "command": options.quoted(words, "ops.py"),
     }
-    if args.json:
-        args.json.write_text(
-            json.dumps({"about": about, "rows": found}, indent=1), encoding="utf-8"
-        )
+    found: list[dict[str, Any]] = []
+    for row in measured(setting, chosen):
+        found.append(row)
+        if args.json:  # after each row: all of them take long
+            kept_now = json.dumps({"about": about, "rows": found}, indent=1)
+            args.json.write_text(kept_now, encoding="utf-8")
     for side in args.peer:
         written(args, about, found, side.library)
     return guarded(setting, known, least, found) if args.floor else 0
