@@ -135,7 +135,7 @@ def section(about: dict[str, Any], rows: Sequence[dict[str, Any]], peer: str) ->
         (
             r["name"], report.milliseconds(r["steps"]["opdock"]),
             report.milliseconds(r["steps"][peer]), f"{r['ratios'][peer]:.2f}",
-            f"{r['about']}: {reasons.reason(r['name'])}",
+            f"{r['about']}: {reasons.reason(r['name'], r['ratios'][peer])}",
         )
         for r in slower
     ]  # fmt: skip
