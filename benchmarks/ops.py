@@ -3,6 +3,8 @@
     python benchmarks/ops.py --peer tensorflow=PYTHON                  # all, some minutes
     python benchmarks/ops.py 'Conv2D*' '*.grad.large' --peer ...       # some of it
     python benchmarks/ops.py --peer ... --markdown ops.md              # a page of all rows
+    python benchmarks/ops.py '*.usual' --peer ... --write docs/benchmarks.md
+    python benchmarks/ops.py --data a.json b.json --write docs/benchmarks.md
     python benchmarks/ops.py --peer ... --floor benchmarks/ops.json    # is any much slower now?
 
 A row is an op at a size: "MatMul.usual", "MatMul.grad.large". Its arguments are a conformance
@@ -29,7 +31,7 @@ import options
 import report
 from agree import apart
 from compare import Effort, Setting, Side, Worker
-from registry import programs
+from registry import programs, reasons
 from registry.programs import Row
 
 EFFORT = Effort(rounds=5, seconds=0.04, least=2, warm=0.04, pause=0.0, patience=60.0)
@@ -125,6 +127,25 @@ def page(about: dict[str, Any], rows: Sequence[dict[str, Any]], peer: str) -> st
     return "\n\n".join(parts) + "\n"
 
 
+def section(about: dict[str, Any], rows: Sequence[dict[str, Any]], peer: str) -> str:
+    """What a page says of them: how many, and those that are slower, each with its reason."""
+    compared = [r for r in rows if peer in r.get("ratios", ())]
+    slower = sorted((r for r in compared if r["ratios"][peer] < 1), key=lambda r: r["ratios"][peer])
+    body = [
+        (
+            r["name"], report.milliseconds(r["steps"]["opdock"]),
+            report.milliseconds(r["steps"][peer]), f"{r['ratios'][peer]:.2f}",
+            f"{r['about']}: {reasons.reason(r['name'], r['ratios'][peer])}",
+        )
+        for r in slower
+    ]  # fmt: skip
+    heads = ("row", "opdock, ms", f"{peer}, ms", f"{peer} / opdock", "arguments, and why")
+    table = [report.rows_of(heads, body)] if body else []
+    wrong = sum("wrong" in r for r in rows)
+    told = f"{summary(compared, peer)}; {wrong} more that one of both does not run, or otherwise."
+    return "\n\n".join([report.line(about, {}), told, *table])
+
+
 def summary(compared: Sequence[dict[str, Any]], peer: str) -> str:
     """How many rows there are, how many are slower than the peer, and the mean."""
     ratios = [r["ratios"][peer] for r in compared]
@@ -153,13 +174,24 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a page of all rows")
     parser.add_argument("--json", type=Path, help="keep the figures")
     parser.add_argument(
+        "--data", type=Path, nargs="+", metavar="FILE",
+        help="take figures that --json kept, the last ones of each row, and measure nothing",
+    )  # fmt: skip
+    parser.add_argument(
+        "--write", type=Path, metavar="PAGE", help="put the rows that are slower into a page"
+    )
+    parser.add_argument(
         "--floor", type=Path, metavar="FILE",
         help="measure the rows that this file has ratios of, and fail if some are below",
     )  # fmt: skip
     parser.add_argument("--write-floor", type=Path, metavar="FILE", help="write that file")
     args = parser.parse_args(words)
-    if (args.floor or args.write_floor) and len(args.peer) != 1:
+    if (args.floor or (args.write_floor and not args.data)) and len(args.peer) != 1:
         parser.error("floors are ratios to one peer")
+    if args.data:
+        about, found = kept(args.data)
+        written(args, about, found, "tensorflow")
+        return 0
     known = {row.name: row for row in programs.rows()}
     least = floors.read(args.floor) if args.floor else {}
     names = [name for name in known if name in least] if args.floor else list(known)
@@ -170,25 +202,41 @@ def main(words: Sequence[str]) -> int:
     )  # fmt: skip
     if args.floor and (asked := tuple(told_of(setting).values())) != floors.how(args.floor):
         parser.error(f"these floors were measured with {floors.how(args.floor)}, not {asked}")
-    found = list(measured(setting, chosen))
     about = {
         **report.machine(),
         **told_of(setting),
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
+        "command": options.quoted(words, "ops.py"),
     }
-    if args.json:
-        args.json.write_text(
-            json.dumps({"about": about, "rows": found}, indent=1), encoding="utf-8"
-        )
+    found: list[dict[str, Any]] = []
+    for row in measured(setting, chosen):
+        found.append(row)
+        if args.json:  # after each row: all of them take long
+            kept_now = json.dumps({"about": about, "rows": found}, indent=1)
+            args.json.write_text(kept_now, encoding="utf-8")
     for side in args.peer:
-        compared = [r for r in found if side.library in r.get("ratios", ())]
-        print(summary(compared, side.library))
-        if args.markdown:
-            text = page(about, found, side.library)
-            args.markdown.write_text(text, encoding="utf-8")
-    if args.write_floor:
-        floors.write(args.write_floor, about, found, args.peer[0].library)
+        written(args, about, found, side.library)
     return guarded(setting, known, least, found) if args.floor else 0
+
+
+def kept(files: Sequence[Path]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What was measured, by the first file, and the rows of all; later files' take their places."""
+    data = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+    rows = {row["name"]: row for one in data for row in one["rows"]}
+    return data[0]["about"], list(rows.values())
+
+
+def written(
+    args: argparse.Namespace, about: dict[str, Any], found: Sequence[dict[str, Any]], peer: str
+) -> None:
+    """Prints how many rows are slower than a peer, and writes what was asked for."""
+    print(summary([r for r in found if peer in r.get("ratios", ())], peer))
+    if args.markdown:
+        args.markdown.write_text(page(about, found, peer), encoding="utf-8")
+    if args.write:
+        report.replace(args.write, {"benchmarks: ops": section(about, found, peer)})
+    if args.write_floor:
+        floors.write(args.write_floor, about, found, peer)
 
 
 def told_of(setting: Setting) -> dict[str, Any]:

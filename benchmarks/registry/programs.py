@@ -119,20 +119,21 @@ def program(row: Row, dtype: dtypes.DType, call: Call) -> dict[str, Any]:
         )  # fmt: skip
         if any(t.dtype.is_quantized for t in (*case.op.inputs, *case.op.outputs)):
             raise ValueError("quantized values are measured by programs of their own")
-        outputs, targets = list(case.outputs), [case.op]
+        outputs, targets, given = list(case.outputs), [case.op], dict(case.feeds)
         if row.backward:
-            outputs = gradients(case, call.sample)
+            outputs, grads = gradients(case, call.sample)
             targets = [t.op for t in outputs]
+            given.update(grads)
         init = tf.group(*(v.initializer for v in case.variables), name="init")
         with tf.Session() as session:
             session.run(init)
             begin = time.perf_counter()
             # What waits for something that nobody brings gives up.
             patience = tf.RunOptions(timeout_in_ms=int(2000 * _LONG))
-            session.run(outputs or targets, case.feeds, options=patience)
+            session.run(outputs or targets, given, options=patience)
             if time.perf_counter() - begin > _LONG:
                 raise ValueError("so large that it takes too long")
-        feeds = {t.name: a for t, a in case.feeds.items()}
+        feeds = {t.name: a for t, a in given.items()}
     stored = {
         f"a{i}": a.astype("S") if a.dtype.kind == "O" else a for i, a in enumerate(feeds.values())
     }
@@ -150,8 +151,11 @@ def program(row: Row, dtype: dtypes.DType, call: Call) -> dict[str, Any]:
     }
 
 
-def gradients(case: Any, sample: Sample) -> list[Any]:
-    """The gradients of all that has one."""
+def gradients(case: Any, sample: Sample) -> tuple[list[Any], dict[Any, Any]]:
+    """The gradients of all that has one, and what is fed as the gradients of the outputs.
+
+    Ones, which `tf.gradients` takes by itself, would be constants, and much of it computed once.
+    """
     chosen = range(len(case.op.outputs)) if sample.grad_outputs is None else sample.grad_outputs
     floats = [o for i, o in enumerate(case.op.outputs) if i in chosen and o.dtype.is_floating]
     wanted = [
@@ -159,7 +163,14 @@ def gradients(case: Any, sample: Sample) -> list[Any]:
         for (tensor, _), place in zip(case.data, case.places, strict=True)
         if sample.grad_inputs is None or place in sample.grad_inputs
     ]
-    found = [g for g in tf.gradients(floats, wanted) if g is not None]
+    with tf.Session() as session:
+        session.run([v.initializer for v in case.variables])
+        values = session.run(floats, case.feeds)
+    grads = {
+        tf.placeholder(o.dtype, o.shape): np.cos(np.arange(v.size)).reshape(v.shape).astype(v.dtype)
+        for o, v in zip(floats, values, strict=True)
+    }
+    found = [g for g in tf.gradients(floats, wanted, list(grads)) if g is not None]
     if not found:
         raise ValueError("nothing to differentiate")
-    return [tf.convert_to_tensor(g) for g in found]
+    return [tf.convert_to_tensor(g) for g in found], grads

@@ -50,6 +50,39 @@ def test_an_op_that_cannot_grow_has_no_large_row(programs: Any, tmp_path: Path) 
     assert programs.write(row, tmp_path) is None
 
 
+def test_each_row_that_is_slower_has_a_reason(programs: Any) -> None:
+    from fnmatch import filter as matching
+
+    from registry import reasons
+
+    ops = {row.op for row in programs.rows()}
+    patterns = [p for words in reasons.REASONS for p in words.split()]
+    assert [p for p in patterns if not matching(ops, p)] == []
+    page = Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md"
+    assert reasons.OPEN not in page.read_text(encoding="utf-8")
+    assert reasons.reason("MatMul.usual", 0.95) == reasons.NEAR
+
+
+def test_a_section_names_what_is_slower_and_later_figures_count(tmp_path: Path) -> None:
+    import ops
+
+    about = {
+        "processor": "P", "cores": 2, "python": "3", "numpy": "2", "opdock": "0", "date": "today",
+        "command": "python benchmarks/ops.py",
+    }  # fmt: skip
+    first, later = tmp_path / "a.json", tmp_path / "b.json"
+    for path, ratio in ((first, 0.2), (later, 0.5)):
+        row = {
+            "name": "StringLength.usual", "about": "string 9", "ratios": {"tensorflow": ratio},
+            "steps": {"opdock": 2e-3, "tensorflow": 1e-3},
+        }  # fmt: skip
+        path.write_text(json.dumps({"about": about, "rows": [row]}), encoding="utf-8")
+    found, rows = ops.kept([first, later])
+    text = ops.section(found, rows, "tensorflow")
+    assert "1 rows, 1 below 1.0 of tensorflow, geometric mean 0.50" in text
+    assert "| StringLength.usual | 2 | 1 | 0.50 | string 9: each string" in text
+
+
 def test_floors_are_kept_and_name_what_is_below(tmp_path: Path) -> None:
     import floors
 

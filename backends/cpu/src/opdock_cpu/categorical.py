@@ -25,7 +25,7 @@ def _choose(
     for r in range(begin, end):
         top, total = double(_NOTHING), double(0)
         for c in range(r * classes, (r + 1) * classes):
-            top = max(top, logits[c] if logits[c] - logits[c] == 0 else _NOTHING)
+            top = max(top, double(logits[c] if logits[c] - logits[c] == 0 else _NOTHING))
         for c in range(r * classes, (r + 1) * classes):
             weight = exp(double(logits[c]) - top)
             cumulative[c] = weight if logits[c] - logits[c] == 0 else 0

@@ -55,7 +55,7 @@ _IN_TOP: Final = Looped(_in_top)
 def in_top_k(sig: NodeSig) -> Callable[..., Array]:
     """Whether fewer than k classes beat the target."""
     plain: Callable[..., Array] = portable_kernel(sig)
-    fixed = sig.attrs.get("k")
+    fixed: Any = sig.attrs.get("k")
 
     def run(predictions: Array, targets: Array, *k: Any) -> Array:
         rows, classes = predictions.shape

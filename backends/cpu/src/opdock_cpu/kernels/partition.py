@@ -30,7 +30,8 @@ def dynamic_partition(sig: NodeSig) -> Callable[..., Any]:
         if ((labels < 0) | (labels >= count)).any():
             raise checks.not_in(np.asarray(partitions), count, "partitions")
         rows = np.reshape(data, (labels.size, *data.shape[len(prefix) :]))
-        order = np.argsort(labels, kind="stable")
+        # Of few labels each takes a byte or two, which are sorted by their bits.
+        order = np.argsort(labels.astype(np.min_scalar_type(count)), kind="stable")
         ends = np.cumsum(np.bincount(labels, minlength=count))
         starts = np.concatenate([[0], ends[:-1]])
         out = [rows[order[a:b]] for a, b in zip(starts, ends, strict=True)]

@@ -131,7 +131,7 @@ def _first_of_each(slices: Any) -> tuple[list[int], Any]:
     step = same.nbytes // max(len(same), 1)
     data, found = same.tobytes(), dict[bytes, int]()
     index = np.empty(len(same), np.int64)
-    first = []
+    first: list[int] = []
     for i in range(len(same)):
         index[i] = place = found.setdefault(data[i * step : (i + 1) * step], len(found))
         if place == len(first):

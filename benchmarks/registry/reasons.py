@@ -1,0 +1,58 @@
+"""Why rows of ops are slower than TensorFlow's: what limits them, by patterns of their names."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Final
+
+__all__ = ["NEAR", "OPEN", "REASONS", "reason"]
+
+OPEN: Final = "no reason known"
+NEAR: Final = "as quick, as far as a busy machine can tell"
+_STRINGS: Final = "each string is an object of Python's, made and looked at one by one"
+_SCIPY: Final = "SciPy's function, which computes in double precision"
+_DOUBLE: Final = "vectors in double precision, for two units in the last place"
+_LAPACK: Final = "LAPACK and products of small matrices, called from Python for each or for all"
+_STEPS: Final = "NumPy's calls for each step of the sequence"
+_TAPS: Final = "the portable kernel: a pass over the whole array for each place of a window"
+_REJECTION: Final = "all outputs that are still undecided take their next step together in NumPy"
+_FEW: Final = "few numbers, in NumPy until a process has drawn enough to load the compiler"
+_LITTLE: Final = "little work, in NumPy unless the process has other generated code"
+_ROWS: Final = "each row is looked at by Python"
+_PASSES: Final = "several passes of NumPy's where TensorFlow has one loop"
+
+REASONS: Final = {
+    "SpaceToBatch* BatchToSpace*": "NumPy copies pieces of a few elements",
+    "String* Regex* StaticRegex* AsString Decode* Encode* ReduceJoin* Substr Unicode*": _STRINGS,
+    "UnsortedSegmentJoin Parse* Serialize* Deserialize*": _STRINGS,
+    "Igamma* Betainc* Zeta* Polygamma* Lgamma* Digamma* Erfinv* Ndtri* RandomGammaGrad": _SCIPY,
+    "Acos* Asin* Atan* Cosh* Sinh* Erf Erfc Bessel* Pow": _DOUBLE,
+    "*FFT*": "SciPy's transform in single precision",
+    "Matrix* Batch* Lu* Cholesky* SelfAdjoint* Svd* Qr* LogMatrix* Tridiagonal* Einsum*": _LAPACK,
+    "BlockLSTM* GRU* LSTMBlock* CTC*": _STEPS,
+    "*Pool*": _TAPS,
+    "RandomGamma* RandomPoisson* *TruncatedNormal": _REJECTION,
+    "Random* Stateful* Stateless*": _FEW,
+    "CropAndResize": _LITTLE,
+    "EditDistance": "NumPy sorts the cells by sequence; the distances themselves are a loop",
+    "Fingerprint *SetOperation KMC2* SampleDistorted*": _ROWS,
+    "NearestNeighbors CombinedNonMax* Nth* ImageProj* Ragged* Histogram* Bucketize": _PASSES,
+    "Complex* Angle DynamicPartition Cast FloorMod Quantize* FakeQuant* Cumulative*": _PASSES,
+    "*SegmentM* *SegmentSqrtN* Resize* ScaleAndTranslate* *ScatterDiv* Inplace*": _PASSES,
+    "Elu* Selu* Resource* Sparse* Unique* Where*": _PASSES,
+}
+"""Patterns of op types, apart by spaces, with the reason; the first that matches counts."""
+
+
+_CLOSE: Final = 0.9
+
+
+def reason(name: str, ratio: float) -> str:
+    """The reason of a row."""
+    if ratio >= _CLOSE:
+        return NEAR
+    op = name.split(".", 1)[0]
+    for patterns, why in REASONS.items():
+        if any(fnmatchcase(op, p) for p in patterns.split()):
+            return why
+    return OPEN
