@@ -18,6 +18,7 @@ OPS_SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.util.protobuf.compare": ("opdock.util.proto_compare",),
     "python.ops.parallel_for.control_flow_ops": ("opdock.ops.composed.vectorized_map",),
     "python.ops.parallel_for.gradients": ("opdock.autodiff.jacobians",),
+    "python.ops.ragged.ragged_util": ("opdock.ops.support.ragged_rows",),
     "python.ops.ragged.ragged_map_ops": ("opdock.ops.composed.ragged_map",),
     "python.ops.linalg.linear_operator_util": ("opdock.linear.helpers",),
 }
@@ -44,6 +45,10 @@ OPS_NAMES: Final[dict[str, dict[str, str]]] = {
         "string_split": "opdock:string_split",
         "string_split_v2": "opdock:strings.split",
     },
+    "python.ops.ragged.ragged_util": {
+        "repeat": "opdock.ops.tiling:repeat",
+    },
+    "python.ops.ragged.ragged_array_ops": {"tile": "opdock:tile"},
     "python.ops.ragged.ragged_string_ops": {
         "string_split_v2": "opdock.ops.strings:split_v2",
         "strings_split_v1": "opdock:strings.split",

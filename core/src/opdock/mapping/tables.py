@@ -205,7 +205,10 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.ops.distributions.normal": ("opdock.distributions.softplus",),
     "python.ops.distributions.special_math": ("opdock.distributions.helpers",),
     "python.ops.distributions.student_t": ("opdock.distributions.softplus",),
-    "python.ops.distributions.util": ("opdock.distributions.helpers",),
+    "python.ops.distributions.util": (
+        "opdock.distributions.helpers",
+        "opdock.distributions.shaping",
+    ),
     "python.data.ops.dataset_ops": (
         "opdock.data.dataset",
         "opdock.data.dataset_v1",
