@@ -222,7 +222,10 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "opdock.graph.nodes.composite",
         "opdock.graph.nodes.compositespec",
     ),
-    "python.framework.tensor_spec": ("opdock.graph.nodes.typespec",),
+    "python.framework.tensor_spec": (
+        "opdock.graph.nodes.typespec",
+        "opdock.graph.nodes.boundedspec",
+    ),
     "python.framework.type_spec": ("opdock.graph.nodes.typespec",),
     "python.util.compat": ("opdock.compat",),
     "python.ops.data_flow_ops": (
