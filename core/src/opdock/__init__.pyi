@@ -347,6 +347,8 @@ from opdock.ops.composed.tensor_lists import tensor_list_set_item as tensor_list
 from opdock.ops.composed.tensor_lists import tensor_list_split as tensor_list_split
 from opdock.ops.composed.tensor_lists import tensor_list_stack as tensor_list_stack
 from opdock.ops.composed.tensordot import tensordot as tensordot
+from opdock.ops.composed.vectorized_map import for_loop as for_loop
+from opdock.ops.composed.vectorized_map import pfor as pfor
 from opdock.ops.composed.vectorized_map import vectorized_map as vectorized_map
 from opdock.ops.composed.wrapped_function import wrap_function as wrap_function
 from opdock.ops.control import case as case
