@@ -231,10 +231,10 @@ def matrix_diag_transform(
 ) -> Tensor:
     """Matrices whose diagonals have gone through a function."""
     with name_scope(name, "matrix_diag_transform", [matrix]):
-        matrix = convert_to_tensor(matrix, name="matrix")
+        whole = convert_to_tensor(matrix, name="matrix")
         if transform is None:
-            return matrix
-        return matrix_set_diag(matrix, transform(matrix_diag_part(matrix)))
+            return whole
+        return matrix_set_diag(whole, transform(matrix_diag_part(whole)))
 
 
 def fill_triangular(x: Any, upper: bool = False, name: str | None = None) -> Tensor:
