@@ -350,6 +350,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "python.ops.control_flow_util": {
         "GraphOrParentsInXlaContext": "opdock.util.graph_helpers:in_xla_context",
+        "ENABLE_CONTROL_FLOW_V2": "opdock.ops.composed.modes:ENABLE_CONTROL_FLOW_V2",
         "InXlaContext": "opdock.util.graph_helpers:in_xla_context",
     },
     "python.ops.control_flow_ops": {
@@ -466,4 +467,4 @@ V2: Final[dict[str, str]] = {
 GENERATED: Final = frozenset({"python.framework.test_ops"})
 
 # Attributes that change while a program runs, and are looked up each time.
-LIVE: Final = frozenset({"FLAGS"})
+LIVE: Final = frozenset({"ENABLE_CONTROL_FLOW_V2", "FLAGS"})
