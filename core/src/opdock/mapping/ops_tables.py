@@ -56,6 +56,12 @@ OPS_NAMES: Final[dict[str, dict[str, str]]] = {
     "python.ops.ragged.ragged_tensor": {
         "RaggedTensorType": "opdock.ops.composed.ragged_map:RaggedTensorType",
     },
+    **{
+        f"python.ops.linalg.linear_operator_{kind}": {
+            "_to_complex": "opdock.linear.helpers:to_complex"
+        }
+        for kind in ("circulant", "toeplitz")
+    },
     "python.ops.nn_impl": {
         "_compute_sampled_logits": "opdock.ops.composed.sampled_losses:compute_sampled_logits",
     },
