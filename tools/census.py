@@ -1,10 +1,12 @@
-"""Says which share of the uses in a census of names opdock covers, overall and by group.
+"""Says which share of the uses of TensorFlow's names opdock covers, overall and by group.
 
     python tools/census.py FILE.csv [--missing]
+    python tools/census.py FOLDER... [--missing]
 
 The file has the columns `name` (as `tf.nn.conv2d`) and `occurrences`; names that do not begin with
 `tf.` are methods of objects and are left out. A group is a module below `tf`, or below
-`tf.contrib` and `tf.python`.
+`tf.contrib` and `tf.python`. Of folders each is a group: a repository, which is read as `opdock
+check` reads it.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from opdock import survey
 from opdock.mapping import coverage
 
 
@@ -52,6 +55,19 @@ def read(path: Path) -> dict[str, Group]:
     return groups
 
 
+def read_folder(path: Path) -> Group:
+    """What the programs of a folder use.
+
+    Raises:
+        survey.NotFoundError: there is no such folder.
+    """
+    report = survey.check(str(path))
+    missing: dict[str, int] = defaultdict(int)
+    for found in report.missing:
+        missing[found.name.removeprefix("tf.")] += 1
+    return Group(report.uses, report.covered, dict(missing))
+
+
 def group_of(name: str) -> str:
     """The group of a name without `tf.`: "nn", "contrib.layers", or "tf" for the root's own."""
     parts = name.split(".")
@@ -62,14 +78,17 @@ def group_of(name: str) -> str:
 def main() -> None:
     """Prints the shares."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("file", type=Path)
+    parser.add_argument("paths", type=Path, nargs="+", metavar="FILE.csv|FOLDER")
     parser.add_argument("--missing", action="store_true", help="name what is not covered")
     given = parser.parse_args()
-    groups = read(given.file)
+    groups: dict[str, Group] = {}
+    for path in given.paths:
+        groups |= {path.name: read_folder(path)} if path.is_dir() else read(path)
     uses, covered = (sum(getattr(g, n) for g in groups.values()) for n in ("uses", "covered"))
     print(f"{covered} of {uses} uses covered ({covered / max(uses, 1):.1%})")
     for name, group in sorted(groups.items(), key=lambda item: item[1].covered - item[1].uses):
-        print(f"{group.covered / group.uses:7.1%}  {group.covered:6} of {group.uses:6}  {name}")
+        share = group.covered / max(group.uses, 1)
+        print(f"{share:7.1%}  {group.covered:6} of {group.uses:6}  {name}")
         if given.missing:
             for path, count in sorted(group.missing.items(), key=lambda item: -item[1]):
                 print(f"{count:28}  tf.{path}")

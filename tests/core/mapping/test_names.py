@@ -239,6 +239,18 @@ def test_census_groups_and_shares(tmp_path: Path) -> None:
         census.read(file)
 
 
+def test_census_of_a_folder_leaves_out_what_its_programs_set(tmp_path: Path) -> None:
+    census = tool("census")
+    (tmp_path / "a.py").write_text(
+        "import tensorflow as tf\ntf.GraphKeys.MINE = 'mine'\nprint(tf.nope, tf.__dict__)\n"
+    )
+    (tmp_path / "b.py").write_text(
+        "import tensorflow as tf\ntf.compat.v1.get_collection(tf.compat.v1.GraphKeys.MINE)\n"
+    )
+    found = census.read_folder(tmp_path)
+    assert (found.uses, found.covered, found.missing) == (3, 2, {"nope": 1})
+
+
 def test_every_op_of_raw_ops_is_an_op() -> None:
     assert tf.raw_ops.Any.__name__ == "Any"
     for name in dir(tf.raw_ops):

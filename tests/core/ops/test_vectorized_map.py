@@ -79,3 +79,18 @@ def test_what_cannot_be_is_said():
         pfor(lambda i, pfor_config: i, 4)
     with pytest.raises(ValueError, match="Number of expected outputs, 2"):
         for_loop(lambda i: i, [tf.int32, tf.int32], 4)
+
+
+def test_a_tape_knows_what_rows_are_computed_from():
+    x = tf.constant(X)
+    tape = tf.GradientTape(persistent=True)
+    tape.watch(x)
+
+    def slope(i):
+        with tape:
+            row = tf.gather(x, i)
+            loss = tf.reduce_sum(row**3)
+        return tape.gradient(loss, row)
+
+    with tf.Session() as sess:
+        np.testing.assert_allclose(sess.run(pfor(slope, 4)), 3 * X**2)

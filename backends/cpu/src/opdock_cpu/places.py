@@ -71,7 +71,7 @@ def place_kernels(table: KernelTable, handle_op: str, is_initialized_op: str, ki
         resources, attrs = sig.resources, sig.attrs
         name, container = attrs["shared_name"] or sig.name, attrs["container"]
         assert resources is not None
-        return lambda: resources.get_or_create(  # type: ignore[no-any-return]
+        return lambda: resources.get_or_create(
             kind.__name__, container, name, lambda: Place(kind.__name__, container, name)
         )
 

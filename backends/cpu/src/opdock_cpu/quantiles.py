@@ -185,9 +185,12 @@ class QuantileStreams:
         if count < 0:
             raise checks.invalid(f"num_streams must not be negative, got {count}")
         self.lock = threading.RLock()
-        self._make = lambda: [Stream(epsilon, max_elements) for _ in range(count)]
-        self._streams = self._make()
+        self._settings, self._count = (epsilon, max_elements), count
+        self._streams = self._new()
         self.boundaries: list[Array] = [np.zeros(0, np.float32)] * count
+
+    def _new(self) -> list[Stream]:
+        return [Stream(*self._settings) for _ in range(self._count)]
 
     def check_count(self, count: int) -> None:
         """Raises InvalidArgumentError if there are not so many streams."""
@@ -202,7 +205,7 @@ class QuantileStreams:
 
     def take(self) -> list[Array]:
         """The summaries of the streams, which begin anew."""
-        found, self._streams = [stream.summary() for stream in self._streams], self._make()
+        found, self._streams = [stream.summary() for stream in self._streams], self._new()
         return found
 
     def flush(self, count: int, quantiles: bool) -> None:

@@ -7,6 +7,7 @@ import os
 import random
 import re
 import shutil
+import socket
 import tempfile
 import unittest
 from collections.abc import Callable, Iterator
@@ -313,10 +314,51 @@ def assert_equal_graph_def(actual: Any, expected: Any) -> None:
             raise AssertionError(f"Node '{name}' differs:\n{node}\n{second[name]}")
 
 
+def create_local_cluster(
+    num_workers: int, num_ps: int, protocol: str = "grpc", worker_config: Any = None,
+    ps_config: Any = None,
+) -> tuple[list[Any], list[Any]]:  # fmt: skip
+    """Servers of this process that make up a cluster, for tests.
+
+    Args:
+        num_workers: how many tasks the job `worker` has.
+        num_ps: how many the job `ps` has.
+        protocol: see `tf.train.Server`.
+        worker_config: the settings of the workers.
+        ps_config: those of the others.
+
+    Returns:
+        The servers of the workers, and those of the others.
+    """
+    from opdock.train.server_lib import ClusterSpec, Server
+
+    jobs = {"worker": (num_workers, worker_config), "ps": (num_ps, ps_config)}
+    cluster = ClusterSpec(
+        {job: [f"localhost:{port}" for port in _free_ports(n)] for job, (n, _) in jobs.items()}
+    )
+    workers, others = (
+        [
+            Server(cluster, job_name=job, task_index=i, protocol=protocol, config=config)
+            for i in range(n)
+        ]
+        for job, (n, config) in jobs.items()
+    )
+    return workers, others
+
+
+def _free_ports(count: int) -> list[int]:
+    """Ports that nobody listens at."""
+    with contextlib.ExitStack() as held:
+        sockets = [held.enter_context(socket.socket()) for _ in range(count)]
+        for each in sockets:
+            each.bind(("localhost", 0))
+        return [each.getsockname()[1] for each in sockets]
+
+
 __all__ = [
     "Benchmark", "StubOutForTesting", "TestCase", "assert_equal_graph_def", "benchmark_config",
-    "compute_gradient",
-    "compute_gradient_error", "get_temp_dir", "gpu_device_name", "is_built_with_cuda",
+    "compute_gradient", "compute_gradient_error", "create_local_cluster", "get_temp_dir",
+    "gpu_device_name", "is_built_with_cuda",
     "is_built_with_gpu_support", "is_built_with_rocm", "is_gpu_available", "main", "mock",
     "test_src_dir_path",
 ]  # fmt: skip

@@ -182,7 +182,7 @@ class GradientTape:
                 return True
             if tensor not in seen:
                 seen.add(tensor)
-                waiting.extend(tensor.op.inputs)
+                waiting.extend(_behind(tensor))
         return False
 
     def _each(self, count: Any, entry: Callable[[Any], Any], sources: list[Any], stop: Any) -> Any:
@@ -274,6 +274,12 @@ class GradientTape:
             return zeros(joined, target.dtype)
         flat = reshape(found, concat([[columns, given[0]], [-1]], 0))
         return reshape(transpose(flat, [1, 0, 2]), joined)
+
+
+def _behind(tensor: Tensor) -> list[Tensor]:
+    """What a tensor is computed from; for what a function captured, the tensor outside."""
+    outside = [outer for outer, inner in getattr(tensor.graph, "captures", ()) if inner is tensor]
+    return outside or list(tensor.op.inputs)
 
 
 def _states(value: Any) -> list[Tensor]:

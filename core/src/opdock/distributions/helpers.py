@@ -39,7 +39,8 @@ from opdock.ops.xent import softmax
 
 __all__ = [
     "assert_integer_form", "embed_check_categorical_event_shape",
-    "embed_check_integer_casting_closed", "embed_check_nonnegative_integer_form", "gen_new_seed",
+    "embed_check_integer_casting_closed", "embed_check_nonnegative_integer_form", "erfinv",
+    "gen_new_seed",
     "get_logits_and_probs", "log_cdf_laplace", "log_combinations", "log_ndtr", "ndtr", "ndtri",
     "where_above_one",
 ]  # fmt: skip
@@ -317,6 +318,30 @@ def ndtri(p: Any, name: str = "ndtri") -> Any:
         return where_v2(inside, special.ndtri(where_v2(inside, p, 0.5 * ones_like(p))), ends)
 
 
+# Below the first the series of the lower tail takes over, above the second the upper tail's.
+LOGNDTR_FLOAT64_LOWER = np.array(-20, np.float64)
+LOGNDTR_FLOAT64_UPPER = np.array(8, np.float64)
+LOGNDTR_FLOAT32_LOWER = np.array(-10, np.float32)
+LOGNDTR_FLOAT32_UPPER = np.array(5, np.float32)
+
+
+def erfinv(x: Any, name: str = "erfinv") -> Any:
+    """The inverse of the error function, elementwise.
+
+    Args:
+        x: a tensor of float32 or float64 in (-1, 1).
+        name: a name for the operation.
+
+    Raises:
+        TypeError: another type.
+    """
+    with name_scope(name, values=[x]):
+        x = convert_to_tensor(x, name="x")
+        if x.dtype.as_numpy_dtype not in (np.float32, np.float64):
+            raise TypeError(f"x.dtype={x.dtype} is not handled, see docstring for supported types.")
+        return ndtri((x + 1.0) / 2.0) / math.sqrt(2.0)
+
+
 def log_ndtr(x: Any, series_order: int = 3, name: str = "log_ndtr") -> Any:
     """The logarithm of the standard normal distribution function, far into both tails.
 
@@ -339,7 +364,11 @@ def log_ndtr(x: Any, series_order: int = 3, name: str = "log_ndtr") -> Any:
         x = convert_to_tensor(x, name="x")
         if x.dtype.base_dtype not in (dtypes.float32, dtypes.float64):
             raise TypeError(f"x.dtype={x.dtype} is not supported.")
-        lower, upper = (-20.0, 8.0) if x.dtype.base_dtype == dtypes.float64 else (-10.0, 5.0)
+        lower, upper = (
+            (LOGNDTR_FLOAT64_LOWER, LOGNDTR_FLOAT64_UPPER)
+            if x.dtype.base_dtype == dtypes.float64
+            else (LOGNDTR_FLOAT32_LOWER, LOGNDTR_FLOAT32_UPPER)
+        )
         # Each branch sees only what it is for, so that no gradient is NaN.
         middle = log(_ndtr(maximum(x, lower)))
         below = _log_ndtr_lower(minimum(x, lower), series_order)

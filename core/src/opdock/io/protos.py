@@ -1,7 +1,8 @@
 """TF's protobuf messages by name, loaded on first use.
 
 `protos.GraphDef` is the generated class, used as it is: the ones that TensorBoard ships come from
-there, the others from `opdock.io.proto_schema`. Importing this module imports nothing of protobuf.
+there, the others from `opdock.io.proto_schema` and `opdock.io.tree_messages`. Importing
+this module imports nothing of protobuf.
 """
 
 from __future__ import annotations
@@ -52,11 +53,15 @@ _OWN = (
     " ReaderBaseState BenchmarkEntries BenchmarkEntry EntryValue MetricEntry"
 )
 
-_WHERE: dict[str, str] = {
-    name: f"tensorboard.compat.proto.{module}_pb2"
-    for module, names in _TENSORBOARD.items()
-    for name in names.split()
-} | dict.fromkeys(_OWN.split(), "opdock.io.proto_schema")
+_WHERE: dict[str, str] = (
+    {
+        name: f"tensorboard.compat.proto.{module}_pb2"
+        for module, names in _TENSORBOARD.items()
+        for name in names.split()
+    }
+    | dict.fromkeys(_OWN.split(), "opdock.io.proto_schema")
+    | dict.fromkeys(("DebugOutput", "TreeEnsemble"), "opdock.io.tree_messages")
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from opdock import errors
-from opdock.io import tree_messages
+from opdock.io import protos
 
 __all__ = ["tree_debug_output", "tree_ensemble"]
 
@@ -18,7 +18,7 @@ def tree_ensemble(serialized: bytes) -> Any:
     Raises:
         InvalidArgumentError: the text is none.
     """
-    message = tree_messages.TreeEnsemble()
+    message = protos.TreeEnsemble()
     try:
         message.ParseFromString(serialized)
     except DecodeError as e:
@@ -30,4 +30,4 @@ def tree_ensemble(serialized: bytes) -> Any:
 
 def tree_debug_output() -> Any:
     """A `DebugOutput` with nothing in it."""
-    return tree_messages.DebugOutput()
+    return protos.DebugOutput()

@@ -14,6 +14,7 @@ from typing import Any, Final
 from opdock.legacy import uses
 
 _FUNCTIONS: Final = ("array", "asarray")
+_QUESTIONS: Final = ("ndim", "shape", "size")
 # These count on the error: that a value is no tensor, say.
 _WANT_THE_ERROR: Final = ("opdock", "numpy")
 
@@ -27,6 +28,8 @@ def allow(numpy: ModuleType) -> None:
     """
     for name in _FUNCTIONS:
         setattr(numpy, name, _allowing(getattr(numpy, name)))
+    for name in _QUESTIONS:
+        setattr(numpy, name, _answering(getattr(numpy, name), numpy))
     numpy.issubdtype = _of_kinds(numpy.issubdtype, numpy)  # type: ignore[attr-defined]
 
 
@@ -46,6 +49,22 @@ def _allowing(before: Callable[..., Any]) -> Callable[..., Any]:
         return before(*args, **{**kwargs, name: value})
 
     return make
+
+
+def _answering(before: Callable[..., Any], numpy: ModuleType) -> Callable[..., Any]:
+    """A question that is put to lists as to arrays: of rows that differ, to an array of them."""
+
+    @functools.wraps(before)
+    def ask(a: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return before(a, *args, **kwargs)
+        except ValueError as error:
+            if _once(str(error), (a,), {}) is None or _caller_wants_the_error():
+                raise
+        uses.record(f"numpy.{before.__name__} of rows that differ in length", "an array of them")
+        return before(numpy.array(a, dtype=object), *args, **kwargs)
+
+    return ask
 
 
 def _once(error: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, str, Any] | None:

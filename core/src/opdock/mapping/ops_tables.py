@@ -18,6 +18,7 @@ OPS_SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.util.protobuf.compare": ("opdock.util.proto_compare",),
     "python.ops.parallel_for.control_flow_ops": ("opdock.ops.composed.vectorized_map",),
     "python.ops.parallel_for.gradients": ("opdock.autodiff.jacobians",),
+    "python.ops.ragged.ragged_util": ("opdock.ops.support.ragged_rows",),
     "python.ops.ragged.ragged_map_ops": ("opdock.ops.composed.ragged_map",),
     "python.ops.linalg.linear_operator_util": ("opdock.linear.helpers",),
 }
@@ -45,12 +46,22 @@ OPS_NAMES: Final[dict[str, dict[str, str]]] = {
         "string_split": "opdock:string_split",
         "string_split_v2": "opdock:strings.split",
     },
+    "python.ops.ragged.ragged_util": {
+        "repeat": "opdock.ops.tiling:repeat",
+    },
+    "python.ops.ragged.ragged_array_ops": {"tile": "opdock:tile"},
     "python.ops.ragged.ragged_string_ops": {
         "string_split_v2": "opdock.ops.strings:split_v2",
         "strings_split_v1": "opdock:strings.split",
     },
     "python.ops.ragged.ragged_tensor": {
         "RaggedTensorType": "opdock.ops.composed.ragged_map:RaggedTensorType",
+    },
+    **{
+        f"python.ops.linalg.linear_operator_{kind}": {
+            "_to_complex": "opdock.linear.helpers:to_complex"
+        }
+        for kind in ("circulant", "toeplitz")
     },
     "python.ops.nn_impl": {
         "_compute_sampled_logits": "opdock.ops.composed.sampled_losses:compute_sampled_logits",

@@ -205,7 +205,10 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.ops.distributions.normal": ("opdock.distributions.softplus",),
     "python.ops.distributions.special_math": ("opdock.distributions.helpers",),
     "python.ops.distributions.student_t": ("opdock.distributions.softplus",),
-    "python.ops.distributions.util": ("opdock.distributions.helpers",),
+    "python.ops.distributions.util": (
+        "opdock.distributions.helpers",
+        "opdock.distributions.shaping",
+    ),
     "python.data.ops.dataset_ops": (
         "opdock.data.dataset",
         "opdock.data.dataset_v1",
@@ -219,7 +222,10 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "opdock.graph.nodes.composite",
         "opdock.graph.nodes.compositespec",
     ),
-    "python.framework.tensor_spec": ("opdock.graph.nodes.typespec",),
+    "python.framework.tensor_spec": (
+        "opdock.graph.nodes.typespec",
+        "opdock.graph.nodes.boundedspec",
+    ),
     "python.framework.type_spec": ("opdock.graph.nodes.typespec",),
     "python.util.compat": ("opdock.compat",),
     "python.ops.data_flow_ops": (
@@ -344,6 +350,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "python.ops.control_flow_util": {
         "GraphOrParentsInXlaContext": "opdock.util.graph_helpers:in_xla_context",
+        "ENABLE_CONTROL_FLOW_V2": "opdock.ops.composed.modes:ENABLE_CONTROL_FLOW_V2",
         "InXlaContext": "opdock.util.graph_helpers:in_xla_context",
     },
     "python.ops.control_flow_ops": {
@@ -461,4 +468,4 @@ V2: Final[dict[str, str]] = {
 GENERATED: Final = frozenset({"python.framework.test_ops"})
 
 # Attributes that change while a program runs, and are looked up each time.
-LIVE: Final = frozenset({"FLAGS"})
+LIVE: Final = frozenset({"ENABLE_CONTROL_FLOW_V2", "FLAGS"})

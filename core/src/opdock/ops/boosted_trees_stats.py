@@ -135,4 +135,6 @@ def _sparse_best_split_shape(sig: ShapeSig) -> list[Shape]:
 
 def _splits_shape(logits: int) -> list[Shape]:
     # TF 1.15's static shape calls the contributions vectors; its kernel makes matrices.
-    return [(None,)] * 4 + [(None, logits)] * 2 + [(None,)]
+    vector: Shape = (None,)
+    contributions: Shape = (None, logits)
+    return [*[vector] * 4, contributions, contributions, vector]

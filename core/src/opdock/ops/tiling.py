@@ -316,6 +316,9 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
         shapes.with_rank_at_most(counts.raw_shape, 1)
         at = _positive(int(axis), data.raw_shape)
         known = None if data.raw_shape is None else data.raw_shape[at]
+        if counts.raw_shape is None:
+            counts = broadcast_to(counts, shape(data)[at : at + 1])
+            counts.set_shape([known])
         if counts.raw_shape == ():
             return _repeat_evenly(data, counts, at)
         if counts.raw_shape is None:  # one for all or one for each: known when it runs

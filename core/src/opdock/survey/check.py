@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from opdock.legacy import names as legacy
 from opdock.mapping import coverage
-from opdock.survey.uses import uses_of
+from opdock.survey.uses import Use, uses_of
 
 _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "build", "dist"})
 _ROOTS: Final = frozenset({"tensorflow", *(m.partition(".")[0] for m in legacy.NAMES)})
@@ -75,19 +75,31 @@ def check(target: str) -> Report:
         NotFoundError: there is no such thing.
     """
     report = Report()
-    for path in _files(target):
-        _read(path, report)
+    read = [(path, found) for path in _files(target) if (found := _read(path, report)) is not None]
+    # What a program sets itself, such as a collection's key of its own, is not TensorFlow's.
+    own = {_plain(use.name) for _, found in read for use in found if use.sets}
+    for path, found in read:
+        _judge(path, [use for use in found if _plain(use.name) not in own], report)
     return report
 
 
-def _read(path: Path, report: Report) -> None:
+def _plain(name: str) -> str:
+    return name.replace("tensorflow.compat.v1.", "tensorflow.")
+
+
+def _read(path: Path, report: Report) -> list[Use] | None:
+    """The uses in a file; None if it cannot be read."""
     try:
         found = uses_of(path.read_bytes(), _ROOTS)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OSError) as e:
         line = getattr(e, "lineno", None) or 0
         report.unreadable.append(Finding(str(path), line, "", f"{type(e).__name__}: {e}"))
-        return
+        return None
     report.files += 1
+    return found
+
+
+def _judge(path: Path, found: list[Use], report: Report) -> None:
     for use in found:
         root, _, name = use.name.partition(".")
         if root != "tensorflow":
@@ -103,6 +115,9 @@ def _read(path: Path, report: Report) -> None:
 
 @functools.cache
 def _covers(name: str) -> bool:
+    head, _, last = name.rpartition(".")
+    if last.startswith("__") and last.endswith("__"):  # Python's own: all have it
+        return not head or _covers(head)
     return coverage.covers(name)
 
 

@@ -14,10 +14,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A dotted name, "tensorflow.nn.relu", and the line where it stands."""
+    """A dotted name, "tensorflow.nn.relu", and the line where it stands.
+
+    Attributes:
+        name: the name.
+        line: the line.
+        sets: whether the program gives the name its value there.
+    """
 
     name: str
     line: int
+    sets: bool = False
 
 
 class _Scope:
@@ -112,7 +119,7 @@ class _Reader(ast.NodeVisitor):
     def visit_Attribute(self, node: ast.Attribute) -> None:
         path = self._path(node)
         if path is not None:
-            self._use(path, node)
+            self.uses.append(Use(path, node.lineno, isinstance(node.ctx, ast.Store)))
         else:
             self.visit(node.value)
 

@@ -86,7 +86,7 @@ class QuantileAccumulator(_Made):
         max_elements: int | None = None,
     ) -> None:  # fmt: skip
         self._eps, self._num_streams, self._num_quantiles = epsilon, num_streams, num_quantiles
-        most = {} if max_elements is None else {"max_elements": max_elements}
+        most: dict[str, Any] = {} if max_elements is None else {"max_elements": max_elements}
         with name_scope(name, "QuantileAccumulator") as scope:
             self.resource_handle = quantiles.streams_handle_op(shared_name=scope, name=scope)
             self.initializer = quantiles.create_streams_op(

@@ -126,7 +126,8 @@ def weights_and_gains(gradients: Array, hessians: Array, l1: Any, l2: Any) -> tu
         matrices = hessians.reshape(-1, logits, logits).swapaxes(1, 2)
         regular = matrices + l2 * np.eye(logits, dtype=np.float32)
         weights = np.stack([_solved(h, g) for h, g in zip(regular, gradients, strict=True)])
-    return weights, -np.sum(gradients * weights, axis=1, dtype=np.float32)
+    gains: Array = -(gradients * weights).sum(axis=1, dtype=np.float32)
+    return weights, gains
 
 
 def _single(g: Array, h: Array, l1: np.float32, l2: np.float32) -> tuple[Array, Array]:
@@ -310,8 +311,8 @@ def sparse_best_split(
         mine = cells[:, 0] == node
         split = _best_of_cells(cells[mine, 1:], stats[mine], missing, l1, l2, min_weight)
         if split is not None:
-            gain, *rest = split
-            splits.add(int(node), gain - complexity, *rest)
+            gain, dimension, bucket, left, right, kind = split
+            splits.add(int(node), gain - complexity, dimension, bucket, left, right, kind)
     return splits.outputs()
 
 

@@ -64,24 +64,24 @@ def enable_v2_behavior() -> NoReturn:
     raise errors.UnimplementedError(None, None, "opdock has TF 1's behaviour only")
 
 
-_conditional_v2 = False
+ENABLE_CONTROL_FLOW_V2 = False
 
 
 def control_flow_v2_enabled() -> bool:
     """What `enable_control_flow_v2` said; branches and bodies are functions in either case."""
-    return _conditional_v2
+    return ENABLE_CONTROL_FLOW_V2
 
 
 def enable_control_flow_v2() -> None:
     """Keeps the setting: opdock's branches and bodies are functions always."""
-    global _conditional_v2
-    _conditional_v2 = True
+    global ENABLE_CONTROL_FLOW_V2
+    ENABLE_CONTROL_FLOW_V2 = True
 
 
 def disable_control_flow_v2() -> None:
     """Keeps the setting: opdock's branches and bodies are functions always."""
-    global _conditional_v2
-    _conditional_v2 = False
+    global ENABLE_CONTROL_FLOW_V2
+    ENABLE_CONTROL_FLOW_V2 = False
 
 
 def disable_tensor_equality() -> None:

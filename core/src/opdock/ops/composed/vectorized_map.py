@@ -157,7 +157,7 @@ def _as_tensor(result: Any) -> Tensor:
         parts = (result.indices, result.values, result.dense_shape)
         return get("SerializeSparse")(*parts, out_type=dtypes.variant)  # type: ignore[no-any-return]
     found = convert_to_tensor(result)
-    # Results of a reference are what it holds now.
+    # What comes from outside as it is has no node in the function yet.
     return found if found.op.graph is get_default_graph() else identity(found)
 
 
