@@ -29,6 +29,8 @@ def test_files_are_written_read_and_found(root):
     tf.gfile.Copy(f"{root}/d/f.txt", f"{root}/d/g.txt")
     with pytest.raises(tf.errors.AlreadyExistsError):
         tf.gfile.Copy(f"{root}/d/f.txt", f"{root}/d/g.txt")
+    with pytest.raises(tf.errors.NotFoundError, match=r"/no/g.txt; No such file"):
+        tf.gfile.Copy(f"{root}/d/f.txt", f"{root}/no/g.txt")
     tf.gfile.Remove(f"{root}/d/f.txt")
     assert not tf.gfile.Exists(f"{root}/d/f.txt")
     with tf.Session() as sess:
