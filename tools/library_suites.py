@@ -81,18 +81,18 @@ SUITES = (
     ),
     Suite(
         "trfl", "trfl==1.1.0", ("trfl",),
-        needs=("decorator", "cloudpickle", "dm-tree", *KERAS), bare=(PROBABILITY,),
+        needs=("decorator", "cloudpickle>=3", "dm-tree", *KERAS), bare=(PROBABILITY,),
     ),
     Suite("t3f", "t3f==1.1.0", ("t3f",), needs=KERAS),
     Suite(
         "graph_nets", "graph_nets==1.0.5", ("graph_nets",), from_source=True,
-        needs=("networkx==2.6.3", "semantic_version", "contextlib2", "cloudpickle", "decorator",
+        needs=("networkx==2.6.3", "semantic_version", "contextlib2", "cloudpickle>=3", "decorator",
                "dm-tree", *KERAS),
         bare=(SONNET, PROBABILITY),
     ),
     Suite(
         "sonnet", SONNET, ("test_sonnet.py",), program=True,
-        needs=("semantic_version", "contextlib2", "cloudpickle", "decorator", "dm-tree", *KERAS),
+        needs=("semantic_version", "contextlib2", "cloudpickle>=3", "decorator", "dm-tree", *KERAS),
         bare=(PROBABILITY,),
     ),
     Suite(
@@ -112,8 +112,8 @@ SUITES = (
     ),
     Suite(
         "gpflow", "gpflow==1.5.1", ("tests",), from_source=True,
-        needs=("multipledispatch", "pytest-mock", "tabulate", "decorator", "cloudpickle", "dm-tree",
-               "pandas<3", *KERAS),
+        needs=("multipledispatch", "pytest-mock", "tabulate", "decorator", "cloudpickle>=3",
+               "dm-tree", "pandas<3", *KERAS),
         bare=(PROBABILITY,),
     ),
     Suite("keras-self-attention", ATTENTION, ("tests",), from_source=True, needs=KERAS),
@@ -123,12 +123,14 @@ SUITES = (
           bare=(ATTENTION, HEADS)),
     Suite("tensorflow-hub", HUB, ("test_hub.py",), program=True, needs=KERAS),
     Suite("kfac", "kfac==0.2.0", ("test_kfac.py",), program=True,
-          needs=("decorator", "cloudpickle", "dm-tree", *KERAS), bare=(PROBABILITY,)),
+          needs=("decorator", "cloudpickle>=3", "dm-tree", *KERAS), bare=(PROBABILITY,)),
     Suite("OpenNMT-tf", "OpenNMT-tf==1.25.3", ("test_opennmt.py",), program=True,
           needs=("absl-py", "six", *KERAS), bare=(ESTIMATOR,)),
     Suite(
         "stable-baselines", "stable-baselines==2.10.2", ("test_stable_baselines.py",),
-        program=True, needs=("gym==0.17.3", "pandas<3", "matplotlib", "opencv-python-headless<4.12",
-                             "joblib", "cloudpickle"),
+        program=True,
+        needs=("pandas<3", "matplotlib", "opencv-python-headless<4.12", "joblib", "cloudpickle>=3",
+               "pyglet<2"),
+        bare=("gym==0.17.3",),  # it asks for a cloudpickle that Python 3.11 cannot load
     ),
 )  # fmt: skip
