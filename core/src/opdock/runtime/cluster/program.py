@@ -276,8 +276,8 @@ def located(task: str, error: BaseException, graph: Graph) -> errors.OpError:
         return errors.InternalError(None, None, f"From {task}:\n{type(error).__name__}: {error}")
     name = getattr(error.op, "name", "")
     op, text = None, error.message
-    if name in graph._by_name:
-        op = graph._by_name[name]
+    if name in graph._nodes_by_name:
+        op = graph._nodes_by_name[name]
         at = f" (defined at {op.user_line})" if op.user_line else ""
         told = re.compile(rf"\[\[node {re.escape(name)}( \(defined at [^)]*\))?")
         text = told.sub(lambda _: f"[[node {name}{at}", text)
