@@ -6,7 +6,7 @@ FOLDER is `examples` in a checkout of keras-team/keras at 2.2.5; `make libraries
 environment with Keras. Each example runs under `opdock run`, not a line of it changed: what is
 changed is around it. Data sets are small and made up, since there may be no network, and are such
 that they can be learnt. Trainings have few epochs. In the end the last model that was trained is
-saved in HDF5, loaded, and has to predict the same.
+saved in HDF5, loaded, and has to predict the same. Models are not drawn.
 """
 
 from __future__ import annotations
@@ -22,11 +22,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 OPDOCK = Path(__file__).resolve().parent.parent / "build/libraries/venv/bin/opdock"
 EXAMPLES = (
     "mnist_cnn", "imdb_lstm", "lstm_text_generation", "mnist_denoising_autoencoder",
     "variational_autoencoder", "mnist_siamese", "cifar10_resnet", "mnist_mlp", "imdb_fasttext",
-    "reuters_mlp", "addition_rnn", "mnist_irnn",
+    "reuters_mlp",
 )  # fmt: skip
 LIMIT = 600  # seconds for one
 EPOCHS, STEPS, MANY = 2, 4, 256
@@ -37,8 +39,6 @@ def images(*shape: int) -> Any:
 
     There are as many as in the published sets, since examples reshape to that number; see `few`.
     """
-    import numpy as np
-
     labels = np.resize(np.arange(10, dtype=np.uint8), 60000)
     drawn = np.random.default_rng(0).integers(0, 90, (1000, *shape), np.uint8)
     pixels = np.resize(drawn, (60000, *shape))
@@ -48,12 +48,13 @@ def images(*shape: int) -> Any:
 
 def sentences(num_words: int | None = None, classes: int = 2, **_: Any) -> Any:
     """Lists of words' numbers: the class is the number of most of them, modulo the classes."""
-    import numpy as np
-
     drawn = np.random.default_rng(0)
     labels = np.resize(np.arange(classes), MANY)
     top = (num_words or 1000) // classes - 1
-    words = [list(1 + classes * drawn.integers(0, top, 40) + label) for label in labels]
+    words = [
+        (1 + classes * drawn.integers(0, top, 30 + i % 11) + label).tolist()
+        for i, label in enumerate(labels)
+    ]
     x = np.array(words, dtype=object)
     return (x, labels), (x[: MANY // 4], labels[: MANY // 4])
 
@@ -74,6 +75,8 @@ def made_up() -> None:
     cifar10.load_data = lambda: images(32, 32, 3)
     imdb.load_data = sentences
     reuters.load_data = lambda **given: sentences(given.get("num_words"), classes=46)
+    keras.utils.plot_model = lambda *_, **__: None  # which needs a program that draws graphs
+    sys.modules["keras.utils.vis_utils"].plot_model = keras.utils.plot_model
     keras.utils.data_utils.get_file = keras.utils.get_file = text
     sys.modules["keras.utils.data_utils"].get_file = text
 
@@ -82,7 +85,7 @@ def few(data: Any) -> Any:
     """The first rows of arrays, in tuples and lists as well; anything else as it is."""
     if isinstance(data, (list, tuple)):
         return type(data)(few(one) for one in data)
-    return data[:MANY] if hasattr(data, "dtype") else data
+    return data[:MANY] if isinstance(data, np.ndarray) else data
 
 
 def shortened(fit: Callable[..., Any], trained: list[Any]) -> Callable[..., Any]:
@@ -106,7 +109,6 @@ def shortened(fit: Callable[..., Any], trained: list[Any]) -> Callable[..., Any]
 def child(path: Path) -> None:
     """Runs one example in this process."""
     import keras
-    import numpy as np
 
     made_up()
     trained: list[Any] = []
@@ -123,7 +125,11 @@ def child(path: Path) -> None:
     saved = str(Path(tempfile.mkdtemp()) / "model.h5")
     model.save(saved)
     again = keras.models.load_model(saved, compile=False, custom_objects=space)
-    np.testing.assert_allclose(again.predict(ask), model.predict(ask), rtol=1e-5, atol=1e-6)
+    for kept, read in zip(model.get_weights(), again.get_weights(), strict=True):
+        np.testing.assert_array_equal(read, kept)
+    said = model.predict(ask)
+    if np.array_equal(model.predict(ask), said):  # it draws no random numbers
+        np.testing.assert_allclose(again.predict(ask), said, rtol=1e-5, atol=1e-6)
     print(f"losses {losses[0]:.4f} ... {losses[-1]:.4f}")
 
 

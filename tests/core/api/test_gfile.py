@@ -99,3 +99,12 @@ def test_bytes_are_written_as_they_are_in_text_mode_too(tmp_path):
         file.write("é")
         assert file.tell() == 4
     assert (tmp_path / "a").read_bytes() == b"\xbd\x00\xc3\xa9"
+
+
+def test_a_copy_says_which_path_is_missing(tmp_path):
+    there, missing = tmp_path / "f.txt", tmp_path / "no/g.txt"
+    there.write_text("f")
+    with pytest.raises(tf.errors.NotFoundError, match=rf"^{missing}; No such file"):
+        tf.gfile.Copy(str(there), str(missing))
+    with pytest.raises(tf.errors.NotFoundError, match=rf"^{missing}; No such file"):
+        tf.gfile.Copy(str(missing), str(there), overwrite=True)

@@ -130,3 +130,12 @@ def test_helpers_of_cells_and_of_custom_gradients() -> None:
         cells._concat(batch, tf.TensorShape([None]))
     with pytest.raises(ValueError, match="either a scalar or vector"):
         cells._concat(tf.ones([2, 2], tf.int32), 7)
+
+
+def test_names_of_contrib_framework_that_are_public_elsewhere() -> None:
+    from tensorflow.contrib import framework
+
+    assert framework.is_tensor is tf.is_tensor
+    assert framework.strip_name_scope("loc:@a/b", "a/") == "loc:@b"
+    assert framework.prepend_name_scope("^b", "a") == "^a/b"
+    assert framework.smart_cond(True, lambda: 1, lambda: 2) == 1

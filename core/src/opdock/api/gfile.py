@@ -295,13 +295,13 @@ def Copy(oldpath: Any, newpath: Any, overwrite: bool = False) -> None:
 
     Raises:
         tf.errors.AlreadyExistsError: the new name is taken and `overwrite` is false.
-        tf.errors.NotFoundError: there is no such file.
+        tf.errors.NotFoundError: there is no such file, or no folder to copy it to.
         tf.errors.FailedPreconditionError: the old name is a directory's.
     """
     source, target = _names(oldpath, newpath, overwrite)
     if IsDirectory(source):
         raise errors.FailedPreconditionError(None, None, f"{source} is a directory.")
-    with tf_errors(source):
+    with tf_errors(target if Exists(source) else source):
         filesystems.copy(source, target)
 
 

@@ -9,6 +9,10 @@ def _of_train(*names: str) -> dict[str, str]:
     return {name: f"opdock:train.{name}" for name in names}
 
 
+def _public(*names: str) -> dict[str, str]:
+    return {name: f"opdock:{name}" for name in names}
+
+
 GLOBAL_STEP: Final = _of_train(
     "assert_global_step", "create_global_step", "get_global_step", "get_or_create_global_step"
 )
@@ -34,8 +38,19 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
         "RecordInput": "opdock.ops.composed.record_input:RecordInput",
         **GLOBAL_STEP,
         **CHECKPOINTS,
-        "sort": "opdock:sort",
-        "argsort": "opdock:argsort",
+        "prepend_name_scope": "opdock.train.collection_defs:prepend_name_scope",
+        "smart_cond": "opdock.util.graph_helpers:smart_cond",
+        "strip_name_scope": "opdock.train.collection_defs:strip_name_scope",
+        **_public(
+            "argsort",
+            "assert_same_float_dtype",
+            "convert_to_tensor_or_sparse_tensor",
+            "is_non_decreasing",
+            "is_numeric_tensor",
+            "is_strictly_increasing",
+            "is_tensor",
+            "sort",
+        ),
         "nest": "opdock.util.nest",
     },
     "contrib.framework.python.framework.checkpoint_utils": CHECKPOINTS,

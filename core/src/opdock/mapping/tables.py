@@ -297,6 +297,8 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "get_name_scope": "opdock.util.graph_helpers:get_name_scope",
         "internal_convert_n_to_tensor": "opdock.graph.nodes.convert:convert_n_to_tensor",
         "internal_convert_to_tensor": "opdock.graph.nodes.convert:convert_to_tensor",
+        "prepend_name_scope": "opdock.train.collection_defs:prepend_name_scope",
+        "strip_name_scope": "opdock.train.collection_defs:strip_name_scope",
         "_TensorLike": "opdock.util.graph_helpers:TensorLike",
         "_as_graph_element": "opdock.util.graph_helpers:as_graph_element",
         "_get_graph_from_inputs": "opdock.util.graph_helpers:graph_from_inputs",

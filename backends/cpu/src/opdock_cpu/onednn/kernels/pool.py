@@ -50,7 +50,8 @@ _Pool = Callable[..., Array]
 
 
 def _forward(sig: NodeSig, make_primitive: Any, guarded: bool) -> _Pool:
-    pool, plain = windows.Pool(sig.attrs), portable_kernel(sig, out=True)
+    pool = windows.Pool(sig.attrs)
+    plain: Callable[..., Array] = portable_kernel(sig, out=True)
 
     def make(x: Array) -> Callable[..., Array]:
         shape, target = _shape(pool, x.shape), pool.result(x.shape)
@@ -90,7 +91,8 @@ def avg_pool(sig: NodeSig) -> Callable[..., Array]:
 @table.binder("AvgPoolGrad", "AvgPool3DGrad", host_inputs=("orig_input_shape",), **_OPTIONS)
 def avg_pool_grad(sig: NodeSig) -> Callable[..., Array]:
     """Each output's gradient is shared out over its window."""
-    pool, plain = windows.Pool(sig.attrs), portable_kernel(sig, out=True)
+    pool = windows.Pool(sig.attrs)
+    plain: Callable[..., Array] = portable_kernel(sig, out=True)
 
     def make(input_shape: Array, grad: Array) -> Callable[..., Array]:
         target = tuple(input_shape.tolist())
@@ -119,7 +121,8 @@ def avg_pool_grad(sig: NodeSig) -> Callable[..., Array]:
 @table.binder("MaxPoolGrad", **_OPTIONS)
 def max_pool_grad(sig: NodeSig) -> Callable[..., Array]:
     """The gradient goes to the first maximum of each window."""
-    pool, plain = windows.Pool(sig.attrs), portable_kernel(sig, out=True)
+    pool = windows.Pool(sig.attrs)
+    plain: Callable[..., Array] = portable_kernel(sig, out=True)
 
     def make(x: Array, y: Array, grad: Array) -> Callable[..., Array]:
         shape = _shape(pool, x.shape)
