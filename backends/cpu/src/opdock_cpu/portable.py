@@ -13,16 +13,17 @@ __all__ = ["portable_into", "portable_kernel"]
 
 def portable_kernel(sig: NodeSig) -> Callable[..., Any]:
     """The portable kernel of a node; LookupError when there is none that is bound."""
-    for kernel in mount(namespace).for_op(sig.op):
-        if kernel.bind is not None:
-            return kernel.bind(sig)
-    raise LookupError(f"no portable kernel of {sig.op}")
+    return _bound(sig)[0]
 
 
 def portable_into(sig: NodeSig) -> Callable[..., Any]:
-    """The same over (*inputs, out), whether or not that kernel takes a buffer; `out` may be None."""
+    """The same over (*inputs, out), whether that kernel takes a buffer or not; it may be None."""
+    run, takes_buffer = _bound(sig)
+    return run if takes_buffer else lambda *args: run(*args[:-1])
+
+
+def _bound(sig: NodeSig) -> tuple[Callable[..., Any], bool]:
     for kernel in mount(namespace).for_op(sig.op):
         if kernel.bind is not None:
-            run = kernel.bind(sig)
-            return run if kernel.out else lambda *args: run(*args[:-1])
+            return kernel.bind(sig), kernel.out
     raise LookupError(f"no portable kernel of {sig.op}")
