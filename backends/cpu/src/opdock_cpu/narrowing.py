@@ -1,12 +1,13 @@
 """From sums of 32 bits to bytes, in TensorFlow's fixed-point arithmetic of 16 bits.
 
 The same in every bit whether generated code runs or, until that is there, NumPy. Generated code
-goes on to what follows in the same pass: a bias that is added to the bytes, and the sum of that
-narrowed again. Sums may come as whole float32 numbers.
+goes on to what follows in the same pass: what becomes of a byte when a bias is added to it and the
+sum narrowed again is looked up. Sums may come as whole float32 numbers.
 """
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -45,16 +46,13 @@ def _biased(
             out[row * depth + c] = min(max(level, least), most)
 
 
-def _twice(
-    begin: int, end: int, out: Array, sums: Array, every: Array, bias: Array,
-    depth: int, first: int, start: int, factor: int, shift: int, least: int, most: int,
-) -> None:  # fmt: skip
+def _through(
+    begin: int, end: int, out: Array, sums: Array, found: Array, depth: int, factor: int, shift: int
+) -> None:
     for row in range(begin, end):
         for c in range(depth):
-            level = ((int(sums[row * depth + c]) * first >> 32) + start) >> 16
-            wide = every[min(max(level, 0), 255)] + bias[c]
-            level = ((int(wide) * factor >> 32) + shift) >> 16
-            out[row * depth + c] = min(max(level, least), most)
+            level = ((int(sums[row * depth + c]) * factor >> 32) + shift) >> 16
+            out[row * depth + c] = found[min(max(level, 0), 255) * depth + c]
 
 
 def _added(
@@ -69,7 +67,7 @@ def _added(
 
 _PLAIN: Final = Looped(_plain)
 _BIASED: Final = Looped(_biased)
-_TWICE: Final = Looped(_twice)
+_THROUGH: Final = Looped(_through)
 _ADDED: Final = Looped(_added)
 
 
@@ -143,11 +141,12 @@ class Narrowing:
 
     def after(self, first: Narrowing, sums: Array, every: Array, bias: Array) -> Array:
         """The bytes of `every[first(sums)] + bias`; see `biased`."""
-        out = np.empty(sums.shape, np.uint8)
         depth = len(bias)
-        numbers = depth, first.factor, first.shift, *self._numbers
+        found = _behind(self, every.tobytes(), bias.tobytes())
+        out = np.empty(sums.shape, np.uint8)
         rows = sums.size // max(depth, 1)
-        if not _TWICE(rows, sums.size * 2 * _STEPS, out, sums, every, bias, *numbers):
+        numbers = depth, first.factor, first.shift
+        if not _THROUGH(rows, sums.size * _STEPS, out, sums, found, *numbers):
             return self.biased(first(sums), every, bias)
         return out
 
@@ -157,6 +156,15 @@ class Narrowing:
         if not _ADDED(x.size, x.size * _STEPS, out, x, y, every_x, every_y, *self._numbers):
             self._plainly(every_x[x] + every_y[y], out)
         return out
+
+
+@functools.lru_cache(maxsize=128)
+def _behind(narrow: Narrowing, every: bytes, bias: bytes) -> Array:
+    """What becomes of each byte in each place of the last axis: [256, n] bytes."""
+    wide = np.frombuffer(every, np.int32)[:, None] + np.frombuffer(bias, np.int32)
+    out = np.empty(wide.shape, np.uint8)
+    narrow._plainly(wide, out)
+    return out
 
 
 def requantized(x: Array, source: Range, target: Range, kind: Any) -> Array:

@@ -183,7 +183,8 @@ def _translate(
 
 def _needed(fed: Sequence[Tensor], wanted: Sequence[Tensor]) -> list[Operation]:
     """The ops between, each after what it takes."""
-    stops, order = set(fed), {}
+    stops: set[Tensor] = set(fed)
+    order: dict[Operation, None] = {}
     stack: list[tuple[Operation, bool]] = [(t.op, False) for t in wanted if t not in stops]
     while stack:
         op, done = stack.pop()

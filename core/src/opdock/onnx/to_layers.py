@@ -40,7 +40,7 @@ def _result(to: Exporter, op: Operation, kind: str, inputs: Sequence[str], **att
 def _window(op: Operation, sizes: Sequence[int]) -> dict[str, Any]:
     """Strides, dilations and padding."""
     space = slice(2, 4) if _format(op) == "NCHW" else slice(1, 3)
-    found = {
+    found: dict[str, Any] = {
         "kernel_shape": list(sizes), "strides": [int(s) for s in op.attrs["strides"][space]],
     }  # fmt: skip
     dilations = [int(d) for d in op.attrs.get("dilations", [1] * 4)[space]]
@@ -55,11 +55,18 @@ def _window(op: Operation, sizes: Sequence[int]) -> dict[str, Any]:
     return found
 
 
+def _sizes(kernel: Tensor) -> list[int]:
+    shape = kernel.get_shape()
+    if not shape.is_fully_defined():
+        raise NoRuleError("its shapes are not known")
+    return [int(n or 0) for n in shape.as_list()]
+
+
 @exports("Conv2D")
 def _convolution(to: Exporter, op: Operation) -> None:
-    sizes = op.inputs[1].get_shape().as_list()
+    sizes = _sizes(op.inputs[1])
     channels = op.inputs[0].get_shape()[1 if _format(op) == "NCHW" else 3].value
-    if None in sizes or channels is None:
+    if channels is None:
         raise NoRuleError("its shapes are not known")
     kernel = to.emit("Transpose", op.inputs[1], perm=[3, 2, 0, 1])
     inputs = [_images(to, op, op.inputs[0]), kernel]
@@ -68,9 +75,7 @@ def _convolution(to: Exporter, op: Operation) -> None:
 
 @exports("DepthwiseConv2dNative")
 def _depthwise(to: Exporter, op: Operation) -> None:
-    sizes = op.inputs[1].get_shape().as_list()
-    if None in sizes:
-        raise NoRuleError("its shapes are not known")
+    sizes = _sizes(op.inputs[1])
     height, width, channels, multiple = sizes
     turned = to.emit("Transpose", op.inputs[1], perm=[2, 3, 0, 1])
     shape = to.constant([channels * multiple, 1, height, width], np.int64)

@@ -9,7 +9,7 @@ moving average, which changes slowly, and a correction brings the product back t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -99,17 +99,19 @@ def corrections(known: Statistics, prefix: str, delay: int | None) -> Correction
                 (known.variance_decay, "freeze_moving_var"),
             ):
                 users = list(decay.consumers())
-                stopped = smart_cond(frozen, lambda: 0.0, lambda decay=decay: decay, name=name)
-                reroute(stopped, decay, users)
-        inverse = smart_cond(
-            frozen, lambda: ones(scale.shape), lambda inverse=inverse: inverse,
-            name="correction_recip",
-        )  # fmt: skip
+                reroute(_either(frozen, lambda: 0.0, decay, name), decay, users)
+        inverse = _either(frozen, lambda: ones(scale.shape), inverse, "correction_recip")
+        # What the batch's statistics give needs no offset.
+        begun = offset
         offset = smart_cond(
-            frozen, lambda offset=offset: offset, lambda: zeros(offset.shape),
-            name="correction_offset",
-        )  # fmt: skip
+            frozen, lambda: begun, lambda: zeros(begun.shape), name="correction_offset"
+        )
     return Correction(scale, inverse, offset)
+
+
+def _either(frozen: Any, then: Callable[[], Any], otherwise: Any, name: str) -> Any:
+    """What `then` makes once the averages are used, a tensor until then."""
+    return smart_cond(frozen, then, lambda: otherwise, name=name)
 
 
 def copied(layer: Operation, inputs: tuple[Tensor, Tensor], name: str) -> Tensor:
@@ -208,7 +210,8 @@ def _fold(graph: Graph, match: _Match, delay: int | None) -> None:
         out = copied(layer, (layer.inputs[0], weights), f"{last}_Fold")
         if match.spread is not None:
             name = match.spread.name.rpartition("/")[2]
-            out = batch_to_space_nd(out, *match.spread.inputs[1:3], name=f"{name}_Fold")
+            block, crops = match.spread.inputs[1:3]
+            out = batch_to_space_nd(out, block, crops, name=f"{name}_Fold")
         if correction is not None:
             out = multiply(correction.inverse, out, name="post_conv_mul")
             out = add(out, correction.offset, "correction_add")

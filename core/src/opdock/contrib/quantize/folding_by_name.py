@@ -72,7 +72,8 @@ def _folded(
         weights = multiply(weights, factor, name=f"{scope}mul_fold")
     out = copied(layer, (layer.inputs[0], weights), f"{layer.name}_Fold")
     if spread is not None:
-        out = batch_to_space_nd(out, *spread.inputs[1:3], name=f"{spread.name}_Fold")
+        block, crops = spread.inputs[1:3]
+        out = batch_to_space_nd(out, block, crops, name=f"{spread.name}_Fold")
     with device(layer.device):
         if correction is not None:
             out = multiply(correction.inverse, out, f"{scope}post_conv_mul")

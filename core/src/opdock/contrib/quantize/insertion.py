@@ -97,7 +97,7 @@ class _Insertion:
 
     def bypass(self, layer: Layer, bypass: Operation) -> None:
         """Rounds what goes into the sum of a bypass, and the sum where no activation does."""
-        both = {"producer_scope": self.scope, "consumer_scope": self.scope}
+        both: dict[str, Any] = {"producer_scope": self.scope, "consumer_scope": self.scope}
         if layer.bias is not None:
             self._insert(context_of(layer.op.name), "conv_quant", layer.bias, **both)
             self.done.add(layer.bias)

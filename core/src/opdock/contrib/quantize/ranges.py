@@ -119,7 +119,7 @@ def _quantized(
         if per_channel and len(shape) not in (1, 2, 4):
             raise AssertionError(f"Expected 1D, 2D or 4D input, was: {shape} in  scope: {prefix}")
         kept = ([collection] if collection else []) + [GraphKeys.GLOBAL_VARIABLES]
-        ends: Ends = tuple(
+        low, high = (
             get_variable(
                 name,
                 shape=[shape[-1]] if per_channel else [],
@@ -128,7 +128,8 @@ def _quantized(
                 trainable=False,
             )
             for name, value in zip(("min", "max"), start, strict=True)
-        )  # type: ignore[assignment]
+        )
+        ends: Ends = (low, high)
         if update is not None:
             ends = update(ends, _range(inputs, per_channel, bits, narrow, symmetric))
         fake = fake_quant_with_min_max_vars
