@@ -1,0 +1,124 @@
+"""What `make wheels` builds: archives that install from their own index, the same each time."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from packaging.requirements import Requirement
+
+import opdock
+from tests.packaging.environment import ROOT, empty_environment, run
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def loaded(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_there_is_one_version() -> None:
+    found = {
+        tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+        for folder in loaded("make_release").members()
+    }
+    head = re.search(
+        r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert head is not None
+    assert found == {opdock.__version__, head[1]}
+
+
+def test_licences_are_told_as_they_are_written() -> None:
+    tool = loaded("make_release")
+    parts = [
+        {"name": "b", "version": "2", "licenses": [{"license": {"name": "OSI :: MIT License"}}]},
+        {"name": "A", "version": "1", "licenses": [{"expression": "MIT AND Zlib"}]},
+        {"name": "c"},
+    ]
+    assert list(tool.licences(parts))[2:] == [
+        "| A | 1 | MIT AND Zlib |", "| b | 2 | MIT License |", "| c |  | see its own page |",
+    ]  # fmt: skip
+
+
+def test_an_index_has_every_archive_with_its_sum(tmp_path: Path) -> None:
+    (tmp_path / "my_plugin-1.0-py3-none-any.whl").write_bytes(b"wheel")
+    (tmp_path / "my_plugin-1.0.tar.gz").write_bytes(b"sdist")
+    loaded("make_release").index(tmp_path)
+    page = (tmp_path / "simple/my-plugin/index.html").read_text(encoding="utf-8")
+    assert re.findall(r'href="\.\./\.\./([^#"]+)#sha256=[0-9a-f]{64}"', page) == [
+        "my_plugin-1.0-py3-none-any.whl", "my_plugin-1.0.tar.gz",
+    ]  # fmt: skip
+
+
+def brings(name: str, extras: set[str]) -> set[str]:
+    """Third-party packages that something of ours requires, by way of others of ours."""
+    found: set[str] = set()
+    for text in importlib.metadata.requires(name) or ():
+        asked = Requirement(text)
+        if asked.marker and not any(asked.marker.evaluate({"extra": e}) for e in extras | {""}):
+            continue
+        inner = asked.name.startswith("opdock")
+        found |= brings(asked.name, set(asked.extras)) if inner else {asked.name}
+    return found
+
+
+def missing(extra: str) -> set[str]:
+    """What an extra needs and the running environment lacks."""
+    try:
+        names = brings("opdock", {extra})
+    except importlib.metadata.PackageNotFoundError as e:
+        return {str(e)}
+    return {name for name in names if not _is_there(name)}
+
+
+def _is_there(name: str) -> bool:
+    try:
+        importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+@pytest.fixture(scope="module")
+def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("dist")
+    tool = loaded("make_release")
+    tool.build(out, tool.members())
+    return out
+
+
+@pytest.mark.prove
+def test_two_builds_are_the_same_bytes(dist: Path, tmp_path: Path) -> None:
+    tool = loaded("make_release")
+    tool.build(tmp_path / "again", [ROOT / "core", ROOT / "plugins/echo"])
+    sums = (dist / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    again = (tmp_path / "again/SHA256SUMS").read_text(encoding="utf-8").splitlines()
+    assert len(again) == 4 and set(again) <= set(sums)
+
+
+@pytest.mark.prove
+@pytest.mark.parametrize("extra", ["", *PROJECT["optional-dependencies"]])
+def test_it_installs_from_its_own_index(extra: str, dist: Path, tmp_path: Path) -> None:
+    lacks = missing(extra)
+    if lacks:
+        pytest.skip(f"needs what is not installed here, and a network: {', '.join(sorted(lacks))}")
+    python = empty_environment(tmp_path)
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python)]
+    index = (dist / "simple").as_uri()
+    wanted = f"opdock[{extra}]" if extra else "opdock"
+    subprocess.run([*pip, "install", "-q", "--index-url", index, wanted], check=True)
+    program = "import opdock as tf; print(tf.Session().run(tf.constant(20) + tf.constant(22)))"
+    assert run(python, "-c", program).split()[-1] == "42"
+    assert "opdock, version" in run(python, "-m", "opdock.cli.main", "--version")
