@@ -6,6 +6,7 @@ import importlib.metadata
 import importlib.util
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -31,16 +32,39 @@ def loaded(name: str) -> ModuleType:
     return module
 
 
-def test_there_is_one_version() -> None:
+def versions(root: Path) -> set[str]:
+    """What all places say that have the version."""
     found = {
         tomllib.loads((folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-        for folder in loaded("make_release").members()
+        for folder in (root / m.relative_to(ROOT) for m in loaded("make_release").members())
     }
-    head = re.search(
-        r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
-    )
-    assert head is not None
-    assert found == {opdock.__version__, head[1]}
+    for name, pattern in (
+        ("CHANGELOG.md", r"^## (\S+)"),
+        ("core/src/opdock/__init__.py", r'^__version__ = "(\S+)"'),
+        ("core/src/opdock/version.py", r'GIT_VERSION: Final = "opdock-(\S+)"'),
+    ):
+        head = re.search(pattern, (root / name).read_text(encoding="utf-8"), re.MULTILINE)
+        assert head is not None, name
+        found.add(head[1])
+    return found
+
+
+def test_there_is_one_version() -> None:
+    assert versions(ROOT) == {opdock.__version__}
+
+
+def test_one_command_gives_another(tmp_path: Path) -> None:
+    tool = loaded("set_version")
+    for path in tool.files(ROOT):
+        (tmp_path / path.relative_to(ROOT)).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, tmp_path / path.relative_to(ROOT))
+    tool.set_version(tmp_path, "7.8.9")
+    assert versions(tmp_path) == {"7.8.9"}
+    root = (tmp_path / "pyproject.toml").read_text(encoding="utf-8")
+    assert "opdock-cpu[jit,onednn,regex]>=7.8.9" in root and "numpy>=7" not in root
+    assert "opdock-core[testing]>=7.8.9" in (tmp_path / tool.TEMPLATE).read_text(encoding="utf-8")
+    with pytest.raises(ValueError, match="no version such as"):
+        tool.set_version(tmp_path, "new")
 
 
 def test_licences_are_told_as_they_are_written() -> None:
