@@ -1,7 +1,7 @@
 # Every target sets up what it needs: on a fresh clone, `make demo` and `make test` are enough. Only
 # tests need more than .venv, an OpenCL device and a C++ compiler, and only for them is apt asked.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-inference test prove lint conformance variants matrices opencl torch jax ray libraries interop bench crash fuzz numbers soak pictures view-figures site docs api coverage reference clean
+.PHONY: help setup demo demo-inference test prove lint conformance variants matrices opencl torch jax ray libraries interop bench crash fuzz numbers soak pictures view-figures site wheels release docs api coverage reference clean
 
 VENV    := .venv/bin
 STAMP   := .venv/.opdock-setup
@@ -120,6 +120,13 @@ interop: $(STAMP)  ## install TensorFlow beside, and have each library read what
 site: $(STAMP)  ## build the documentation's site in build/site, to be read without network (ARGS=--serve while it is worked on)
 	$(VENV)/python -m pip --disable-pip-version-check install --quiet -c $(or $(OPDOCK_CONSTRAINTS),constraints.txt) --group site
 	$(VENV)/python tools/make_site.py $(ARGS)
+
+wheels: $(STAMP)  ## build sdists and wheels of all distributions into build/dist, with an index and sums
+	$(VENV)/python tools/make_release.py $(ARGS)
+
+release: $(STAMP)  ## the same, and what is installed with opdock, with licences: sbom.json (CycloneDX), LICENCES.md
+	$(VENV)/python -m pip --disable-pip-version-check install --quiet -c $(or $(OPDOCK_CONSTRAINTS),constraints.txt) --group release
+	$(VENV)/python tools/make_release.py --sbom $(ARGS)
 
 api: $(STAMP)  ## write the table of public names (opdock/_api.py, __init__.pyi)
 	$(VENV)/python tools/make_api.py

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+import tomllib
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -110,8 +111,16 @@ stdout, errors to stderr. Colours, and what shows that work goes on, are for ter
 `NO_COLOR` switches colours off. What `--json` prints keeps its keys: new ones may come, none
 changes its meaning.
 """
+COMPATIBILITY_HEAD = """# Which works with which
+
+This opdock-core has version {version} of the plugin API. A plugin that asks for the same major
+version and for no later minor one works: later ones only add to it. `opdock doctor` says which
+plugins were left out, with a [code](errors.md) for the reason.
+
+| distribution | version | needs of opdock | plugin API | entry points | Python |
+| --- | --- | --- | --- | --- | --- |"""
 ERRORS_HEAD = """Errors that TensorFlow has too keep its classes and words
-([tf.errors](tf/errors.md)). Those that are opdock's own have a code behind the first line of their
+(`tf.errors`). Those that are opdock's own have a code behind the first line of their
 message, which never changes its meaning.
 """
 HEAD = "<!-- written by tools/make_reference.py from docstrings: `make reference` -->\n"
@@ -256,6 +265,30 @@ def companions_page() -> str:
     return "\n".join(parts)
 
 
+def compatibility_page() -> str:
+    """The page of which distribution works with which, from their pyproject.toml files."""
+    root = FOLDER.parent.parent
+    rows = []
+    for path in sorted(root.glob("*/*/pyproject.toml")) + [root / "core/pyproject.toml"]:
+        project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+        wants = " ".join(project.get("dependencies", []))
+        ours = re.findall(r"opdock-[a-z]+(?:\[[a-z,]*\])?[^\s]*", wants)
+        sources = "".join(
+            p.read_text(encoding="utf-8") for p in path.parent.glob("src/*/__init__.py")
+        )
+        api = re.search(r"\bapi=\((\d+), (\d+)\)", sources)
+        told = ".".join(api.groups()) if api else "-"
+        groups = ", ".join(sorted(project.get("entry-points", {}))) or "-"
+        needs = ", ".join(f"`{name}`" for name in ours) or "-"
+        cells = (
+            f"`{project['name']}`", project["version"], needs, told, groups,
+            project["requires-python"],
+        )  # fmt: skip
+        rows.append(f"| {' | '.join(cells)} |")
+    version = ".".join(map(str, import_module("opdock.plugin").API_VERSION))
+    return "\n".join([HEAD, COMPATIBILITY_HEAD.format(version=version), *rows, ""])
+
+
 def errors_page() -> str:
     """The page of the errors that are opdock's own, from their table."""
     from opdock.codes import CODES
@@ -332,6 +365,7 @@ def pages() -> dict[Path, str]:
         FOLDER / "companions.md": companions_page(),
         FOLDER / "command-line.md": command_page(),
         FOLDER / "errors.md": errors_page(),
+        FOLDER / "compatibility.md": compatibility_page(),
     }
 
 

@@ -1,16 +1,18 @@
 """Builds the documentation's site, which needs no network to be read: `make site`.
 
-    python tools/make_site.py [--serve | --lay-out FOLDER]
+    python tools/make_site.py [--serve | --versioned | --lay-out FOLDER]
 
 The pages are those of docs/, README and CONTRIBUTING, and a page for each of TensorFlow's public
 modules with the signature and the docstring of every name in it. `mkdocs.yml` orders them. A page
-that it leaves out and a link that leads nowhere are errors. The site is in build/site.
+that it leaves out and a link that leads nowhere are errors. The site is in build/site; with
+--versioned in build/sites/VERSION, beside those of other versions, among which a menu chooses.
 """
 
 from __future__ import annotations
 
 import argparse
 import inspect
+import json
 import re
 import shutil
 import subprocess
@@ -119,16 +121,37 @@ def signature(value: Any) -> str:
     return text if len(text) < 70 else "(\n" + "".join(f"    {p},\n" for p in plain) + ")"
 
 
+def versioned() -> list[str]:
+    """What has mkdocs build this version beside others, in whose list it joins."""
+    sites = ROOT / "build/sites"
+    sites.mkdir(parents=True, exist_ok=True)
+    listed = {p.parent.name for p in sites.glob("*/index.html")} | {tf.__version__}
+    latest = max(listed, key=lambda v: [int(n) for n in re.findall(r"\d+", v)])
+    entries = [
+        {"version": v, "title": v, "aliases": ["latest"] if v == latest else []}
+        for v in sorted(listed, reverse=True)
+    ]
+    (sites / "versions.json").write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
+    config = ROOT / "build/mkdocs.yml"
+    config.write_text(
+        "INHERIT: ../mkdocs.yml\ndocs_dir: pages\nextra: {version: {provider: mike}}\n",
+        encoding="utf-8",
+    )
+    return ["-f", str(config), "-d", str(sites / tf.__version__)]
+
+
 def main() -> None:
     """Builds the site, or shows it while it is worked on."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--serve", action="store_true", help="serve it on localhost")
     parser.add_argument("--lay-out", type=Path, metavar="FOLDER", help="write the pages, and end")
+    parser.add_argument("--versioned", action="store_true", help="build it beside other versions")
     given = parser.parse_args()
     lay_out(given.lay_out or PAGES)
     if given.lay_out:
         return
-    words = ["serve"] if given.serve else ["build", "--strict", "--site-dir", "build/site"]
+    build = ["build", "--strict", *(versioned() if given.versioned else ["-d", "build/site"])]
+    words = ["serve"] if given.serve else build
     sys.exit(
         subprocess.run([sys.executable, "-m", "mkdocs", *words], cwd=ROOT, check=False).returncode
     )

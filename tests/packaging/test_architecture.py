@@ -129,6 +129,8 @@ BACKWARD: dict[tuple[str, str], str] = {
     ("ops.control", "autodiff.control"): "the gradient differentiates the branches",
     ("ops.control", "autodiff.backward_loop"): "the gradient differentiates the body",
     ("runtime.session", "runtime.inspect.bisect"): "Session.bisect saves cases; they run sessions",
+    ("runtime.session", "runtime.inspect.shadow"): "Session.shadow compares as cases are compared",
+    ("runtime.session", "runtime.inspect.swapping"): "Session.use_kernel finds devices as these do",
 }
 
 

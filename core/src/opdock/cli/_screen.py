@@ -7,7 +7,6 @@ into a file is never wrapped.
 
 from __future__ import annotations
 
-import os
 import textwrap
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -120,7 +119,7 @@ def _console(stderr: bool) -> Console:
     from rich.console import Console
 
     console = Console(stderr=stderr, highlight=False)
-    if console.is_terminal or os.environ.get("COLUMNS", "").isdigit():
+    if console.is_terminal:
         return console
     return Console(stderr=stderr, highlight=False, width=_ENDLESS)
 

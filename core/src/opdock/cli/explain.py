@@ -61,6 +61,7 @@ def command(
         emit(found.to_dict())
         return
     screen = Screen()
-    screen.table(*found.cells(rejections), numbers=("us",))
+    columns, rows = found.cells(rejections)
+    screen.table(columns, rows, numbers=("us",))
     screen.blank()
     screen.say(found.summary(), indent=2)

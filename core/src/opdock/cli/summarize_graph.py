@@ -8,4 +8,14 @@ command = tool(
     "summarize-graph",
     "summarize_graph",
     example="opdock summarize-graph --in_graph=graph.pb",
+    keys={
+        "inputs": "name, type and shape of what can be fed",
+        "variables": "the same of variables",
+        "outputs": "name and op of what nothing uses",
+        "const_parameters": "how many numbers constants hold",
+        "variable_parameters": "how many variables hold",
+        "control_edges": "how many there are",
+        "devices": "how many nodes each device was given",
+        "ops": "how often each op is used",
+    },
 )

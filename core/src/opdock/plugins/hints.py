@@ -21,6 +21,10 @@ def _nvidia_visible() -> bool:
     return Path("/proc/driver/nvidia/version").exists() or Path("/dev/nvidiactl").exists()
 
 
+def _amd_visible() -> bool:
+    return Path("/dev/kfd").exists()
+
+
 def _opencl_visible() -> bool:
     vendors = Path("/etc/OpenCL/vendors")
     return vendors.is_dir() and any(vendors.glob("*.icd"))
@@ -32,6 +36,12 @@ HINTS: Final = (
         "cuda",
         "An NVIDIA GPU is visible, but opdock-cuda is not installed: "
         'pip install "opdock-cuda[cuda12]" (or [cuda13], after the driver).',
+    ),
+    Hint(
+        _amd_visible,
+        "torch",
+        "An AMD GPU is visible, but opdock-torch is not installed, which serves it where PyTorch "
+        "is a build for ROCm: pip install opdock-torch.",
     ),
     Hint(
         _opencl_visible,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -25,6 +26,60 @@ _VARIABLES: Final = ("Variable", "VariableV2", "VarHandleOp")
 _NO_OUTPUTS: Final = ("Const", "Assign", "NoOp", "Placeholder")
 
 
+def described(graph_def: Any) -> dict[str, Any]:
+    """What `summarize_graph` says, as plain data.
+
+    Raises:
+        InternalError: an input of a node does not exist.
+    """
+    _check_inputs(graph_def)
+    inputs, variables, outputs = _ends(graph_def)
+    counts = _counts(graph_def)
+    return {
+        "inputs": [_as_data(n) for n in inputs],
+        "variables": [_as_data(n) for n in variables],
+        "outputs": [{"name": n.name, "op": n.op} for n in outputs],
+        "const_parameters": counts[0], "variable_parameters": counts[1],
+        "control_edges": counts[2],
+        "devices": dict(Counter(n.device for n in graph_def.node if n.device)),
+        "ops": dict(_op_types(graph_def).most_common()),
+    }  # fmt: skip
+
+
+def _as_data(node: Any) -> dict[str, Any]:
+    dtype, shape = attribute(node, "dtype"), None
+    if "shape" in node.attr:
+        shape = decode_shape(node.attr["shape"].shape)
+    return {
+        "name": node.name,
+        "type": None if dtype is None else dtype.name,
+        "shape": None if shape is None else list(shape),
+    }
+
+
+def _ends(graph_def: Any) -> tuple[list[Any], list[Any], list[Any]]:
+    """Inputs, variables and outputs of a graph."""
+    inputs = [n for n in graph_def.node if n.op == "Placeholder"]
+    variables = [n for n in graph_def.node if n.op in _VARIABLES]
+    used = {node_name(text) for node in graph_def.node for text in node.input}
+    outputs = [n for n in graph_def.node if n.name not in used and n.op not in _NO_OUTPUTS]
+    return inputs, variables, outputs
+
+
+def _counts(graph_def: Any) -> tuple[int, int, int]:
+    """How many numbers constants and variables hold, and how many edges are of control."""
+    constants = sum(_count(node) for node in graph_def.node if node.op == "Const")
+    variables = sum(_count(node) for node in graph_def.node if node.op in _VARIABLES)
+    edges = sum(text.startswith("^") for node in graph_def.node for text in node.input)
+    return constants, variables, edges
+
+
+def _op_types(graph_def: Any) -> Counter[str]:
+    counts = Counter(n.op for n in graph_def.node)
+    counts.update(n.op for f in graph_def.library.function for n in f.node_def)
+    return counts
+
+
 def summarize_graph(graph_def: Any, path: str = "", print_structure: bool = False) -> Iterator[str]:
     """The lines that TensorFlow's tool prints.
 
@@ -36,10 +91,7 @@ def summarize_graph(graph_def: Any, path: str = "", print_structure: bool = Fals
     Raises:
         InternalError: an input of a node does not exist.
     """
-    inputs = [n for n in graph_def.node if n.op == "Placeholder"]
-    variables = [n for n in graph_def.node if n.op in _VARIABLES]
-    used = {node_name(text) for node in graph_def.node for text in node.input}
-    outputs = [n for n in graph_def.node if n.name not in used and n.op not in _NO_OUTPUTS]
+    inputs, variables, outputs = _ends(graph_def)
     yield _found(inputs, "possible inputs", "inputs", _typed)
     yield _found(variables, "variables", "variables", _typed)
     yield _found(outputs, "possible outputs", "outputs", lambda n: f"(name={n.name}, op={n.op})")
@@ -47,9 +99,8 @@ def summarize_graph(graph_def: Any, path: str = "", print_structure: bool = Fals
     for device, count in sorted(Counter(n.device for n in graph_def.node if n.device).items()):
         yield f"{count} nodes assigned to device '{device}'"
     _check_inputs(graph_def)
-    counts = Counter(n.op for n in graph_def.node)
-    counts.update(n.op for f in graph_def.library.function for n in f.node_def)
-    yield "Op types used: " + ", ".join(f"{n} {op}" for op, n in counts.most_common())
+    used = _op_types(graph_def).most_common()
+    yield "Op types used: " + ", ".join(f"{n} {op}" for op, n in used)
     yield "To time it:"
     yield _benchmark_line([*inputs, *variables], outputs, path)
     if print_structure:
@@ -87,9 +138,7 @@ def _sizes(shape: shapes.Shape, unknown: str, start: str = "", end: str = "") ->
 
 
 def _parameters(graph_def: Any) -> str:
-    constants = sum(_count(node) for node in graph_def.node if node.op == "Const")
-    variables = sum(_count(node) for node in graph_def.node if node.op in _VARIABLES)
-    edges = sum(text.startswith("^") for node in graph_def.node for text in node.input)
+    constants, variables, edges = _counts(graph_def)
     return (
         f"Found {constants} ({_readable(constants)}) const parameters, {variables} "
         f"({_readable(variables)}) variable parameters, and {edges} control_edges"
@@ -157,7 +206,11 @@ def main(argv: Sequence[str] | None = None, prog: str = "summarize_graph") -> in
     parser = argparse.ArgumentParser(prog=prog, description=__doc__)
     parser.add_argument("--in_graph", required=True, help="file of the GraphDef, binary or text")
     add_switch(parser, "--print_structure", False, "list all nodes with their inputs")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     args = parser.parse_args(argv)
+    if args.json:
+        print(json.dumps(described(read_graph(args.in_graph)), indent=2))
+        return 0
     for line in summarize_graph(read_graph(args.in_graph), args.in_graph, args.print_structure):
         print(line)
     return 0

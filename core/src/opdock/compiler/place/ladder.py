@@ -90,7 +90,7 @@ def climb(
     if selection is None:
         assert sig is not None
         selection = select(sig, index, target.name)
-    for kernel in experience.wanted(node, target.name):
+    for kernel in experience.wanted(node, target.name) if experience.swaps else ():
         own = Entry(kernel, plugin=SESSION)
         answer = judge_alone(own, node_sig(node, target, resources), target.name)
         if isinstance(answer, Rejection):

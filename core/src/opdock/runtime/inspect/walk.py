@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -96,7 +97,7 @@ class Walk:
         self._engine = Engine(plain_config(soft=True))
         found_device(self._engine, scope)
         for name, stream in streams.items():
-            self._engine.resources.node_state(name, lambda stream=stream: stream)
+            self._engine.resources.node_state(name, functools.partial(_same, stream))
         self._feeds = list(feeds.values())
         self._tensors = [
             t for op in order for t in op.outputs if t.dtype._is_data and t not in feeds
@@ -156,6 +157,10 @@ def _with_variables(step: Step) -> Operation | None:
 
 def _key_of(attrs: dict[str, Any], name: str) -> tuple[str, str]:
     return attrs.get("container") or "localhost", attrs.get("shared_name") or name
+
+
+def _same(stream: RandomStream) -> RandomStream:
+    return stream
 
 
 def found_device(engine: Engine, name: str) -> Target:

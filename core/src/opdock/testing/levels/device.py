@@ -9,6 +9,7 @@ from typing import Any
 from opdock.devices.pool import DevicePool, PoolDevice
 from opdock.dtypes import DType
 from opdock.kernels.select.selection import KernelIndex
+from opdock.nearest import meant
 from opdock.plugins.manager import OpenDevice, get_manager
 from opdock.plugins.records import FusionPattern, Requirement, ToleranceRow
 from opdock.testing.harness.plugins import load_plugins
@@ -105,7 +106,9 @@ def open_device(name: str) -> DeviceUnderTest:
     if not found:
         known = ", ".join(sorted(str(d) for d in pool.devices)) or "none"
         why = manager.why_unavailable(device_type)
-        raise LookupError(f"There is no device {name!r}: {why or f'devices are {known}'}")
+        types = {d.name.rpartition("/device:")[2].partition(":")[0] for d in pool}
+        near = meant(device_type, types - {device_type})
+        raise LookupError(f"There is no device {name!r}: {why or f'devices are {known}'}{near}")
     opened = manager.open(found[0].probed)
     load_plugins()  # what the device claims depends on what the samples of an op vary
     records = manager.requirements(opened.backend)
