@@ -12,6 +12,7 @@ that nobody has disturbed, and no process and no shared memory may be left.
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import signal
 import socket
 import statistics
@@ -20,13 +21,16 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 LIMIT = 30.0
-"""Seconds without a step after which the cluster counts as hanging."""
+"""Seconds without a step, with all processes there, after which the cluster counts as hanging."""
+START = 90.0
+"""Seconds in which a process has to be there."""
 LAST = 300
 """Steps after the last kill."""
 TOLERANCE = 1e-3
@@ -41,7 +45,9 @@ def work(job: str, index: int, addresses: list[str], folder: Path) -> None:
     import opdock as tf
 
     cluster = tf.train.ClusterSpec({"ps": addresses[:1], "worker": addresses[1:]})
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
     server = tf.train.Server(cluster, job_name=job, task_index=index)
+    print("up", flush=True)
     if job == "ps":
         server.join()
     own = f"/job:worker/task:{index}"
@@ -86,6 +92,7 @@ class Cluster:
         self.steps = 0
         self.loss = float("nan")
         self._tasks: dict[tuple[str, int], subprocess.Popen[str]] = {}
+        self._up: set[subprocess.Popen[str]] = set()
         for role in ROLES:
             self.start(role)
 
@@ -103,26 +110,40 @@ class Cluster:
         assert task.stdout is not None
         for line in task.stdout:
             words = line.split()
-            if len(words) == 2 and words[0].isdigit():
-                with self._changed:
+            with self._changed:
+                if words == ["up"]:
+                    self._up.add(task)
+                elif len(words) == 2 and words[0].isdigit():
                     self.steps += 1
                     self.loss = float(words[1])
-                    self._changed.notify_all()
+                self._changed.notify_all()
 
-    def advance(self, count: int, limit: float) -> float:
+    def advance(self, count: int) -> float:
         """Waits for so many steps more; the seconds that the first of them took.
 
         Raises:
-            TimeoutError: the cluster stood still for longer than the limit.
+            TimeoutError: all processes are there, and the cluster stands still.
         """
         begin, first = time.monotonic(), 0.0
-        with self._changed:
-            for i in range(count):
-                before = self.steps
-                if not self._changed.wait_for(lambda b=before: self.steps > b, limit):
-                    raise TimeoutError(f"no step for {limit:.0f} s; see {self._folder}")
-                first = first if i else time.monotonic() - begin
+        for i in range(count):
+            before = self.steps
+            # How long Python and Ray need to start is the machine's.
+            self._wait(START, lambda b=before: self.steps > b or self._all_up())
+            self._wait(LIMIT, lambda b=before: self.steps > b)
+            first = first if i else time.monotonic() - begin
         return first
+
+    def _all_up(self) -> bool:
+        return all(task in self._up for task in self._tasks.values())
+
+    def _wait(self, limit: float, ready: Callable[[], bool]) -> None:
+        with self._changed:
+            if self._changed.wait_for(ready, limit):
+                return
+        for task in self._tasks.values():
+            task.send_signal(signal.SIGUSR1)  # its log has what it is doing
+        time.sleep(1)
+        raise TimeoutError(f"no step for {limit:.0f} s; see {self._folder}")
 
     def kill(self, role: tuple[str, int]) -> None:
         """Ends a task as nothing else does."""
@@ -138,7 +159,8 @@ class Cluster:
         (self._folder / "stop").touch()
         try:
             for role in ROLES[1:]:
-                self._tasks[role].wait(LIMIT)
+                # A worker that finds nothing initialized looks again after half a minute.
+                self._tasks[role].wait(START)
         except subprocess.TimeoutExpired:
             raise TimeoutError(f"{NAMES[role]} does not end; see {self._folder}") from None
         finally:
@@ -151,8 +173,8 @@ def undisturbed(folder: Path) -> float:
     """The loss of a training in peace."""
     cluster = Cluster(folder)
     try:
-        cluster.advance(1, 2 * LIMIT)  # all processes have to start
-        cluster.advance(LAST, LIMIT)
+        cluster.advance(1)
+        cluster.advance(LAST)
     finally:
         cluster.end()
     return cluster.loss
@@ -167,17 +189,18 @@ def crash(kills: int, seed: int, minutes: float, folder: Path) -> tuple[float, d
     until = time.monotonic() + 60 * minutes
     cluster = Cluster(folder)
     try:
-        cluster.advance(1, 2 * LIMIT)
+        cluster.advance(1)
         for number, role in enumerate(order, 1):
             if time.monotonic() > until:
                 break
             time.sleep(rng.uniform(0, 2))
+            print(f"{number} of {len(order)}: {NAMES[role]}", end="", flush=True)
             cluster.kill(role)
             cluster.start(role)
             time.sleep(_ON_ITS_WAY)
-            stood[role].append(_ON_ITS_WAY + cluster.advance(1, LIMIT))
-            print(f"{number} of {len(order)}: {NAMES[role]}, {stood[role][-1]:.1f} s", flush=True)
-        cluster.advance(LAST, LIMIT)
+            stood[role].append(_ON_ITS_WAY + cluster.advance(1))
+            print(f", {stood[role][-1]:.1f} s", flush=True)
+        cluster.advance(LAST)
     finally:
         cluster.end()
     return cluster.loss, stood
