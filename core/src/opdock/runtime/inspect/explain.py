@@ -198,8 +198,7 @@ class Explanation:
             traced: the RunMetadata of a traced step, or None.
         """
         times = {} if traced is None else _times(traced.step_stats)
-        rows = [Row(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()})
-                for part in told for row in part["rows"]]  # fmt: skip
+        rows = [_of_data(row) for part in told for row in part["rows"]]
         sums = [sum(p[name] for p in told) for name in ("planned_bytes", "naive_bytes", "buffers")]
         return cls(
             [replace(r, us=times.get(r.node)) for r in rows], Memory(*sums),
@@ -241,6 +240,12 @@ def explain(
     plan = program.plan
     memory = Memory(plan.planned_bytes, plan.naive_bytes, len(plan.buffers))
     return Explanation(rows, memory, experience.told(), segments, missing, _told(nodes))
+
+
+def _of_data(told: Mapping[str, Any]) -> Row:
+    """A row that came as JSON, which has lists for tuples."""
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in told.items()}
+    return Row(**fields)
 
 
 def _short(device: str, several: bool) -> str:
