@@ -1,4 +1,4 @@
-"""Training on a cluster beside TensorFlow's own runtime: one parameter server and two workers.
+"""Training on a cluster beside TensorFlow's own runtime: a parameter server and two workers.
 
     python benchmarks/clusters.py mlp_async --turns 3
 
@@ -64,13 +64,13 @@ def empty(tf: Any, device: Callable[[], Any]) -> Any:
         return tf.no_op()
 
 
-def trained(tf: Any, loss: Any, synchronous: bool) -> tuple[Any, list[Any], Any]:
+def trained(tf: Any, loss: Any, synchronous: bool, workers: int) -> tuple[Any, list[Any], Any]:
     """The op of a step, hooks and the count of the steps."""
     step = tf.train.get_or_create_global_step()
     optimizer = tf.train.GradientDescentOptimizer(0.001)
     if not synchronous:
         return optimizer.minimize(loss, global_step=step), [], step
-    together = tf.train.SyncReplicasOptimizer(optimizer, 2, 2)
+    together = tf.train.SyncReplicasOptimizer(optimizer, workers, workers)
     train = together.minimize(loss, global_step=step)
     return train, [together], step
 
@@ -85,6 +85,7 @@ def work(tf: Any, workload: str, cluster: Any, job: str, index: int, seconds: fl
     if job == "ps":
         server.join()
     name, _, kind = workload.partition("_")
+    workers = cluster.num_tasks("worker")
     setter = tf.train.replica_device_setter(
         cluster=cluster, worker_device=f"/job:worker/task:{index}"
     )
@@ -94,7 +95,7 @@ def work(tf: Any, workload: str, cluster: Any, job: str, index: int, seconds: fl
             train = empty(tf, setter)
             tf.train.get_or_create_global_step()
         else:
-            train, optimizers, _ = trained(tf, MODELS[name](tf), kind == "sync")
+            train, optimizers, _ = trained(tf, MODELS[name](tf), kind == "sync", workers)
             hooks = [o.make_session_run_hook(index == 0, num_tokens=0) for o in optimizers]
         ready = tf.get_variable("ready", [], tf.int32, tf.zeros_initializer(), trainable=False)
         arrive = ready.assign_add(1, use_locking=True)
@@ -112,7 +113,7 @@ def work(tf: Any, workload: str, cluster: Any, job: str, index: int, seconds: fl
             session.run(train)
         plain = session if kind == "sync" else session._tf_sess()
         plain.run(arrive)
-        while plain.run(ready) < 2:  # both measure at the same time
+        while plain.run(ready) < workers:  # all measure at the same time
             time.sleep(0.01)
         crossed, begin, count = crossing(), time.monotonic(), 0
         while time.monotonic() - begin < seconds:
@@ -135,9 +136,9 @@ def crossing() -> tuple[int, int]:
 
 
 # ---------------------------------------------------------------- many processes
-def run(library: str, python: str, workload: str, seconds: float) -> dict[str, float]:
+def run(library: str, python: str, workload: str, seconds: float, workers: int) -> dict[str, float]:
     """Steps a second of the whole cluster, milliseconds a step of a worker, and bytes a step."""
-    cluster = {"ps": _addresses(1), "worker": _addresses(2)}
+    cluster = {"ps": _addresses(1), "worker": _addresses(workers)}
     env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
     line = [python, __file__, "--work", library, workload, json.dumps(cluster)]
     tasks: list[subprocess.Popen[str]] = []
@@ -162,10 +163,9 @@ def run(library: str, python: str, workload: str, seconds: float) -> dict[str, f
             raise SystemExit(f"{library} {workload} has failed:\n{told.read()[-4000:]}")
     found = [json.loads(a.splitlines()[-1]) for a in answers]
     steps = sum(f["steps"] / f["seconds"] for f in found)
+    count = sum(f["steps"] for f in found)
     crossed = statistics.mean(f["bytes"][0] for f in found) + sum(f["bytes"][1] for f in found)
-    return {
-        "rate": steps, "ms": 2e3 / steps, "bytes": crossed / sum(f["steps"] for f in found)
-    }  # fmt: skip
+    return {"rate": steps, "ms": workers * 1e3 / steps, "bytes": crossed / count}
 
 
 def _addresses(count: int) -> list[str]:
@@ -200,6 +200,7 @@ def main() -> None:
     p.add_argument("--peer", metavar="tensorflow=PYTHON")
     p.add_argument("--turns", type=int, default=3)
     p.add_argument("--seconds", type=float, default=5.0)
+    p.add_argument("--workers", type=int, default=2)
     p.add_argument("--work", nargs=6, help=argparse.SUPPRESS)
     args = p.parse_args()
     if args.work:
@@ -214,7 +215,7 @@ def main() -> None:
         found: dict[str, list[dict[str, float]]] = {side: [] for side in sides}
         for _ in range(args.turns):
             for side, python in sides.items():
-                found[side].append(run(side, python, workload, args.seconds))
+                found[side].append(run(side, python, workload, args.seconds, args.workers))
         rows[workload] = {
             side: {key: statistics.median(f[key] for f in all_) for key in all_[0]}
             for side, all_ in found.items()

@@ -95,6 +95,21 @@ def test_a_program_of_three_processes_as_it_stands():
     assert max(map(int, re.findall(r"step (\d+)", run.stdout))) >= 11
 
 
+@pytest.mark.timeout(290)
+def test_an_estimator_trains_and_evaluates(tmp_path):
+    program = Path(__file__).with_name("estimate.py")
+    run = subprocess.run(
+        [sys.executable, "-m", "opdock.cli.main", "launch", "--chief", "--evaluator", str(program),
+         str(tmp_path)],
+        capture_output=True, text=True, timeout=280,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stdout + run.stderr
+    for task in ("chief", "worker", "evaluator"):
+        assert f"[{task} 0] done {task}" in run.stdout
+    losses = re.findall(r"evaluator 0\].*Saving dict.*loss = ([^,\s]+)", run.stdout)
+    assert float(losses[-1]) < 1e-3
+
+
 def test_training_goes_on_when_a_server_is_killed_and_started_again(cluster, tmp_path):
     tasks = cluster(1, 1, f"--checkpoints={tmp_path}", "--steps=100000")
     ps, worker = tasks.start("ps", 0), tasks.start("worker", 0)

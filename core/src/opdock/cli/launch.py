@@ -27,25 +27,31 @@ _PATIENCE: Final = 10.0
 )  # fmt: skip
 @click.option("--ps", default=1, show_default=True, help="How many parameter servers.")
 @click.option("--workers", default=1, show_default=True, help="How many workers.")
+@click.option("--chief", is_flag=True, help="A chief beside the workers, as estimators want it.")
+@click.option("--evaluator", is_flag=True, help="A task that evaluates, and is not of the cluster.")
 @click.option(
     "--flags", is_flag=True,
     help="Append --job_name, --task_index, --ps_hosts and --worker_hosts to the arguments.",
 )  # fmt: skip
 @click.argument("script")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
-def command(ps: int, workers: int, flags: bool, script: str, arguments: tuple[str, ...]) -> None:
+def command(
+    ps: int, workers: int, chief: bool, evaluator: bool, flags: bool, script: str,
+    arguments: tuple[str, ...],
+) -> None:  # fmt: skip
     """Run a distributed program: `opdock launch --ps 1 --workers 2 train.py --steps 100`.
 
     Each task is a process that runs the program as `opdock run` does, and finds in TF_CONFIG the
     cluster and which task it is. Programs that want flags get them with --flags. What the tasks
     print has their names in front.
 
-    The cluster ends when all workers have, or as soon as a task fails; its exit status is that
-    task's. Tasks reach each other through a cluster engine, which a plugin brings.
+    The cluster ends when all tasks but the parameter servers have, or as soon as one fails; its
+    exit status is that task's. Tasks reach each other through a cluster engine, which a plugin
+    brings.
     """
-    cluster = {"ps": _addresses(ps), "worker": _addresses(workers)}
+    cluster = {"ps": _addresses(ps), "chief": _addresses(chief), "worker": _addresses(workers)}
     cluster = {job: tasks for job, tasks in cluster.items() if tasks}
-    if not cluster.get("worker"):
+    if not workers + chief:
         raise click.UsageError("a cluster needs a worker")
     line = [sys.executable, "-m", "opdock.cli._launched", str(os.getpid()), script, *arguments]
     tasks = [
@@ -53,6 +59,8 @@ def command(ps: int, workers: int, flags: bool, script: str, arguments: tuple[st
         for job, addresses in cluster.items()
         for index in range(len(addresses))
     ]
+    if evaluator:
+        tasks.append(_Task("evaluator", 0, line, cluster))
     sys.exit(_watch(tasks))
 
 
@@ -107,7 +115,7 @@ def _watch(tasks: Sequence[_Task]) -> int:
     threads = [threading.Thread(target=t.follow, args=(ended,), daemon=True) for t in tasks]
     for thread in threads:
         thread.start()
-    workers = [task for task in tasks if task.job == "worker"]
+    workers = [task for task in tasks if task.job != "ps"]
     try:
         with changed:
             while not any(t.process.returncode for t in over) and not set(workers) <= set(over):

@@ -148,9 +148,7 @@ def _benchmark(session: Session, fetches: list[Any], feeds: dict[Any, Any], args
     )
     print(f"Latency: {plain.line()}")
     memory = session.explain(fetches, feeds).memory
-    print(
-        f"Planned memory: {readable_bytes(memory.planned_bytes)} in {len(memory.buffers)} buffers"
-    )
+    print(f"Planned memory: {readable_bytes(memory.planned_bytes)} in {memory.buffers} buffers")
     for line in tables.lines(
         run_order=args.run_order_limit if args.show_run_order else None,
         by_time=args.time_limit if args.show_time else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import os
 import threading
@@ -223,9 +224,15 @@ class _Serving:
         self._workers, self._entrance = workers, entrance
         self._open = True
         threading.Thread(target=self._work, daemon=True, name="opdock-mail").start()
+        atexit.register(self._leave)
+
+    def _leave(self) -> None:
+        """That no more mail comes is no news to a process that is ending."""
+        self._open = False
 
     def close(self) -> None:
         """Lets nobody in any more."""
+        atexit.unregister(self._leave)
         self._open = False
         if self._entrance is not None:
             self._entrance.close()

@@ -146,7 +146,7 @@ class Master:
             OpError: a task is gone.
         """
         asked = [self._peer(task).ask(self._members.message("variables")) for task in self._peers]
-        found = {}
+        found: dict[tuple[str, str], np.ndarray[Any, Any]] = {}
         for answer in (a.result() for a in asked):
             names = [(container, name) for container, name in answer.fields["names"]]
             found.update(zip(names, answer.tensors, strict=True))

@@ -211,8 +211,7 @@ class Explanation:
         """
         spans = [] if traced is None else spans_of(traced.step_stats)
         times = times_of(spans)
-        rows = [Row(**{k: tuple(v) if isinstance(v, list) else v for k, v in row.items()})
-                for part in told for row in part["rows"]]  # fmt: skip
+        rows = [_of_data(row) for part in told for row in part["rows"]]
         sums = [sum(p[name] for p in told) for name in ("planned_bytes", "naive_bytes", "buffers")]
         return cls(
             [replace(r, us=times.get(r.node)) for r in rows], Memory(*sums),
@@ -264,6 +263,12 @@ def explain(
         segments, missing, _told(nodes), len(program.schedule.steps),
         lives_of(program.schedule, plan), spans,
     )  # fmt: skip
+
+
+def _of_data(told: Mapping[str, Any]) -> Row:
+    """A row that came as JSON, which has lists for tuples."""
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in told.items()}
+    return Row(**fields)
 
 
 def _short(device: str, several: bool) -> str:
