@@ -106,7 +106,7 @@ def test_a_trace(tmp_path: Path) -> None:
         assert run(file, "-o", tmp_path / "page.html").exit_code == 0
         assert rows(views(tmp_path / "page.html")[0])["p"]["us"] > 0
     told = run(file, "-o", tmp_path / "other.html", "--device", "cpu:0")
-    assert told.exit_code == 1
+    assert told.exit_code == 2
     assert "is a recorded run: it cannot be placed on cpu:0" in told.output
     writer = tf.summary.FileWriter(str(tmp_path / "log"))
     for tag in ("first", "second"):

@@ -16,11 +16,13 @@ _KEYS: Final = {
     "line, fusion, members, into, missed, means, us",
     "planned_bytes": "of memory, as planned",
     "naive_bytes": "that a buffer for each result would take",
+    "buffers": "how many buffers are kept",
     "fusions": "how often each fusion was applied, by name",
     "moves": "ops that left a device while the graph ran (--time)",
     "segments": "what backends compiled as a whole, by name",
     "missing": "why there is no device of a type that the graph asks for",
     "devices": "what devices say of how they work just now",
+    "crossings": "what tasks of a cluster send each other",
 }
 
 

@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 import uuid
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
@@ -78,7 +79,8 @@ class Temporary:
     """A new file beside `path`, to be written and put in its place.
 
     It is locked for as long as it is open, so `sweep` can tell it from what a process that was
-    killed left behind.
+    killed left behind. It is removed with the object if nothing has become of it: an interrupt may
+    come before anybody else knows of it.
 
     Args:
         path: the file whose place it will take.
@@ -87,8 +89,15 @@ class Temporary:
     def __init__(self, path: str) -> None:
         self.path = path
         self.name = _temporary_name(path)
-        with tf_errors(path):
-            self.file: BinaryIO = _open_locked(self.name)
+        held: list[BinaryIO] = []
+        self._left = weakref.finalize(self, _remove, self.name, held, os.getpid())
+        self._left.atexit = False
+        try:
+            with tf_errors(path):
+                self.file: BinaryIO = _open_locked(self.name, held)
+        except BaseException:
+            self._left()
+            raise
 
     def sync(self) -> None:
         """Waits until the disk has what was written; the file can be renamed then."""
@@ -102,23 +111,34 @@ class Temporary:
         """Takes the place of `path`, durably."""
         self.sync()
         os.replace(self.name, self.path)
+        self._left.detach()
         self.file.close()
         sync_directory(os.path.dirname(self.path) or ".")
 
     def discard(self) -> None:
         """Closes the file and removes it, if it still has its first name."""
         self.file.close()
+        self._left()
+
+
+def _remove(name: str, held: list[BinaryIO], owner: int) -> None:
+    for file in held:
+        file.close()
+    # A child of fork has a copy of the object, and the file is not its own.
+    if os.getpid() == owner:
         with suppress(OSError):
-            os.unlink(self.name)
+            os.unlink(name)
 
 
 def _temporary_name(path: str) -> str:
     return f"{path}.tempstate{uuid.uuid4().hex}"
 
 
-def _open_locked(name: str) -> BinaryIO:
+def _open_locked(name: str, held: list[BinaryIO]) -> BinaryIO:
+    """Makes a file that is locked, and has `held` hold it at once."""
     while True:
         file = open(name, "xb")  # noqa: SIM115
+        held[:] = [file]
         if sys.platform == "win32":
             return file
         # A file system without locks is written all the same; nothing is swept there.
@@ -138,8 +158,8 @@ def atomic_write(path: str) -> Iterator[BinaryIO]:
     file. An exception in the block removes the temporary file and leaves `path` alone.
     """
     path = local_path(path)
-    temporary = Temporary(path)
     with tf_errors(path):
+        temporary = Temporary(path)
         try:
             yield temporary.file
             temporary.install()
