@@ -278,6 +278,16 @@ def test_bands(both: Any, band: tuple[int, int], shape: tuple[int, ...]) -> None
     _same(both(lambda: tf.matrix_band_part(_array(*shape), *band), "_banded"))
 
 
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float64"])
+def test_bands_of_other_types(both: Any, dtype: str) -> None:
+    def build() -> Any:
+        x = tf.py_func(lambda: np.ones((6, 5), dtype), [], dtype)
+        x.set_shape([6, 5])
+        return tf.matrix_band_part(x, 1, 2)
+
+    _same(both(build, "_banded"))
+
+
 def test_targets_among_the_best(both: Any) -> None:
     scores = RNG.integers(0, 5, (40, 6)).astype(np.float32)
     scores[3, 2], scores[5, 1] = np.nan, np.inf

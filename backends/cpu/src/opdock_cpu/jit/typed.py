@@ -186,6 +186,8 @@ class Instructions:
         if kind in REAL:
             how = "uitofp" if old == "i1" else "sitofp"
             return Value(kind, self.put(f"{how} {old} {name} to {kind}"))
+        if kind == "i1" and value.literal in (0, 1):
+            return Value(kind, "true" if value.literal else "false")
         if kind == WHOLE and old == "i1":
             return Value(kind, self.put(f"zext i1 {name} to i64"))
         raise TypeError(f"a value of type {old} where {kind} is wanted")

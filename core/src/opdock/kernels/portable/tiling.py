@@ -96,7 +96,7 @@ def roll(xp: Any, sig: NodeSig) -> Any:
             n = tensor.shape[a]
             if n and s % n:
                 front = (slice(None),) * a
-                last, first = ((*front, p) for p in (slice(-s % n, n), slice(0, -s % n)))
+                last, first = ((*front, p, ...) for p in (slice(-s % n, n), slice(0, -s % n)))
                 out = xp.concat([out[last], out[first]], axis=a)
         return copy(xp, out) if out is tensor else out
 
