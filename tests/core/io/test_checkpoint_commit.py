@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,13 @@ class Switch:
 
     def __call__(self) -> None:
         self.calls += 1
-        if self.last is not None and self.calls > self.last:
+        if self.dead:
             raise Killed
+
+    @property
+    def dead(self) -> bool:
+        """Whether the process has been killed."""
+        return self.last is not None and self.calls > self.last
 
 
 class File:
@@ -83,8 +88,18 @@ def killed_after(calls: int | None) -> Iterator[Switch]:
         switch()
         return File(builtins.open(name, mode, *args, **kwargs), switch)
 
+    remove = files._remove
+
+    def removed(name: str, held: list[Any], owner: int) -> None:
+        for file in held:
+            file.inner.close()
+        with suppress(Killed):  # a process that has been killed finalizes nothing
+            if not switch.dead:
+                remove(name, held, owner)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(files, "open", opened, raising=False)
+        patch.setattr(files, "_remove", removed)
         for name in CALLS:
             patch.setattr(os, name, counted(getattr(os, name)))
         yield switch
