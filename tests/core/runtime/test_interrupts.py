@@ -5,7 +5,9 @@ The interrupt comes from a trace function at the n-th line that opdock runs, so 
 
 from __future__ import annotations
 
+import dis
 import gc
+import itertools
 import sys
 import threading
 from collections.abc import Iterator
@@ -36,10 +38,22 @@ class Interrupt:
     def line(self, frame: FrameType, event: str, arg: Any) -> Any:
         """A line."""
         self.left -= event == "line"
-        if self.left == 0:
+        if self.left <= 0 and event == "line" and not leaves_a_block(frame):
             sys.settrace(None)
             raise KeyboardInterrupt
         return self.line
+
+
+def leaves_a_block(frame: FrameType) -> bool:
+    """Whether a `with` is about to be left.
+
+    There is a line event then, and what it raises comes before `__exit__` is called, so that no
+    lock would ever be released. Signals are looked at after calls and jumps alone, never there.
+    """
+    ahead = (i for i in dis.get_instructions(frame.f_code) if i.offset >= frame.f_lasti)
+    # What a block returns waits on the stack.
+    call = itertools.islice((i for i in ahead if i.opname != "SWAP"), 3)
+    return all(i.opname == "LOAD_CONST" and i.argval is None for i in call)
 
 
 class Training:

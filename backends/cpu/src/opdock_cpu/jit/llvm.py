@@ -94,8 +94,10 @@ class Code:
         self.address: int = library[name]
 
     def __del__(self) -> None:
-        if not sys.is_finalizing():
-            self._library.close()
+        # An interrupt may have come before the library was there.
+        library = getattr(self, "_library", None)
+        if library is not None and not sys.is_finalizing():
+            library.close()
 
 
 @cache

@@ -97,7 +97,7 @@ def unsorted_segment(xp: Any, sig: NodeSig) -> Any:
         check_segments(data, segment_ids, count)
         if math.prod(prefix) and fails(xp, xp.max(segment_ids) >= count):
             flat = xp.reshape(segment_ids, (-1,))
-            at = int(xp.argmax(xp.astype(flat >= count, xp.int8)))
+            at = int(xp.argmax(xp.astype(flat >= count, xp.int32)))
             raise out_of_segments(at, int(flat[at]), prefix, count)
         rest = tuple(data.shape[len(prefix) :])
         out = full(xp, (count, math.prod(rest)), gap, dtype, data)

@@ -60,6 +60,6 @@ def _check_bounds(xp: Any, indices: Any, wanted: tuple[int, ...]) -> None:
     limits = device_ints(xp, np.asarray(wanted, np.int64), indices)
     bad = (indices < 0) | (indices >= limits)
     if fails(xp, xp.any(bad)):
-        row = int(xp.argmax(xp.astype(xp.any(bad, axis=1), xp.int8)))
+        row = int(xp.argmax(xp.astype(xp.any(bad, axis=1), xp.int32)))
         cell = [int(v) for v in indices[row, :]]
         raise invalid(f"indices[{row}] = {cell} is out of bounds for {wanted}")

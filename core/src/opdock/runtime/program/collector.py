@@ -8,34 +8,48 @@ from __future__ import annotations
 
 import gc
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ContextDecorator
+from types import TracebackType
 from typing import Final
 
 # Reentrant: the collector may run inside, and a finalizer that it calls may come here.
 _lock = threading.RLock()
-_waiting: Final[set[object]] = set()
+_waiting: Final[set[int]] = set()
 _was_on = False
 
 
-@contextmanager
-def collector_waits() -> Iterator[None]:
+class collector_waits(ContextDecorator):
     """Holds the collector back; blocks may nest and may run in several threads.
 
-    A collector that the user has switched off stays off.
+    A collector that the user has switched off stays off. An interrupt may come on the way in and on
+    the way out: then the collector is let go with the object.
     """
-    global _was_on
-    me = object()
-    try:
+
+    def _recreate_cm(self) -> collector_waits:
+        return collector_waits()  # each call of a decorated function has one of its own
+
+    def __enter__(self) -> None:
+        global _was_on
         with _lock:
             if not _waiting:
                 _was_on = gc.isenabled()
-                gc.disable()
-            _waiting.add(me)
-        yield
-    finally:
-        # Whoever was interrupted on the way in has not been counted, or has and is taken out.
+            _waiting.add(id(self))
+            gc.disable()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._let_go()
+
+    def __del__(self) -> None:
+        self._let_go()
+
+    def _let_go(self) -> None:
         with _lock:
-            _waiting.discard(me)
-            if not _waiting and _was_on:
-                gc.enable()
+            if id(self) in _waiting:
+                if len(_waiting) == 1 and _was_on:
+                    gc.enable()
+                _waiting.discard(id(self))
