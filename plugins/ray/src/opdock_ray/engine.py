@@ -26,6 +26,7 @@ _SILENCE: Final = "OPDOCK_RAY_SILENCE"
 _DEFAULT_SILENCE: Final = 60.0
 _MOST: Final = 10_000  # packets that a task works on at once: each may wait for another
 _FAREWELL: Final = 15.0
+_INTRODUCTION: Final = 5.0  # seconds that a process which ends waits for what it has asked Ray
 _LOOK: Final = 0.2
 _log = logging.getLogger("opdock.cluster")
 
@@ -135,23 +136,35 @@ class _Way:
         self._address, self._actor = address, actor
         self._link: link.Link | None = None
         self.open = True
+        self._asked = threading.Event()
         if link.possible():
+            # Ray ends the process, as if it had failed, if it is asked after it has shut down.
+            atexit.register(self._asked.wait, _INTRODUCTION)
             threading.Thread(target=self._join, daemon=True, name="opdock-link").start()
 
     def _join(self) -> None:
         """Links this process and the task's, if both are of one machine, until one of them ends."""
         try:
+            made = self._linked()
+        finally:
+            self._asked.set()
+            atexit.unregister(self._asked.wait)
+        if made is not None:
+            made.listen()
+            self._unlink(made, None)
+
+    def _linked(self) -> link.Link | None:
+        try:
             node, door = ray.get(self._actor.door.remote())
             if node != _node() or not door:
-                return
+                return None
             made = link.Link(door)
         except (RayError, OSError, EOFError, AuthenticationError) as e:
             _log.debug("%s is reached by its mailbox alone: %s", self._address, e)
-            return
+            return None
         self._link = made
         self._actor.watch.remote().future().add_done_callback(self._silent)
-        made.listen()
-        self._unlink(made, None)
+        return made
 
     def _silent(self, watch: Future[None]) -> None:
         """The task has not been heard of for too long, or has ended."""
@@ -177,6 +190,7 @@ class _Way:
             except Exception as e:
                 answer.set_exception(self._gone(e))
 
+        self._insist()
         try:
             self._actor.post.remote(*packet).future().add_done_callback(arrived)
         except RayActorError as e:
@@ -189,10 +203,16 @@ class _Way:
         if made is not None:
             made.tell(packet)
             return
+        self._insist()
         try:
             self._actor.leave.remote(*packet)
         except RayActorError as e:
             raise self._gone(e) from None
+
+    def _insist(self) -> None:
+        # A session may be closed while the interpreter ends, after Ray has: see above.
+        if not ray.is_initialized():
+            raise self._gone(None)
 
     def _gone(self, error: BaseException | None) -> errors.OpError:
         self.open = False
@@ -239,7 +259,7 @@ class _Serving:
         ray.kill(self._actor)
 
     def _work(self) -> None:
-        while self._open:
+        while self._open and ray.is_initialized():
             try:
                 letters: list[Letter] = ray.get(self._actor.take.remote())
             except Exception as e:
@@ -253,5 +273,5 @@ class _Serving:
     def _answer(self, letter: Letter) -> None:
         number, header, parts = letter
         answer = self._handle(Packet(header, parts))
-        if number:
+        if number and ray.is_initialized():
             self._actor.answer.remote(number, *answer)
