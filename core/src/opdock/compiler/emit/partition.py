@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import cached_property
 
 from opdock.compiler.ir.block import COPY, FEED, HOST, SEGMENT, Block, Node, Value
 from opdock.compiler.ir.state import cell_inputs, flat_indices, is_handle, written
@@ -130,11 +131,15 @@ class _Copies:
         self.nodes: list[Node] = []
         # For each value and place: it there, and whether its memory is another place's too.
         self.made: dict[Value, dict[str, tuple[Value, bool]]] = {}
-        self.constant = _unchanged(block)
         self.names = {n.name for n in block.nodes}
         self.targets = {
             n.target.name: n.target for n in block.nodes if n.target and not n.target.is_host
         }
+
+    @cached_property
+    def constant(self) -> set[Node]:
+        """The variables that no node writes; looked for once one is copied."""
+        return _unchanged(self.block)
 
     def at(self, value: Value, where: str, consumer: Node | None) -> Value:
         """`value` at a place; without a consumer, as a copy that the caller may keep."""
