@@ -209,13 +209,56 @@ def test_cells_of_many_lines_and_columns_of_none(capsys: pytest.CaptureFixture[s
 def test_ctrl_c_ends_with_130_and_a_line(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    line = [sys.executable, "-m", "opdock.cli.main", "records", "index", str(pipe)]
+    line = [sys.executable, "-m", "opdock.cli.main", "records", "count", str(pipe)]
     with subprocess.Popen(line, stderr=subprocess.PIPE, text=True) as process:
         with pipe.open("wb", buffering=0):  # waits until the command reads
             process.send_signal(signal.SIGINT)
             assert process.stderr is not None
             said = process.stderr.read()
     assert (process.returncode, said.strip()) == (130, "opdock: interrupted")
+    assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
+
+
+def test_an_interrupt_that_python_ignores_comes_again(tmp_path: Path) -> None:
+    script = """if True:
+        import signal, sys
+        from opdock.cli.main import main
+
+        class Finalized:
+            def __del__(self):
+                signal.raise_signal(signal.SIGINT)
+
+        path = sys.argv.pop()
+        real_import = main.get_command
+
+        def get_command(ctx, name):
+            found = real_import(ctx, name)
+            Finalized()
+            return found
+
+        main.get_command = get_command
+        main(["records", "count", path])
+    """
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    held = os.open(pipe, os.O_RDWR)  # without this end of it, reading would come to an end
+    try:
+        line = [sys.executable, "-c", script, str(pipe)]
+        done = subprocess.run(line, stderr=subprocess.PIPE, text=True, check=False)
+    finally:
+        os.close(held)
+    assert (done.returncode, done.stderr.strip()) == (130, "opdock: interrupted")
+
+
+def test_a_pipe_has_no_index(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    held = os.open(pipe, os.O_RDWR)
+    try:
+        done = CliRunner().invoke(main, ["records", "index", str(pipe)])
+    finally:
+        os.close(held)
+    assert done.exit_code == 2 and "it has no index" in done.stderr
     assert [p.name for p in tmp_path.iterdir()] == ["pipe"]
 
 

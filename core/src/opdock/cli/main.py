@@ -60,9 +60,11 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Runs a command; Ctrl-C ends it with a line and the status that shells know."""
         from opdock.cli._command import INTERRUPTED
+        from opdock.cli._interrupts import kept_interrupts
 
         try:
-            return super().invoke(ctx)
+            with kept_interrupts():
+                return super().invoke(ctx)
         except KeyboardInterrupt:
             click.echo("\nopdock: interrupted", err=True)
             ctx.exit(INTERRUPTED)

@@ -27,11 +27,16 @@ def index_of(path: str | bytes | os.PathLike[str]) -> Index:
     Raises:
         NotFoundError: no such file.
         DataLossError: the length of a record is damaged, or the file ends inside a record.
+        FailedPreconditionError: what has the name has no places, as a pipe.
     """
     name = as_path(path)
     with tf_errors(name):
         length = filesystems.of(name).stat(name)[0]
         with filesystems.of(name).open(name, "rb", None, None) as file:
+            if not file.seekable():
+                raise errors.FailedPreconditionError(
+                    None, None, f"{name} can be read once only, from its beginning: it has no index"
+                )
             return list(_places(name, file, length))
 
 
