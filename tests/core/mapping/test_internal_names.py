@@ -139,3 +139,15 @@ def test_names_of_contrib_framework_that_are_public_elsewhere() -> None:
     assert framework.strip_name_scope("loc:@a/b", "a/") == "loc:@b"
     assert framework.prepend_name_scope("^b", "a") == "^a/b"
     assert framework.smart_cond(True, lambda: 1, lambda: 2) == 1
+
+
+def test_an_internal_name_that_was_meant() -> None:
+    from tensorflow.contrib import rnn
+    from tensorflow.python.ops import math_ops
+
+    with pytest.raises(AttributeError, match="did you mean 'BasicLSTMCell'"):
+        rnn.BasicLSTMCel
+    with pytest.raises(AttributeError, match="did you mean 'reduce_mean'"):
+        math_ops.reduce_meen
+    with pytest.raises(AttributeError, match="does not map this internal name"):
+        math_ops.nothing_like_it

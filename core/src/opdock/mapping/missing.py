@@ -5,8 +5,8 @@ from __future__ import annotations
 from types import ModuleType
 
 from opdock.codes import coded
-from opdock.mapping import left_out, libraries, names, op_gaps, removed, resolve
-from opdock.nearest import meant
+from opdock.mapping import left_out, libraries, listing, names, op_gaps, removed, resolve
+from opdock.nearest import meant, nearest
 
 PAGE = "docs/reference/coverage.md"
 
@@ -48,12 +48,17 @@ def why(path: str, name: str) -> str:
     if elsewhere:
         return f"TensorFlow 1.15 has no tf.{full}; it has {elsewhere}"
     if path.startswith(("python", "contrib", "core", "tools", "examples", "lite")):
-        told = (
-            f"opdock does not map this internal name; a public one, if there is any, is in {PAGE}"
-        )
-        return coded("OPD-NAME-003", told)
+        return coded("OPD-NAME-003", _internal(path, name))
     known = names.table().public.get(path, {})
     return f"TensorFlow 1.15 has no tf.{full} either{meant(name, known)}"
+
+
+def _internal(path: str, name: str) -> str:
+    # Some of these modules are long: the name must be much alike to be the one that was meant.
+    like = nearest(name, listing.public_names(path), 0.75)
+    if like:
+        return f"opdock maps no such internal name; did you mean {like!r}?"
+    return f"opdock does not map this internal name; a public one, if there is any, is in {PAGE}"
 
 
 def _elsewhere(name: str) -> str:

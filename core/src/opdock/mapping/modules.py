@@ -7,7 +7,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from opdock import version
-from opdock.mapping import absent, libraries, missing, names, removed, resolve, tables
+from opdock.mapping import absent, listing, missing, removed, resolve, tables
 
 # What the import system and pickling ask of every module, and no program of TF's.
 _ASKED_OF_ALL: Final = frozenset({"__all__", "__version__", "__git_version__"})
@@ -31,7 +31,7 @@ class Mapped(ModuleType):
         if name.startswith("__") and name not in _ASKED_OF_ALL:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         if name == "__all__":
-            return public_names(path)
+            return listing.public_names(path)
         if name in ("__version__", "__git_version__"):
             return version.VERSION if name == "__version__" else version.GIT_VERSION
         found = lookup(self, path, name, root)
@@ -40,7 +40,7 @@ class Mapped(ModuleType):
         return found
 
     def __dir__(self) -> list[str]:
-        return sorted({*self.__dict__, *public_names(self.__dict__["_opdock_place"][1])})
+        return sorted({*self.__dict__, *listing.public_names(self.__dict__["_opdock_place"][1])})
 
 
 def lookup(module: ModuleType | str, path: str, name: str, root: str = "opdock") -> Any:
@@ -59,31 +59,3 @@ def lookup(module: ModuleType | str, path: str, name: str, root: str = "opdock")
     if isinstance(found, resolve.ModulePath):
         return importlib.import_module(f"{root}.{found.path}")
     return found
-
-
-def public_names(path: str) -> list[str]:
-    """The public names of TF's module that opdock has; all that a star import gives."""
-    path = resolve.plain(path)
-    known = names.table()
-    if path.startswith("compat.v2"):
-        prefix = path.removeprefix("compat.v2").lstrip(".")
-        below = [n for n in known.v2 if n.rpartition(".")[0] == prefix]
-        found = [n.rpartition(".")[2] for n in below]
-    elif known.public.get(path):
-        found = list(known.public[path])
-    else:
-        found = _internal_names(path)
-    return sorted(n for n in found if resolve.lookup(path, n) is not resolve.MISSING)
-
-
-def _internal_names(path: str) -> list[str]:
-    record = names.table().internal(path)
-    found = {*libraries.public_names(path)} if path.startswith("contrib.") else set()
-    found |= {*record.exports, *record.aliases, *record.imports, *tables.NAMES.get(path, {})}
-    for star in record.stars:
-        found.update(_internal_names(star))
-    for source in resolve.sources(path):
-        module = importlib.import_module(source)
-        listed = getattr(module, "__all__", None) or dir(module)
-        found.update(n for n in listed if not n.startswith("_"))
-    return sorted(n for n in found if not n.startswith("_"))

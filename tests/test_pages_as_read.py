@@ -1,4 +1,4 @@
-"""The pages for authors of backends are executed as by a reader: their commands, files and edits.
+"""Tutorials and the pages for authors of backends are executed as by a reader: command by command.
 
 Blocks: `sh` runs (with `exit=n` where it must fail), `text` below it stands in what was printed,
 `file=` names the file that a block writes, or that a `diff` changes.
@@ -16,7 +16,9 @@ from pathlib import Path
 
 import pytest
 
-HOW_TO = Path(__file__).resolve().parents[1] / "docs" / "how-to"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+HOW_TO = DOCS / "how-to"
+TUTORIALS = ("old-program.md", "training-that-survives.md")
 # Each start of `opdock new-backend` has its page; and the files that must be there in the end.
 PAGES = {
     "write-a-backend.md": "conformance.json",
@@ -89,13 +91,10 @@ class Reader:
         place.write_text(before.replace(old, new), encoding="utf-8")
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES)
-def test_the_page_from_top_to_bottom(page: str, tmp_path: Path) -> None:
-    reader = Reader(tmp_path)
-    blocks = BLOCK.findall((HOW_TO / page).read_text(encoding="utf-8"))
+def follow(page: Path, reader: Reader) -> int:
+    """Does what a page says, from top to bottom; the number of its commands."""
     ran = 0
-    for language, options, text in blocks:
+    for language, options, text in BLOCK.findall(page.read_text(encoding="utf-8")):
         options = options.strip()
         if options.startswith("file="):
             path = options.removeprefix("file=")
@@ -106,7 +105,18 @@ def test_the_page_from_top_to_bottom(page: str, tmp_path: Path) -> None:
         else:
             assert language == "text", f"nothing is done with this block: {language} {options}"
             reader.text(text, options)
-    assert ran >= 3
+    return ran
+
+
+@pytest.mark.parametrize("page", TUTORIALS)
+def test_tutorials(page: str, tmp_path: Path) -> None:
+    assert follow(DOCS / "tutorials" / page, Reader(tmp_path)) >= 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES)
+def test_the_page_from_top_to_bottom(page: str, tmp_path: Path) -> None:
+    assert follow(HOW_TO / page, Reader(tmp_path)) >= 3
     package = tmp_path / "work" / "opdock-tally"
     assert (package / PAGES[page]).is_file()
     # As a stranger's linter sees it: opdock is a library like any other.
