@@ -31,10 +31,11 @@ from opdock.kernels.expr.tree import parse
 from opdock.kernels.portable import family as portable_family
 from opdock.kernels.portable.special import SERIES
 from opdock.kernels.portable.training import update_on
+from opdock.syntax import tree_of
 
 __all__ = [
     "CAST", "ERRORS", "INPUT", "NUMBER", "RENDERED", "SERIES", "Dialect", "Line", "Reduce",
     "Rendered", "can_render", "elementwise_claims", "elementwise_source", "evaluate",
     "evaluate_cluster", "helpers", "input_names", "lower", "node_line", "parse", "portable_family",
-    "render", "update_line", "update_of", "update_on", "updates",
+    "render", "tree_of", "update_line", "update_of", "update_on", "updates",
 ]  # fmt: skip

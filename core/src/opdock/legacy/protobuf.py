@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from opdock.legacy import uses
+from opdock.syntax import tree_of
 
 
 class GeneratedModules:
@@ -30,7 +31,7 @@ class GeneratedModules:
         source = spec.loader.get_data(spec.loader.path)
         if b"FileDescriptor(" not in source or b"serialized_pb=" not in source:
             return None
-        tree = ast.parse(source)
+        tree = tree_of(source)
         file = _serialized(tree)
         if file is not None:
             spec.loader = _Built(file, tree)

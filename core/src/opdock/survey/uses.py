@@ -11,6 +11,8 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from opdock.syntax import tree_of
+
 
 @dataclass(frozen=True, slots=True)
 class Use:
@@ -186,4 +188,4 @@ def uses_of(source: bytes, roots: frozenset[str]) -> list[Use]:
     Raises:
         SyntaxError, ValueError, RecursionError: it is no Python that this interpreter reads.
     """
-    return _Reader(roots).read(ast.parse(source))
+    return _Reader(roots).read(tree_of(source))

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from opdock.io import protos
+from opdock.syntax import expression_of
 
 __all__ = [
     "load_inputs_from_input_arg_string", "preprocess_input_examples_arg_string",
@@ -173,7 +174,7 @@ def evaluate(expression: str) -> Any:
         ValueError: it is something else.
     """
     try:
-        return _value(ast.parse(expression.strip(), mode="eval").body)
+        return _value(expression_of(expression.strip()))
     except SyntaxError as e:
         raise ValueError(f"'{expression}' is no Python expression: {e}") from None
 

@@ -63,9 +63,14 @@ class Function:
 
     def _have(self, get: Callable[[str, str], llvm.Code | None]) -> bool:
         try:
-            self._code = get(self._source, self._name)
+            code = get(self._source, self._name)
         except (ImportError, OSError, RuntimeError) as e:
-            self.failure = str(e)
+            code, self.failure = None, str(e)
+        with _lock:
+            # A caller that could not wait may have compiled it beside the worker. The first code
+            # stays: its address is in use already, and code goes when nobody holds it.
+            if self._code is None:
+                self._code = code
         return self._code is not None
 
 

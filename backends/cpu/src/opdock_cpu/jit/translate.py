@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import DType, as_dtype, dtypes
+from opdock.plugin import DType, as_dtype, codegen, dtypes
 from opdock_cpu.jit import render
 from opdock_cpu.jit.mathematics import number
 from opdock_cpu.jit.typed import CALLS, REAL, WHOLE, Instructions, Value
@@ -66,7 +66,7 @@ def parameters(function: Callable[..., None]) -> Parameters:
 
 
 def _source(function: Callable[..., Any]) -> ast.FunctionDef:
-    (tree,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
+    (tree,) = codegen.tree_of(textwrap.dedent(inspect.getsource(function))).body
     assert isinstance(tree, ast.FunctionDef)
     return tree
 

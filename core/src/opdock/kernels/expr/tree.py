@@ -21,6 +21,7 @@ from weakref import WeakValueDictionary
 
 from opdock.dtypes import DType
 from opdock.kernels.expr.functions import FUNCTIONS
+from opdock.syntax import expression_of
 
 Scalar: TypeAlias = int | float | bool
 
@@ -139,7 +140,7 @@ def parse(text: str) -> Expr:
         ValueError: the text is not such an expression.
     """
     try:
-        tree = ast.parse(text.strip(), mode="eval").body
+        tree = expression_of(text.strip())
         return _read(tree)
     except (SyntaxError, ValueError, RecursionError) as e:
         raise ValueError(f"Scalar expression {text!r}: {e}") from None
