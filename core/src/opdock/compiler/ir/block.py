@@ -59,6 +59,7 @@ class Node:
         how: "native", "portable", "decomposed", "builtin", "copy", "feed" or "control".
         fused: what the node stands for, if fusion made it.
         made_by: the plugin's pass that made it, in words; empty for all others.
+        asked_by: the plugin's pass that requested the device, in words; empty if the user did.
         traits: what the op type declares.
         builtin: whether the runtime carries the node out on any device.
         is_const: whether the node is a constant; `const` gives its value.
@@ -66,8 +67,8 @@ class Node:
 
     # What every pass asks of every node, and no pass changes, is an attribute.
     __slots__ = (
-        "attrs", "builtin", "control", "fused", "host_inputs", "host_outputs", "how", "id",
-        "inputs", "is_const", "kernel", "made_by", "name", "op", "origin", "out_dtypes",
+        "asked_by", "attrs", "builtin", "control", "fused", "host_inputs", "host_outputs", "how",
+        "id", "inputs", "is_const", "kernel", "made_by", "name", "op", "origin", "out_dtypes",
         "out_shapes", "rejections", "requested", "spec", "target", "traits", "why",
     )  # fmt: skip
 
@@ -104,6 +105,7 @@ class Node:
         self.how = ""
         self.why = ""
         self.made_by = ""
+        self.asked_by = ""
         self.rejections: list[Any] = []
         self.host_inputs: frozenset[int] = frozenset()
         self.host_outputs: frozenset[int] = frozenset()

@@ -335,7 +335,7 @@ def _why(node: Node, requested: str, softened: bool, target: Target, preferred: 
     if requested:
         own = _own(node)
         if own == requested:
-            return f"asked for {requested}"
+            return f"asked for {requested}" + (f", by {node.asked_by}" if node.asked_by else "")
         together = f"placed with its group on {requested}"
         return f"asked for {own}; {together}" if own else together
     if target is preferred:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from opdock import shapes
 from opdock.compiler.ir.block import FEED, Block, Node, Value
 from opdock.compiler.ir.state import cell_inputs
+from opdock.compiler.place.target import parsed
 from opdock.compiler.views.making import make_nodes
 from opdock.compiler.views.node import NodeView, ValueView
 from opdock.compiler.views.order import Order
@@ -226,6 +227,28 @@ class GraphView:
         if wrong:
             raise ValueError(f"the name of a note on {node} must begin with _, got {wrong[0]!r}")
         node._node.attrs = {**node._node.attrs, **attrs}
+
+    def request(self, node: NodeView, device: str) -> None:
+        """Asks for a device for a node, as a device scope of the user's would.
+
+        It may be one that placement takes on request only. What shares a device with the node, such
+        as the other users of a variable, goes with it; where the node cannot be there, soft
+        placement moves it or there is an error.
+
+        Args:
+            node: one for which nobody has asked for a device yet.
+            device: the device's name, "/device:GPU:0" or in full.
+
+        Raises:
+            ValueError: placement is over, a device was asked for, or the name is no device's.
+        """
+        self._has(node)
+        if self.stage != "before_place":
+            raise ValueError(f"{node} has a device already: request it in the stage before_place")
+        if node.requested:
+            raise ValueError(f"{node} was asked to be on {node.requested} already")
+        _refuse_feed(node, "placed")
+        node._node.requested, node._node.asked_by = parsed(device).to_string(), self._maker
 
     def copy(self) -> GraphView:
         """The same program once more, to try something: it counts if the pass returns it.
