@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 
 __all__ = [
     "contextmanager", "deprecated", "deprecated_alias", "deprecated_arg_values", "deprecated_args",
-    "deprecated_argument_lookup", "do_not_doc_inheritable", "do_not_generate_docs", "keras_export",
+    "deprecated_argument_lookup", "deprecated_endpoints", "do_not_doc_inheritable", "do_not_generate_docs",
     "keyword_args_only", "make_all", "make_decorator", "remove_undocumented", "rewrap", "silence",
-    "tf_export", "unwrap",
+    "unwrap",
 ]  # fmt: skip
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -168,16 +168,9 @@ def keyword_args_only(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def tf_export(*names: str, **options: Any) -> Callable[[Any], Any]:
-    """A decorator that leaves its function alone: opdock's table of names is its own."""
-
-    def keep(target: Any) -> Any:
-        return target
-
-    return keep
-
-
-estimator_export = keras_export = tf_export
+def deprecated_endpoints(*names: str) -> Callable[[_F], _F]:
+    """A decorator that leaves its function alone: the names are kept."""
+    return do_not_generate_docs
 
 
 def do_not_generate_docs(target: _F) -> _F:
@@ -197,7 +190,8 @@ class TFModuleWrapper:
         return wrapped
 
 
-do_not_doc_inheritable = do_not_generate_docs
+do_not_doc_inheritable = doc_in_current_and_subclasses = do_not_generate_docs
+for_subclass_implementers = do_not_generate_docs
 
 
 def remove_undocumented(module_name: str, allowed_exception_list: Any = None, *unused: Any) -> None:

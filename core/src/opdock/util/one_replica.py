@@ -119,6 +119,16 @@ def get_strategy() -> OneReplica:
     return _ONLY.strategy
 
 
+def maybe_merge_call(fn: Any, strategy: Any, *args: Any, **kwargs: Any) -> Any:
+    """What a function of the strategy gives, where all replicas are one."""
+    return fn(strategy, *args, **kwargs)
+
+
+def needs_no_merge_call() -> bool:
+    """Whether replicas may go on without each other, as one may."""
+    return True
+
+
 def should_run_distribute_coordinator(config: Any) -> bool:
     """Whether an estimator's configuration asks for a coordinator; `init_run_config` refuses it."""
     return False

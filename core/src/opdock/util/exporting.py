@@ -1,0 +1,75 @@
+"""What TF's `tf_export` and its like do: they note under which public names a thing is known.
+
+opdock's own public names come from its table; those of libraries that were written beside
+TensorFlow are kept here, where the libraries ask for them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+__all__ = [
+    "estimator_export", "get_canonical_name_for_symbol", "get_symbol_from_name", "keras_export",
+    "tf_export",
+]  # fmt: skip
+
+_T = TypeVar("_T")
+_symbols: dict[str, Any] = {}
+
+
+def _export(api: str) -> Callable[..., Callable[[_T], _T]]:
+    attribute = f"_{api}_api_names"
+
+    def export(*names: str, v1: Sequence[str] | None = None, **options: Any) -> Callable[[_T], _T]:
+        def note(target: _T) -> _T:
+            if isinstance(target, property):
+                return target
+            setattr(target, attribute, names)
+            setattr(target, f"{attribute}_v1", names if v1 is None else tuple(v1))
+            _symbols.update(dict.fromkeys((*names, *(v1 or ())), target))
+            return target
+
+        return note
+
+    export.__name__ = f"{api}_export"
+    export.__doc__ = "A decorator that notes the public names of a function or class."
+    return export
+
+
+estimator_export = _export("estimator")
+keras_export = _export("keras")
+
+
+def tf_export(*names: str, **options: Any) -> Callable[[_T], _T]:
+    """A decorator that leaves its function alone: opdock's table of names is its own."""
+
+    def keep(target: _T) -> _T:
+        return target
+
+    return keep
+
+
+def get_canonical_name_for_symbol(
+    symbol: Any, api_name: str = "tensorflow", add_prefix_to_v1_names: bool = False
+) -> str | None:
+    """The first public name of a function or class that a library exported, or None.
+
+    Args:
+        symbol: the function or class.
+        api_name: "keras" or "estimator"; "tensorflow" has no names of its own here.
+        add_prefix_to_v1_names: whether a name that only version 1 has begins with "compat.v1.".
+    """
+    own = getattr(symbol, "__dict__", {})
+    names = own.get(f"_{api_name}_api_names")
+    if names:
+        return str(names[0])
+    older = own.get(f"_{api_name}_api_names_v1")
+    if older:
+        return f"compat.v1.{older[0]}" if add_prefix_to_v1_names else str(older[0])
+    return None
+
+
+def get_symbol_from_name(name: str) -> Any:
+    """What a library exported under a public name, or None."""
+    return _symbols.get(name)
