@@ -41,6 +41,9 @@ MODULES: Final[dict[str, str]] = {
     "compat.v2.optimizers": "of TensorFlow 2: tf.train has the optimizers of 1",
     "contrib.tpu.python": "there are no TPUs here",
     "core.protobuf.tpu": "there are no TPUs here",
+    "distribute.MirroredStrategy": _STRATEGIES,
+    "distribute.OneDeviceStrategy": _STRATEGIES,
+    "distribute.experimental": _STRATEGIES,
     "keras.optimizers.Optimizer": "Keras is a library: pip install 'opdock[keras]' brings tf.keras",
     "python.autograph": "autograph rewrites Python into graphs: call tf.cond and tf.while_loop",
     **{

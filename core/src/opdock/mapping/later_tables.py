@@ -19,8 +19,8 @@ _INTERNAL: Final[dict[str, str]] = {
     "autograph.control_status_ctx": f"{_KERAS}.functions:control_status_ctx",
     "autograph.tf_convert": f"{_KERAS}.functions:tf_convert",
     "create_c_op": f"{_KERAS}.nodes:create_c_op",
-    "decorator.make_decorator": "opdock.util.decorating:make_decorator",
-    "decorator.unwrap": "opdock.util.decorating:unwrap",
+    "decorator.make_decorator": "opdock.util.tf_decorator:make_decorator",
+    "decorator.unwrap": "opdock.util.tf_decorator:unwrap",
     "dispatch.GlobalOpDispatcher": "opdock.graph.nodes.dispatch:GlobalOpDispatcher",
     "dispatch.OpDispatcher": "opdock.graph.nodes.dispatch:OpDispatcher",
     "dispatch.add_dispatch_support": "opdock.graph.nodes.dispatch:add_dispatch_support",
@@ -95,8 +95,8 @@ LATER_V1: Final[dict[str, str]] = {
 
 LATER_V2: Final[dict[str, str]] = {
     **{f"__internal__.{name}": place for name, place in _INTERNAL.items()},
-    "__operators__.getitem": "opdock.ops.slicing:getitem",
-    "__operators__.ragged_getitem": "opdock.ops.composed.ragged_rows:ragged_getitem",
+    "__operators__.getitem": "opdock.ops.composed.subscripts:slice_helper",
+    "__operators__.ragged_getitem": "opdock.ops.composed.ragged_slices:subscript",
     "config.functions_run_eagerly": "opdock.util.eager_context:executing_eagerly",
     "config.list_logical_devices": "opdock.util.eager_context:list_logical_devices",
     "config.list_physical_devices": "opdock.util.eager_context:list_logical_devices",
@@ -115,5 +115,6 @@ LATER_V2: Final[dict[str, str]] = {
     "nn.silu": "opdock:nn.swish",
     "random.set_seed": "opdock:set_random_seed",
     "sysconfig.get_build_info": "opdock.util.graph_helpers:get_build_info",
+    "train.Checkpoint": "opdock.train.tracking.rooted:RootedCheckpoint",
     "type_spec_from_value": "opdock.graph.nodes.typespec:type_spec_from_value",
 }

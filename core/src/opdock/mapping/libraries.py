@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from importlib.machinery import PathFinder
 from types import ModuleType
@@ -89,11 +89,16 @@ def _keras() -> dict[str, Place]:
             "keras.layers", "keras.layers.wrappers",
         ),
     }  # fmt: skip
-    found = {
-        path: Place(TF_KERAS, package, modules, older.get(path) or _below(older, path), leads=True)
+    newer = {
+        path: Place(TF_KERAS, package, tuple(modules), leads=True)
         for path, (package, *modules) in keras_tables.PLACES.items()
     }
-    return {**older, **found}
+    found = {}
+    for path in {*newer, *older}:
+        place = _below(newer, path)
+        assert place is not None
+        found[path] = replace(place, other=_below(older, path))
+    return found
 
 
 def _below(places: dict[str, Place], path: str) -> Place | None:

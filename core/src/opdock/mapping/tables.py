@@ -133,7 +133,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.util.lazy_loader": ("opdock.util.lazy_loader",),
     "python.util.keyword_args": ("opdock.util.decorating",),
     "python.util.tf_contextlib": ("opdock.util.decorating",),
-    "python.util.tf_decorator": ("opdock.util.decorating",),
+    "python.util.tf_decorator": ("opdock.util.tf_decorator",),
     "python.util.tf_export": ("opdock.util.exporting",),
     "python.util.tf_inspect": ("opdock.util.inspecting",),
     "contrib.learn.python.learn.datasets": ("opdock.examples.tutorials.mnist.input_data",),

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from opdock.errors import UnimplementedError
+from opdock.io import protos
 
 __all__ = [
     "EAGER_MODE", "GRAPH_MODE", "LogicalDevice", "async_wait", "context", "eager_mode",
@@ -55,9 +56,6 @@ def async_wait() -> None:
 class _Context:
     """What is asked of TensorFlow's context where nothing runs eagerly."""
 
-    config: Any = None
-    device_name = ""
-
     def executing_eagerly(self) -> bool:
         """False."""
         return False
@@ -77,9 +75,7 @@ def context() -> _Context:
 
 def get_config() -> Any:
     """The configuration of sessions that are made without one."""
-    from opdock.runtime.config import ConfigProto
-
-    return ConfigProto()
+    return protos.ConfigProto()
 
 
 def get_device_name() -> str:

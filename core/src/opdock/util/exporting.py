@@ -6,7 +6,7 @@ TensorFlow are kept here, where the libraries ask for them again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 __all__ = [
@@ -18,36 +18,55 @@ _T = TypeVar("_T")
 _symbols: dict[str, Any] = {}
 
 
-def _export(api: str) -> Callable[..., Callable[[_T], _T]]:
-    attribute = f"_{api}_api_names"
+class _Export:
+    """A decorator that notes the public names of a function or class.
 
-    def export(*names: str, v1: Sequence[str] | None = None, **options: Any) -> Callable[[_T], _T]:
-        def note(target: _T) -> _T:
-            if isinstance(target, property):
-                return target
-            setattr(target, attribute, names)
-            setattr(target, f"{attribute}_v1", names if v1 is None else tuple(v1))
-            _symbols.update(dict.fromkeys((*names, *(v1 or ())), target))
-            return target
+    Args:
+        names: its names.
+        v1: those of version 1's interface, where they are others.
+        options: what else TensorFlow's own has, which is about its build.
+    """
 
-        return note
+    _api: str
 
-    export.__name__ = f"{api}_export"
-    export.__doc__ = "A decorator that notes the public names of a function or class."
-    return export
+    def __init__(self, *names: str, v1: Sequence[str] | None = None, **options: Any) -> None:
+        self._names = names
+        self._v1 = names if v1 is None else tuple(v1)
 
-
-estimator_export = _export("estimator")
-keras_export = _export("keras")
-
-
-def tf_export(*names: str, **options: Any) -> Callable[[_T], _T]:
-    """A decorator that leaves its function alone: opdock's table of names is its own."""
-
-    def keep(target: _T) -> _T:
+    def __call__(self, target: _T) -> _T:
+        if not isinstance(target, property):
+            setattr(target, f"_{self._api}_api_names", self._names)
+            setattr(target, f"_{self._api}_api_names_v1", self._v1)
+        _symbols.update(dict.fromkeys((*self._names, *self._v1), target))
         return target
 
-    return keep
+    def export_constant(self, module_name: str, name: str) -> None:
+        """Does nothing: a constant is found in its module."""
+
+
+class estimator_export(_Export):
+    """A decorator that notes the public names of a part of tf.estimator."""
+
+    _api = "estimator"
+
+
+class keras_export(_Export):
+    """A decorator that notes the public names of a part of tf.keras."""
+
+    _api = "keras"
+
+
+class tf_export:
+    """A decorator that leaves its function alone: opdock's table of names is its own."""
+
+    def __init__(self, *names: str, **options: Any) -> None:
+        self._names = names
+
+    def __call__(self, target: _T) -> _T:
+        return target
+
+    def export_constant(self, module_name: str, name: str) -> None:
+        """Does nothing: a constant is found in its module."""
 
 
 def get_canonical_name_for_symbol(

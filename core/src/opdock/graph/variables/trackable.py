@@ -50,6 +50,7 @@ def no_automatic_dependency_tracking(method: Callable[..., Any]) -> Callable[...
         finally:
             self._self_setattr_tracking = before
 
+    untracked._tf_decorator = True  # type: ignore[attr-defined]
     return untracked
 
 

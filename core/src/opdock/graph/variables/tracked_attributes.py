@@ -30,8 +30,8 @@ class AutoTrackable(Trackable):
             return
         if getattr(self, "_self_setattr_tracking", True):
             value = sticky_attribute_assignment(self, name, value)
-            known = self._lookup_dependency(name)
-            if known is not None and known is not value:
+            self._maybe_initialize_trackable()
+            if self._self_dependencies.get(name) is not value:
                 self._self_dependencies.pop(name, None)
         super().__setattr__(name, value.value if isinstance(value, NoDependency) else value)
 
