@@ -87,7 +87,7 @@ _INTERNAL: Final[dict[str, str]] = {
     },
 }
 
-# Of today's `tf.compat.v1`.
+# Of today's `tf.compat.v1`: what 1.15's lacks.
 LATER_V1: Final[dict[str, str]] = {
     "executing_eagerly_outside_functions": "opdock.util.eager_context:executing_eagerly",
     "mixed_precision": "opdock:train.experimental",
@@ -97,6 +97,7 @@ LATER_V2: Final[dict[str, str]] = {
     **{f"__internal__.{name}": place for name, place in _INTERNAL.items()},
     "__operators__.getitem": "opdock.ops.composed.subscripts:slice_helper",
     "__operators__.ragged_getitem": "opdock.ops.composed.ragged_slices:subscript",
+    "compat.v1.nn.fused_batch_norm": f"{_KERAS}.normalization:fused_batch_norm",
     "config.functions_run_eagerly": "opdock.util.eager_context:executing_eagerly",
     "config.list_logical_devices": "opdock.util.eager_context:list_logical_devices",
     "config.list_physical_devices": "opdock.util.eager_context:list_logical_devices",

@@ -31,12 +31,13 @@ class _Missing:
 
 
 MISSING: Final = _Missing()
+_V1_IN_V2: Final = "compat.v2.compat.v1"
 _ROOT: Final = Path(__file__).parents[1]
 
 
 def plain(path: str) -> str:
     """A path without the prefixes that all mean TF 1's public interface."""
-    for prefix in ("_api.v1", "compat.v1", "compat.v2.compat.v1"):
+    for prefix in ("_api.v1", "compat.v1", _V1_IN_V2):
         while path == prefix or path.startswith(f"{prefix}."):
             path = path[len(prefix) + 1 :]
     return path
@@ -59,6 +60,8 @@ def is_module(path: str) -> bool:
 
 def lookup(path: str, name: str) -> Any:
     """The object that `tensorflow.<path>.<name>` is, a ModulePath, or MISSING."""
+    if path == _V1_IN_V2 or path.startswith(f"{_V1_IN_V2}."):
+        return _newer(f"{path.removeprefix('compat.v2.')}.{name}")
     path = plain(path)
     full = f"{path}.{name}".lstrip(".")
     if path == "compat.v2" or path.startswith("compat.v2."):
@@ -231,6 +234,15 @@ def _imported(module: str, there: str, seen: tuple[tuple[str, str], ...]) -> Any
     if plain(module) in names.table().public:
         return public(f"{plain(module)}.{there}".lstrip("."))
     return internal(module, there, seen)
+
+
+def _newer(path: str) -> Any:
+    """A name of the `tf.compat.v1` that TF 2 has: 1.15's but for some that are newer."""
+    if path in tables.V2:
+        return at(tables.V2[path])
+    module, _, name = path.rpartition(".")
+    found = lookup(module, name)
+    return ModulePath(f"compat.v2.{path}") if isinstance(found, ModulePath) else found
 
 
 def _v2(path: str, name: str) -> Any:
