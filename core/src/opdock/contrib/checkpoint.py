@@ -12,7 +12,7 @@ import numpy as np
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.variables.template import capture_dependencies
 from opdock.graph.variables.trackable import VARIABLE_VALUE_KEY, NoDependency, Trackable
-from opdock.graph.variables.trackable import AutoTrackable as Checkpointable
+from opdock.graph.variables.tracked_attributes import AutoTrackable as Checkpointable
 from opdock.io.checkpoint_reader import NewCheckpointReader
 from opdock.io.protos import TrackableObjectGraph as CheckpointableObjectGraph
 from opdock.ops.control import no_op

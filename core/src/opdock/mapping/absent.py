@@ -12,21 +12,54 @@ from typing import Any, Final, NoReturn
 from opdock import errors
 from opdock.codes import coded
 
+_EAGER: Final = "opdock runs TensorFlow 1's graphs, not eagerly"
+_STRATEGIES: Final = "distribution strategies are out of scope"
+
 # Internal modules and names, with all below them, and why they are not there.
 MODULES: Final[dict[str, str]] = {
     "compat.v2.keras": "Keras is a library: pip install 'opdock[keras]' brings tf.keras",
+    "compat.v2.__internal__.EagerTensor": _EAGER,
+    "compat.v2.__internal__.distribute": _STRATEGIES,
+    "compat.v2.__internal__.function": _EAGER,
+    "compat.v2.__internal__.saved_model": "SavedModels of functions are TensorFlow 2's",
+    "compat.v2.__internal__.test": "tests of TensorFlow 2's own",
+    "compat.v2.distribute": _STRATEGIES,
+    "compat.v2.experimental.dtensor": "distributed tensors are TensorFlow 2's",
+    "compat.v2.experimental.extension_type": "extension types are TensorFlow 2's",
+    "compat.v2.data.experimental.ExternalStatePolicy": "an option of TensorFlow 2",
+    "compat.v2.data.experimental.AutoShardPolicy": _STRATEGIES,
+    "compat.v2.profiler": "tf.profiler has the profiler of sessions",
+    "compat.v2.random.Algorithm": _EAGER,
+    "compat.v2.random.Generator": _EAGER,
+    "compat.v2.raw_ops.CudnnRNN": "recurrences are built of plain ops",
+    "compat.v2.raw_ops.CudnnRNNV2": "recurrences are built of plain ops",
+    "compat.v2.raw_ops.CudnnRNNV3": "recurrences are built of plain ops",
+    "compat.v2.saved_model.SaveOptions": "SavedModels of functions are TensorFlow 2's",
+    "compat.v2.train.CheckpointOptions": "an option of TensorFlow 2",
+    "compat.v2.tpu": "there are no TPUs here",
+    "compat.v2.types": _EAGER,
     "compat.v2.optimizers": "of TensorFlow 2: tf.train has the optimizers of 1",
     "contrib.tpu.python": "there are no TPUs here",
     "core.protobuf.tpu": "there are no TPUs here",
+    "distribute.MirroredStrategy": _STRATEGIES,
+    "distribute.OneDeviceStrategy": _STRATEGIES,
+    "distribute.experimental": _STRATEGIES,
     "keras.optimizers.Optimizer": "Keras is a library: pip install 'opdock[keras]' brings tf.keras",
     "python.autograph": "autograph rewrites Python into graphs: call tf.cond and tf.while_loop",
-    "python.distribute": "distribution strategies are out of scope",
-    "python.eager": "opdock runs TensorFlow 1's graphs, not eagerly",
+    **{
+        f"python.data.ops.{name}_op": "datasets have no classes of their own by kind"
+        for name in ("from_generator", "from_sparse_tensor_slices", "from_tensor_slices",
+                     "from_tensors", "range")
+    },
+    "python.data.util.structure.NoneTensorSpec": "elements of datasets are never None",
+    "python.distribute": _STRATEGIES,
+    "python.eager": _EAGER,
     "python.keras": "Keras is a library: pip install 'opdock[keras]' brings what runs on opdock",
     "python.ops.control_flow_ops.ControlFlowContext": "loops and branches are functions here",
     "python.ops.control_flow_ops.XLAControlFlowContext": "there are no TPUs here",
     "python.ops.gen_sdca_ops": "the SDCA optimizer is out of scope",
     "python.ops.batch_ops": "batching across sessions is for servers",
+    "python.pywrap_tfe": _EAGER,
     "python.tpu": "there are no TPUs here",
 }
 

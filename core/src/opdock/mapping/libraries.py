@@ -1,7 +1,7 @@
 """Parts of TensorFlow that have become libraries of their own, and are found there if installed.
 
 `tf.contrib.slim` lives on as tf_slim, with most of `tf.contrib.layers` and its like, `tf.keras` is
-Keras, `tf.estimator` and the estimators of `tf.contrib.tpu` are tensorflow-estimator, and
+tf_keras, or Keras 2.2 where that is all there is, `tf.estimator` and the estimators of `tf.contrib.tpu` are tensorflow-estimator, and
 `tf.contrib.distributions` is TensorFlow Probability. They are the libraries as they were published:
 they import `tensorflow`, so the first name that comes from one makes `import tensorflow` mean
 opdock in this process.
@@ -12,11 +12,13 @@ from __future__ import annotations
 import functools
 import importlib
 import importlib.util
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from importlib.machinery import PathFinder
 from types import ModuleType
 from typing import Any, Final
+
+from opdock.mapping import keras_tables
 
 _ABSENT: Final = object()
 
@@ -32,6 +34,8 @@ class Library:
 
 
 SLIM: Final = Library("tf_slim", "tf_slim", ("1.",), "slim")
+# What tf.keras of TensorFlow became; later ones require TensorFlow itself.
+TF_KERAS: Final = Library("tf_keras", "tf_keras", ("2.15.0",), "keras")
 # Later ones lean on the tf.keras that TensorFlow brings, or are no longer TF 1's.
 KERAS: Final = Library("keras", "Keras", ("2.2.",), "keras")
 ESTIMATOR: Final = Library("tensorflow_estimator", "tensorflow-estimator", ("1.15.",), "estimator")
@@ -45,16 +49,67 @@ PROBABILITY: Final = Library(
 class Place:
     """Where the names of a module of TensorFlow's are in a library.
 
-    `modules` are asked for names, in this order; `package` has the modules below.
+    `modules` are asked for names, in this order; `package` has the modules below. `other` is where
+    they are if that library is not there. What a library `leads` in comes from it even where opdock
+    has a name of its own.
     """
 
     library: Library
     package: str
     modules: tuple[str, ...]
+    other: Place | None = None
+    leads: bool = False
+
+    def below(self, rest: str) -> Place:
+        """The place of a module below, `rest` being ".name"."""
+        module = self.package + rest
+        other = None if self.other is None else self.other.below(rest)
+        return Place(self.library, module, (module,), other, self.leads)
+
+    def chosen(self) -> Place:
+        """This one, or the other where only that one's library is there."""
+        if self.other is None or installed(self.library) or not installed(self.other.library):
+            return self
+        return self.other
 
 
-def _places(library: Library, package: str, paths: str, *modules: str) -> dict[str, Place]:
-    return dict.fromkeys(paths.split(), Place(library, package, modules or (package,)))
+def _places(
+    library: Library, package: str, paths: str, *modules: str, leads: bool = False
+) -> dict[str, Place]:
+    place = Place(library, package, modules or (package,), leads=leads)
+    return dict.fromkeys(paths.split(), place)
+
+
+def _keras() -> dict[str, Place]:
+    """Where the names of tf.keras are in tf_keras, or else in Keras 2.2."""
+    older = {
+        **_places(KERAS, "keras", "keras python.keras"),
+        **_places(
+            KERAS, "keras.layers", "keras.layers python.keras.layers",
+            "keras.layers", "keras.layers.wrappers",
+        ),
+    }  # fmt: skip
+    newer = {
+        path: Place(TF_KERAS, package, tuple(modules), leads=True)
+        for path, (package, *modules) in keras_tables.PLACES.items()
+    }
+    found = {}
+    for path in {*newer, *older}:
+        place = _below(newer, path)
+        assert place is not None
+        found[path] = replace(place, other=_below(older, path))
+    return found
+
+
+def _below(places: dict[str, Place], path: str) -> Place | None:
+    """Where a module is that stands below the nearest one of these."""
+    head, rest = path, ""
+    while head not in places:
+        head, _, last = head.rpartition(".")
+        if not head:
+            return None
+        rest = f".{last}{rest}"
+    return places[head].below(rest) if rest else places[head]
 
 
 # By the path of TensorFlow's module; what stands below one is below the package.
@@ -91,27 +146,20 @@ PLACES: Final[dict[str, Place]] = {
     ),
     **_places(ESTIMATOR, "tensorflow_estimator._api.v1.estimator", "estimator"),
     **_places(ESTIMATOR, "tensorflow_estimator.python.estimator", "python.estimator"),
-    **_places(KERAS, "keras", "keras python.keras"),
-    **_places(
-        KERAS, "keras.layers", "keras.layers python.keras.layers",
-        "keras.layers", "keras.layers.wrappers",
-    ),
+    **_keras(),
 }  # fmt: skip
 
 
 def place_of(path: str) -> Place | None:
     """Where the names of a module of TensorFlow's are in a library, installed or not."""
-    head, rest = path, ""
-    while head:
-        found = PLACES.get(head)
-        if found is not None:
-            if not rest:
-                return found
-            module = found.package + rest
-            return Place(found.library, module, (module,))
-        head, _, last = head.rpartition(".")
-        rest = f".{last}{rest}"
-    return None
+    found = _below(PLACES, path)
+    return None if found is None else found.chosen()
+
+
+def leads(path: str) -> bool:
+    """Whether a module's names are an installed library's before they are opdock's own."""
+    place = place_of(path)
+    return place is not None and place.leads and installed(place.library)
 
 
 def library_of(path: str) -> Library | None:
@@ -166,7 +214,12 @@ def owns(value: object) -> bool:
     return isinstance(value, ModuleType) and value.__name__.partition(".")[0] in _ROOTS
 
 
-_ROOTS: Final = frozenset(place.library.module for place in PLACES.values())
+_ROOTS: Final = frozenset(
+    place.library.module
+    for one in PLACES.values()
+    for place in (one, one.other)
+    if place is not None
+)
 
 
 def hint(path: str, name: str) -> str | None:

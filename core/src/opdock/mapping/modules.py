@@ -11,6 +11,8 @@ from opdock.mapping import absent, listing, missing, removed, resolve, tables
 
 # What the import system and pickling ask of every module, and no program of TF's.
 _ASKED_OF_ALL: Final = frozenset({"__all__", "__version__", "__git_version__"})
+# Modules of TensorFlow 2's interface that are named so.
+_MODULES: Final = frozenset({"__internal__", "__operators__"})
 
 
 class Mapped(ModuleType):
@@ -28,7 +30,7 @@ class Mapped(ModuleType):
 
     def __getattr__(self, name: str) -> Any:
         root, path = self.__dict__["_opdock_place"]
-        if name.startswith("__") and name not in _ASKED_OF_ALL:
+        if name.startswith("__") and name not in _ASKED_OF_ALL | _MODULES:
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         if name == "__all__":
             return listing.public_names(path)

@@ -31,12 +31,13 @@ class _Missing:
 
 
 MISSING: Final = _Missing()
+_V1_IN_V2: Final = "compat.v2.compat.v1"
 _ROOT: Final = Path(__file__).parents[1]
 
 
 def plain(path: str) -> str:
     """A path without the prefixes that all mean TF 1's public interface."""
-    for prefix in ("_api.v1", "compat.v1"):
+    for prefix in ("_api.v1", "compat.v1", _V1_IN_V2):
         while path == prefix or path.startswith(f"{prefix}."):
             path = path[len(prefix) + 1 :]
     return path
@@ -49,7 +50,7 @@ def is_module(path: str) -> bool:
     if path == "compat.v2":
         return True
     if path.startswith("compat.v2."):
-        return path.removeprefix("compat.v2.") in _v2_modules()
+        return path.removeprefix("compat.v2.") in _v2_modules() or libraries.is_module(path)
     if path in known.public or known.is_internal(path) or path in tables.SOURCES:
         return True
     if libraries.is_module(path) or path in contrib_tables.BUILT_MODULES:
@@ -59,6 +60,8 @@ def is_module(path: str) -> bool:
 
 def lookup(path: str, name: str) -> Any:
     """The object that `tensorflow.<path>.<name>` is, a ModulePath, or MISSING."""
+    if path == _V1_IN_V2 or path.startswith(f"{_V1_IN_V2}."):
+        return _newer(f"{path.removeprefix('compat.v2.')}.{name}")
     path = plain(path)
     full = f"{path}.{name}".lstrip(".")
     if path == "compat.v2" or path.startswith("compat.v2."):
@@ -166,11 +169,12 @@ def internal(path: str, name: str, seen: tuple[tuple[str, str], ...] = ()) -> An
     if (path, name) in seen:
         return MISSING
     seen = (*seen, (path, name))
-    if name in tables.NAMES.get(path, {}):
+    if name in tables.NAMES.get(path, {}) and not libraries.leads(path):
         return at(tables.NAMES[path][name])
     # What contrib had is the library's where there is one, all of it, so that its parts are one.
     contrib = path.startswith("contrib.")
-    if contrib and (found := libraries.lookup(path, name, MISSING)) is not MISSING:
+    first = contrib or libraries.leads(path)
+    if first and (found := libraries.lookup(path, name, MISSING)) is not MISSING:
         return found
     if contrib and _is_only_a_module(path, name):
         return MISSING
@@ -232,17 +236,28 @@ def _imported(module: str, there: str, seen: tuple[tuple[str, str], ...]) -> Any
     return internal(module, there, seen)
 
 
+def _newer(path: str) -> Any:
+    """A name of the `tf.compat.v1` that TF 2 has: 1.15's but for some that are newer."""
+    if path in tables.V2:
+        return at(tables.V2[path])
+    module, _, name = path.rpartition(".")
+    found = lookup(module, name)
+    return ModulePath(f"compat.v2.{path}") if isinstance(found, ModulePath) else found
+
+
 def _v2(path: str, name: str) -> Any:
     full = f"{path}.{name}".lstrip(".")
     known = names.table()
-    if full in tables.V2:
+    if libraries.leads(f"compat.v2.{path}"):
+        found = libraries.lookup(f"compat.v2.{path}", name, MISSING)
+    elif full in tables.V2:
         found = at(tables.V2[full])
     else:
         target = known.v2.get(full)
         found = public(target) if target is not None else MISSING
     if found is not MISSING and full in known.v2_order:
         return v2_order.adapted(full, found)
-    if found is MISSING and full in _v2_modules():
+    if (found is MISSING and full in _v2_modules()) or libraries.is_module(f"compat.v2.{full}"):
         return ModulePath(f"compat.v2.{full}")
     return found
 
@@ -250,7 +265,7 @@ def _v2(path: str, name: str) -> Any:
 @functools.cache
 def _v2_modules() -> frozenset[str]:
     """Modules of TF 2's interface in 1.15, as far as they have a name that 1.x's serve."""
-    found = set()
+    found = {"compat.v1"}
     for path in (*names.table().v2, *tables.V2):
         parts = path.split(".")[:-1]
         found |= {".".join(parts[: i + 1]) for i in range(len(parts))}

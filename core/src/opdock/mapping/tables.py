@@ -6,6 +6,7 @@ from typing import Final
 
 from opdock.mapping.contrib_tables import CONTRIB
 from opdock.mapping.feature_tables import FEATURE_COLUMN_NAMES, FEATURE_COLUMNS
+from opdock.mapping.later_tables import LATER_V1, LATER_V2
 from opdock.mapping.ops_tables import OPS_NAMES, OPS_SOURCES, OPS_V2
 
 # The functions of ragged tensors, whose names are those of TF's in one module or another.
@@ -127,12 +128,13 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.util.all_util": ("opdock.util.decorating",),
     "python.util.deprecation": ("opdock.util.decorating",),
     "python.util.module_wrapper": ("opdock.util.decorating",),
+    "python.util.dispatch": ("opdock.graph.nodes.dispatch",),
     "python.util.function_utils": ("opdock.util.inspecting",),
     "python.util.lazy_loader": ("opdock.util.lazy_loader",),
     "python.util.keyword_args": ("opdock.util.decorating",),
     "python.util.tf_contextlib": ("opdock.util.decorating",),
-    "python.util.tf_decorator": ("opdock.util.decorating",),
-    "python.util.tf_export": ("opdock.util.decorating",),
+    "python.util.tf_decorator": ("opdock.util.tf_decorator",),
+    "python.util.tf_export": ("opdock.util.exporting",),
     "python.util.tf_inspect": ("opdock.util.inspecting",),
     "contrib.learn.python.learn.datasets": ("opdock.examples.tutorials.mnist.input_data",),
     "contrib.learn.python.learn.datasets.base": ("opdock.examples.tutorials.mnist.input_data",),
@@ -161,6 +163,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "python.tools.optimize_for_inference": ("opdock.tools.optimize_for_inference_lib",),
     "python.tools.strip_unused": ("opdock.tools.strip_unused_lib",),
+    "tools.docs.doc_controls": ("opdock.util.decorating",),
     "tools.graph_transforms": ("opdock.transforms",),
     "python.training.saver": (
         "opdock.train.saver",
@@ -173,11 +176,18 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "python.training.warm_starting_util": ("opdock.train.warm_starting",),
     "python.training.tracking.base": ("opdock.train.tracking.base",),
+    "python.trackable": (),
+    "python.trackable.base": ("opdock.graph.variables.trackable", "opdock.train.tracking.base"),
+    "python.trackable.resource": ("opdock.ops.composed.resources",),
     "python.training.tracking.data_structures": (
+        "opdock.graph.variables.tracked_attributes",
         "opdock.graph.variables.trackable",
         "opdock.train.tracking.containers",
     ),
-    "python.training.tracking.tracking": ("opdock.graph.variables.trackable",),
+    "python.training.tracking.tracking": (
+        "opdock.graph.variables.tracked_attributes",
+        "opdock.graph.variables.trackable",
+    ),
     "python.training.tracking.python_state": ("opdock.train.tracking.base",),
     "python.training.tracking.util": ("opdock.train.tracking.util",),
     "python.training.saving.saveable_object": ("opdock.train.saveable",),
@@ -226,7 +236,12 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "opdock.graph.nodes.typespec",
         "opdock.graph.nodes.boundedspec",
     ),
-    "python.framework.type_spec": ("opdock.graph.nodes.typespec",),
+    "python.framework.tensor": ("opdock.graph.nodes.operation", "opdock.graph.nodes.typespec"),
+    "python.framework.type_spec": (
+        "opdock.graph.nodes.typespec",
+        "opdock.graph.nodes.typespec_names",
+    ),
+    "python.framework.type_spec_registry": ("opdock.graph.nodes.typespec_names",),
     "python.util.compat": ("opdock.compat",),
     "python.ops.data_flow_ops": (
         "opdock.ops.composed.barriers",
@@ -269,6 +284,7 @@ _GFILE: Final = {
 
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
+    "": LATER_V1,
     **CONTRIB,
     "distribute": {
         "Server": "opdock:train.Server",
@@ -357,6 +373,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "python.ops.control_flow_ops": {
         "cond_v1": "opdock:cond",
+        "get_enclosing_xla_context": "opdock.util.graph_helpers:get_enclosing_xla_context",
         "with_dependencies": "opdock.util.graph_helpers:with_dependencies",
     },
     "python.ops.metrics_impl": {
@@ -378,6 +395,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.ops.resource_variable_ops": {
         "_from_proto_fn": "opdock.graph.serial.proto_functions:variable_from_proto",
         "_to_proto_fn": "opdock.graph.serial.proto_functions:variable_to_proto",
+        "BaseResourceVariable": "opdock.graph.variables.resource_variable:ResourceVariable",
         "ResourceVariable": "opdock.graph.variables.resource_variable:ResourceVariable",
         "is_resource_variable": "opdock.util.graph_helpers:is_resource_variable",
     },
@@ -398,7 +416,10 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "Variable": "opdock:Variable",
         "VariableV1": "opdock:Variable",
     },
-    "python.ops.variable_scope": {"variable": "opdock:Variable"},
+    "python.ops.variable_scope": {
+        "_get_default_variable_store": "opdock.graph.variables.variable_scope:variable_store",
+        "variable": "opdock:Variable",
+    },
     "python.platform.googletest": {"mock": "unittest.mock"},
     "python.platform.test": {"mock": "unittest.mock"},
     "python.pywrap_tensorflow": {
@@ -451,6 +472,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
 
 # Names of TF 2's interface in 1.15 that are other than TF 1's of the same name.
 V2: Final[dict[str, str]] = {
+    **LATER_V2,
     **OPS_V2,
     "Variable": "opdock.graph.variables.resource_variable:ResourceVariable",
     "nn.ctc_beam_search_decoder": "opdock:nn.ctc_beam_search_decoder_v2",

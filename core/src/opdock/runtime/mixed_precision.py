@@ -17,10 +17,12 @@ class State:
     Attributes:
         enabled: whether sessions that are made now ask for mixed precision.
         others_exist: whether a session was made that does not.
+        by_policy: whether layers have mixed types of their own.
     """
 
     enabled: bool = False
     others_exist: bool = False
+    by_policy: bool = False
 
 
 state: Final = State()

@@ -17,7 +17,7 @@ from opdock.graph.nodes.default_session import pop_default_session, push_default
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.io import protos
 from opdock.runtime import mixed_precision, process_settings, servers
-from opdock.runtime.cache.callables import make_callable
+from opdock.runtime.cache.callables import callable_of_options, make_callable
 from opdock.runtime.cache.programs import Call, ProgramCache
 from opdock.runtime.cache.variants import Entry, Key
 from opdock.runtime.cluster.master import Master, reset
@@ -384,6 +384,9 @@ class BaseSession:
     ) -> Callable[..., Any]:
         """A function that runs `fetches` with positional values for `feed_list`."""
         return make_callable(self, fetches, feed_list or ())
+
+    def _make_callable_from_options(self, callable_options: Any) -> Callable[..., Any]:
+        return callable_of_options(self, callable_options)
 
     def as_default(self) -> contextlib.AbstractContextManager[BaseSession]:
         """Makes this the default session of the thread."""

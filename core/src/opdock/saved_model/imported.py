@@ -17,7 +17,7 @@ from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.resource_variable import ResourceVariable
-from opdock.graph.variables.trackable import AutoTrackable
+from opdock.graph.variables.tracked_attributes import AutoTrackable
 from opdock.graph.variables.variable_lists import variables_initializer
 from opdock.io import protos
 from opdock.ops.control import group

@@ -1,4 +1,4 @@
-"""What TF's `deprecation`, `tf_decorator`, `tf_export` and their like do to functions.
+"""What TF's `deprecation`, `tf_contextlib` and their like do to functions.
 
 Libraries that were written beside TensorFlow decorate their own functions with these.
 """
@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 
 __all__ = [
     "contextmanager", "deprecated", "deprecated_alias", "deprecated_arg_values", "deprecated_args",
-    "deprecated_argument_lookup", "do_not_doc_inheritable", "do_not_generate_docs", "keras_export",
-    "keyword_args_only", "make_all", "make_decorator", "remove_undocumented", "rewrap", "silence",
-    "tf_export", "unwrap",
+    "deprecated_argument_lookup", "deprecated_endpoints", "do_not_doc_inheritable", "do_not_generate_docs",
+    "keyword_args_only", "make_all", "remove_undocumented", "silence",
 ]  # fmt: skip
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -123,30 +122,6 @@ def silence() -> Iterator[None]:
         logging.set_verbosity(before)
 
 
-def make_decorator(
-    target: Callable[..., Any], decorator_func: _F, *unused: Any, **options: Any
-) -> _F:
-    """A wrapper that looks like what it wraps, also to TF's `tf_inspect`."""
-    made: Any = functools.wraps(target)(decorator_func)
-    made._tf_decorator = True
-    return made  # type: ignore[no-any-return]
-
-
-def unwrap(maybe_decorator: Any) -> tuple[list[Any], Any]:
-    """The wrappers around a function, outermost first, and the function."""
-    found = []
-    while hasattr(maybe_decorator, "__wrapped__"):
-        found.append(maybe_decorator)
-        maybe_decorator = maybe_decorator.__wrapped__
-    return found, maybe_decorator
-
-
-def rewrap(decorator_func: _F, previous_target: Any, new_target: Any) -> _F:
-    """The wrapper around another function."""
-    decorator_func.__wrapped__ = new_target  # type: ignore[attr-defined]
-    return decorator_func
-
-
 def contextmanager(target: Callable[..., Any]) -> Callable[..., Any]:
     """`contextlib.contextmanager`."""
     return _contextmanager(target)
@@ -168,16 +143,9 @@ def keyword_args_only(function: Callable[..., Any]) -> Callable[..., Any]:
     return wrapper
 
 
-def tf_export(*names: str, **options: Any) -> Callable[[Any], Any]:
-    """A decorator that leaves its function alone: opdock's table of names is its own."""
-
-    def keep(target: Any) -> Any:
-        return target
-
-    return keep
-
-
-estimator_export = keras_export = tf_export
+def deprecated_endpoints(*names: str) -> Callable[[_F], _F]:
+    """A decorator that leaves its function alone: the names are kept."""
+    return do_not_generate_docs
 
 
 def do_not_generate_docs(target: _F) -> _F:
@@ -197,7 +165,8 @@ class TFModuleWrapper:
         return wrapped
 
 
-do_not_doc_inheritable = do_not_generate_docs
+do_not_doc_inheritable = doc_in_current_and_subclasses = do_not_generate_docs
+for_subclass_implementers = do_not_generate_docs
 
 
 def remove_undocumented(module_name: str, allowed_exception_list: Any = None, *unused: Any) -> None:

@@ -22,12 +22,16 @@ __all__ = [
     "collect_named_outputs",
     "convert_collection_to_dict",
     "enabled",
+    "get_build_info",
+    "get_enclosing_xla_context",
     "get_name_scope",
     "get_registered_ops",
     "get_seed_or_none",
     "graph_from_inputs",
     "in_xla_context",
+    "inside_function",
     "is_resource_variable",
+    "is_symbolic_tensor",
     "list_local_devices",
     "matrix",
     "n_positive_integers",
@@ -146,9 +150,23 @@ def graph_from_inputs(op_input_list: Any, graph: Graph | None = None) -> Graph:
     return graph
 
 
+def inside_function() -> bool:
+    """Whether ops are made in a `tf.function`: never, as functions of graphs are traced at once."""
+    return False
+
+
+def is_symbolic_tensor(value: Any) -> bool:
+    """Whether a value is a tensor of a graph."""
+    return isinstance(value, Tensor)
+
+
 def in_xla_context(graph: Graph) -> bool:
     """Whether a graph is built for XLA alone: it never is."""
     return False
+
+
+def get_enclosing_xla_context() -> None:
+    """What a graph is built in for XLA: there is no such thing."""
 
 
 def get_name_scope() -> str:
@@ -247,6 +265,11 @@ def register_symbolic_tensor_type(cls: type) -> type:
     """Has objects of a class, which convert to tensors, count as tensors; gives the class."""
     cls._is_tensor_like = True  # type: ignore[attr-defined]
     return cls
+
+
+def get_build_info() -> dict[str, Any]:
+    """What TensorFlow was built with, as it says it of itself: no device's own libraries."""
+    return {"is_cuda_build": False, "is_rocm_build": False, "is_tensorrt_build": False}
 
 
 def get_registered_ops() -> dict[str, Any]:

@@ -34,6 +34,8 @@ from inspect import (
 )
 from typing import Any, NamedTuple
 
+from opdock.util.tf_decorator import is_own, unwrap
+
 __all__ = [
     "ArgSpec", "FullArgSpec", "currentframe", "fn_args", "get_func_code", "get_func_name",
     "getargspec", "getcallargs", "getdoc", "getfile", "getfullargspec", "getmembers", "getmodule",
@@ -60,19 +62,19 @@ def getfullargspec(obj: Any) -> inspect.FullArgSpec:
     TF's functions have no annotations, and libraries compare theirs with them: those of the
     library's own are left out.
     """
-    target = obj
-    while _is_looked_through(target):
-        target = target.__wrapped__
+    decorators, target = unwrap(obj)
+    for decorator in decorators:
+        if decorator.decorator_argspec is not None:
+            return _full(decorator.decorator_argspec)
     found = inspect.getfullargspec(target)
-    return found._replace(annotations={}) if _is_own(target) else found
+    return found._replace(annotations={}) if is_own(target) else found
 
 
-def _is_looked_through(obj: Any) -> bool:
-    return hasattr(obj, "__wrapped__") and (_is_own(obj) or hasattr(obj, "_tf_decorator"))
-
-
-def _is_own(obj: Any) -> bool:
-    return str(getattr(obj, "__module__", "")).partition(".")[0] == "opdock"
+def _full(spec: Any) -> inspect.FullArgSpec:
+    """What a wrapper says that it takes, in either form."""
+    if isinstance(spec, inspect.FullArgSpec):
+        return spec
+    return inspect.FullArgSpec(spec.args, spec.varargs, spec.keywords, spec.defaults, [], None, {})
 
 
 def getargspec(obj: Any) -> ArgSpec:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from opdock.graph.nodes.scopes import name_scope
-from opdock.graph.variables.trackable import AutoTrackable
+from opdock.graph.variables.tracked_attributes import AutoTrackable
 from opdock.graph.variables.variable import Variable
 from opdock.util import nest
 

@@ -65,6 +65,16 @@ def is_namedtuple(instance: Any, strict: bool = False) -> bool:
     return all(isinstance(field, str) for field in fields)
 
 
+def is_mapping(value: Any) -> bool:
+    """Whether a structure has keys."""
+    return isinstance(value, Mapping)
+
+
+def is_attrs(value: Any) -> bool:
+    """Whether a structure is an instance of a class that the library attrs made."""
+    return hasattr(type(value), "__attrs_attrs__")
+
+
 def _same_namedtuples(one: Any, other: Any) -> bool:
     return type(one).__name__ == type(other).__name__ and one._fields == other._fields
 

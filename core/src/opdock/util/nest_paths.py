@@ -15,11 +15,12 @@ from opdock.util.nest import (
     is_sequence_or_composite,
     items,
     keyed_items,
+    like,
     pack_sequence_as,
 )
 
 __all__ = [
-    "flatten_with_joined_string_paths", "flatten_with_tuple_paths",
+    "list_to_tuple", "flatten_with_joined_string_paths", "flatten_with_tuple_paths",
     "flatten_with_tuple_paths_up_to", "map_structure_up_to", "map_structure_with_paths",
     "map_structure_with_tuple_paths", "map_structure_with_tuple_paths_up_to", "yield_flat_paths",
 ]  # fmt: skip
@@ -36,6 +37,15 @@ def yield_flat_paths(nest: Any, expand_composites: bool = False) -> Iterator[Pat
     for key, item in keyed_items(nest):
         for path in yield_flat_paths(item, expand_composites):
             yield (key, *path)
+
+
+def list_to_tuple(structure: Any) -> Any:
+    """A structure with a tuple in the place of each list."""
+    if isinstance(structure, list):
+        return tuple(map(list_to_tuple, structure))
+    if not is_sequence(structure):
+        return structure
+    return like(structure, [list_to_tuple(item) for item in items(structure)])
 
 
 def flatten_with_tuple_paths(

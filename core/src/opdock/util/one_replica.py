@@ -7,6 +7,8 @@ from typing import Any, Final, NoReturn
 
 from opdock import errors
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.scopes import colocate_with
+from opdock.util import nest
 
 
 class ReductionV2:
@@ -54,10 +56,90 @@ def has_strategy() -> bool:
 in_cross_replica_context = has_strategy
 
 
+class OneReplicaExtended:
+    """What optimizers and metrics ask of the strategy: they are the only replica.
+
+    Variables are what they are, and values of all replicas are this one's.
+    """
+
+    experimental_require_static_shapes = False
+    should_checkpoint = True
+    should_save_summary = True
+    worker_devices = parameter_devices = ("",)
+
+    def variable_created_in_scope(self, v: Any) -> bool:
+        """Whether a variable is the strategy's: any is."""
+        return True
+
+    def colocate_vars_with(self, colocate_with_variable: Any) -> Any:
+        """A context in which variables are made where another one is."""
+        return colocate_with(colocate_with_variable)
+
+    def update(
+        self, var: Any, fn: Any, args: Any = (), kwargs: Any = None, group: bool = True
+    ) -> Any:
+        """What a function of a variable gives, made where the variable is."""
+        with colocate_with(var):
+            result = fn(var, *args, **(kwargs or {}))
+        return result if group else nest.map_structure(lambda v: (v,), result)
+
+    def update_non_slot(
+        self, colocate_with: Any, fn: Any, args: Any = (), kwargs: Any = None, group: bool = True
+    ) -> Any:
+        """What a function gives that updates variables of an optimizer's own."""
+        result = fn(*args, **(kwargs or {}))
+        return result if group else nest.map_structure(lambda v: (v,), result)
+
+    def non_slot_devices(self, var_list: Any) -> Any:
+        """Where variables of an optimizer's own are: with the first of its variables."""
+        return min(var_list, key=lambda v: str(v.name))
+
+    def call_for_each_replica(self, fn: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """What a function gives, which runs once."""
+        return fn(*args, **(kwargs or {}))
+
+    def reduce_to(
+        self, reduce_op: Any, value: Any, destinations: Any, options: Any = None
+    ) -> Any:
+        """A value over all replicas: as it is."""
+        return value
+
+    def batch_reduce_to(
+        self, reduce_op: Any, value_destination_pairs: Any, options: Any = None
+    ) -> list[Any]:
+        """Values over all replicas: as they are."""
+        return [value for value, _ in value_destination_pairs]
+
+    def broadcast_to(self, tensor: Any, destinations: Any) -> Any:
+        """A value for all replicas."""
+        return tensor
+
+    def read_var(self, v: Any) -> Any:
+        """The value of a variable."""
+        return v.value()
+
+    def value_container(self, value: Any) -> Any:
+        """What holds the values of all replicas: the value."""
+        return value
+
+    def _in_multi_worker_mode(self) -> bool:
+        return False
+
+    def _use_merge_call(self) -> bool:
+        return False
+
+
 class OneReplica:
     """What programs ask of the strategy in scope, where there is none: all of it is one replica."""
 
     num_replicas_in_sync = 1
+    _should_use_with_coordinator = False
+
+    def __init__(self) -> None:
+        self.extended = OneReplicaExtended()
+
+    def _in_multi_worker_mode(self) -> bool:
+        return False
 
     def scope(self) -> contextlib.AbstractContextManager[OneReplica]:
         """A context in which variables are made as they are outside of it."""
@@ -66,6 +148,12 @@ class OneReplica:
     def experimental_run_v2(self, fn: Any, args: Any = (), kwargs: Any = None) -> Any:
         """What a function gives, which runs once."""
         return fn(*args, **(kwargs or {}))
+
+    run = experimental_run_v2
+
+    def experimental_distribute_dataset(self, dataset: Any, options: Any = None) -> Any:
+        """A dataset over all replicas: as it is."""
+        return dataset
 
     def reduce(self, reduce_op: Any, value: Any, axis: Any = None) -> Any:
         """A value over all replicas: as it is, or reduced along an axis.
@@ -117,6 +205,16 @@ def get_replica_context() -> ReplicaContext:
 def get_strategy() -> OneReplica:
     """What stands for the strategy where there is none."""
     return _ONLY.strategy
+
+
+def maybe_merge_call(fn: Any, strategy: Any, *args: Any, **kwargs: Any) -> Any:
+    """What a function of the strategy gives, where all replicas are one."""
+    return fn(strategy, *args, **kwargs)
+
+
+def needs_no_merge_call() -> bool:
+    """Whether replicas may go on without each other, as one may."""
+    return True
 
 
 def should_run_distribute_coordinator(config: Any) -> bool:

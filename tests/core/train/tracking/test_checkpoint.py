@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import opdock as tf
-from opdock.graph.variables.trackable import AutoTrackable, NoDependency, Trackable
+from opdock.graph.variables.trackable import NoDependency, Trackable
+from opdock.graph.variables.tracked_attributes import AutoTrackable
 from opdock.train.tracking import util
 from opdock.train.tracking.base import PythonState
 

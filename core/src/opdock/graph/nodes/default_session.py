@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,11 +16,23 @@ class _Stack(threading.local):
 
 
 _stack = _Stack()
+_providers: list[Callable[[], Any]] = []
 
 
 def get_default_session() -> Any:
     """The innermost default session of the thread, or None."""
     return _stack.sessions[-1] if _stack.sessions else None
+
+
+def provide(provider: Callable[[], Any]) -> None:
+    """Has a library give its session where there is no default one; the last provider counts."""
+    _providers[:] = [provider]
+
+
+def get_provided_session() -> Any:
+    """The innermost default session, or the one that a library provides, or None."""
+    session = get_default_session()
+    return _providers[-1]() if session is None and _providers else session
 
 
 def push_default_session(session: Any) -> None:
@@ -68,5 +81,6 @@ def default_session_for(graph: Graph, session: Any, verb: str, failure: str) -> 
 
 
 __all__ = [
-    "default_session_for", "get_default_session", "pop_default_session", "push_default_session",
+    "default_session_for", "get_default_session", "get_provided_session", "pop_default_session",
+    "provide", "push_default_session",
 ]  # fmt: skip

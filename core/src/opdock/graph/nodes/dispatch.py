@@ -14,6 +14,76 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 Handler = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
 _kinds: dict[type, Handler] = {}
+_last_resorts: dict[Any, list[OpDispatcher]] = {}
+_of_all: list[GlobalOpDispatcher] = []
+
+
+class OpDispatcher:
+    """Does what a public function could not: it is asked when that raised TypeError or ValueError.
+
+    Only functions that are `extensible` ask.
+    """
+
+    NOT_SUPPORTED = NotImplemented
+
+    def handle(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result, or `NOT_SUPPORTED`."""
+        return self.NOT_SUPPORTED
+
+    def register(self, op: Callable[..., Any]) -> None:
+        """Is asked for this function from now on."""
+        _last_resorts.setdefault(op, []).append(self)
+
+
+class GlobalOpDispatcher:
+    """Does what any public function could not."""
+
+    NOT_SUPPORTED = NotImplemented
+
+    def handle(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The result, or `NOT_SUPPORTED`."""
+        return self.NOT_SUPPORTED
+
+    def register(self) -> None:
+        """Is asked from now on."""
+        _of_all.append(self)
+
+
+class _OfTypes(OpDispatcher):
+    def __init__(self, function: Callable[..., Any], types: tuple[type, ...]) -> None:
+        self.function = function
+        self.types = types
+
+    def handle(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if any(isinstance(x, self.types) for x in (*args, *kwargs.values())):
+            return self.function(*args, **kwargs)
+        return self.NOT_SUPPORTED
+
+
+def dispatch_for_types(op: Callable[..., Any], *types: type) -> Callable[[_F], _F]:
+    """A decorator: the function does what `op` could not, where an argument has such a type."""
+
+    def register(function: _F) -> _F:
+        _OfTypes(function, types).register(op)
+        return function
+
+    return register
+
+
+def add_dispatch_support(target: Any = None, iterable_parameters: Any = None) -> Any:
+    """`extensible`, as a decorator with or without arguments."""
+    return extensible if target is None else extensible(target)
+
+
+def _elsewhere(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What dispatchers give for a call that failed, or NotImplemented."""
+    for one in _last_resorts.get(op, ()):
+        if (result := one.handle(args, kwargs)) is not NotImplemented:
+            return result
+    for any_ in _of_all:
+        if (result := any_.handle(op, args, kwargs)) is not NotImplemented:
+            return result
+    return NotImplemented
 
 
 def extensible(function: _F) -> _F:
@@ -27,7 +97,12 @@ def extensible(function: _F) -> _F:
                 result = handler(function, args, kwargs)
                 if result is not NotImplemented:
                     return result
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except (TypeError, ValueError):
+            if (result := _elsewhere(call, args, kwargs)) is NotImplemented:
+                raise
+            return result
 
     return cast("_F", call)
 

@@ -167,6 +167,9 @@ class Operation:
         """The op type's definition as an OpDef."""
         return self._spec.to_proto()
 
+    def _control_flow_post_processing(self) -> None:
+        """Does nothing: what an op is in was noted when it was made."""
+
     @property
     def _input_types(self) -> list[DType]:
         """The types that the op takes: references only where it asks for them."""

@@ -109,6 +109,8 @@ class Flavoured(type):
 
         def create(**given: Any) -> Any:
             given.pop("trackable_parent", None)  # creators tell one another
+            # Newer libraries say how functions make variables that run eagerly.
+            given.pop("experimental_enable_variable_lifting", None)
             use_resource = given.pop("use_resource", None)
             if use_resource is None:
                 use_resource = variable_scope.get_variable_scope().use_resource

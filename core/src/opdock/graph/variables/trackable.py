@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple, Self, SupportsIndex
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 __all__ = [
-    "AutoTrackable", "DictWrapper", "ListWrapper", "NoDependency", "Trackable",
-    "TrackableReference", "cached_per_instance", "no_automatic_dependency_tracking",
+    "DelegatingTrackable", "NoDependency", "Trackable", "TrackableReference",
+    "cached_per_instance", "no_automatic_dependency_tracking",
 ]  # fmt: skip
 
 # The attribute of an object that is a variable, or stands for one.
@@ -50,6 +50,7 @@ def no_automatic_dependency_tracking(method: Callable[..., Any]) -> Callable[...
         finally:
             self._self_setattr_tracking = before
 
+    untracked._tf_decorator = True  # type: ignore[attr-defined]
     return untracked
 
 
@@ -102,7 +103,18 @@ class Trackable:
         self._maybe_initialize_trackable()
         return self._self_deferred
 
-    def _lookup_dependency(self, name: str) -> Trackable | None:
+    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> dict[str, Any]:
+        """The dependencies by name: what libraries override that are newer than TensorFlow 1.
+
+        Args:
+            save_type: "checkpoint" or "savedmodel".
+            kwargs: what they hand to each other.
+        """
+        return {name: ref for name, ref in self._checkpoint_dependencies}
+
+    def _lookup_dependency(
+        self, name: str, cached_dependencies: Any = None
+    ) -> Trackable | None:
         self._maybe_initialize_trackable()
         return self._self_dependencies.get(name)
 
@@ -171,213 +183,25 @@ class TrackableVariable(Trackable):
         return {VARIABLE_VALUE_KEY: self}
 
 
-class AutoTrackable(Trackable):
-    """An object whose trackable attributes are its dependencies; lists and dicts are followed."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if getattr(self, name, NoDependency) is value:
-            return
-        if getattr(self, "_self_setattr_tracking", True):
-            tracked = wrap(value)
-            if isinstance(tracked, Trackable):
-                self._track_trackable(tracked, name, overwrite=True)
-            elif self._lookup_dependency(name) is not None:
-                del self._self_dependencies[name]
-            value = tracked
-        super().__setattr__(name, value.value if isinstance(value, NoDependency) else value)
-
-    def __delattr__(self, name: str) -> None:
-        self._maybe_initialize_trackable()
-        self._self_dependencies.pop(name, None)
-        super().__delattr__(name)
-
-    def _no_dependency(self, value: Any) -> Any:
-        return NoDependency(value)
-
-
-# ---------------------------------------------------------------- lists and dicts
-def wrap(value: Any) -> Any:
-    """A plain list or dict as one that tracks its items, and any other value as it is."""
-    if type(value) is list:
-        return ListWrapper(value)
-    if type(value) is dict:
-        return DictWrapper(value)
-    return value
-
-
-def _unmarked(value: Any) -> Any:
-    return value.value if isinstance(value, NoDependency) else value
-
-
-class ListWrapper(Trackable, list[Any]):
-    """A list whose trackable items are dependencies, named by their places.
-
-    It takes the place of a list that becomes an attribute. Items can be added at the end; after any
-    other change a checkpoint could not tell which item is which, and saving raises.
+class DelegatingTrackable:
+    """A mixin: for checkpoints, an object that wraps another is the other.
 
     Args:
-        wrapped_list: the list.
+        trackable_obj: the other; where an object itself is none, it must be set before it is saved.
     """
 
-    def __init__(self, wrapped_list: Iterable[Any] = ()) -> None:
-        super().__init__()
-        self._self_wrapped = wrapped_list
-        self._self_replaced = False
-        self.extend(wrapped_list)
-        self._self_length = len(self)
+    def __init__(self, trackable_obj: Any) -> None:
+        self._trackable = trackable_obj
 
-    def __hash__(self) -> int:  # type: ignore[override]
-        return id(self)
-
-    @property
-    def _checkpoint_dependencies(self) -> list[TrackableReference]:
-        found = self._unconditional_checkpoint_dependencies
-        if self._self_replaced:
-            self._refuse(
-                "A list element was replaced (__setitem__, __setslice__), deleted (__delitem__,"
-                " __delslice__, pop), or moved (sort, reverse, insert)"
-            )
-        wrapped = self._self_wrapped
-        if isinstance(wrapped, list) and len(wrapped) != self._self_length:
-            self._refuse("The wrapped list was modified outside the wrapper")
-        return found
-
-    def _refuse(self, why: str) -> None:
-        raise ValueError(
-            f"Unable to save the object {self} (a list wrapper constructed to track trackable"
-            f" TensorFlow objects). {why}. If you don't need this list checkpointed, wrap it in a"
-            " tf.contrib.checkpoint.NoDependency object; it will be automatically un-wrapped and"
-            " subsequently ignored."
-        )
-
-    def _tracked(self, value: Any, place: int) -> Any:
-        item = wrap(value)
-        if isinstance(item, Trackable):
-            self._track_trackable(item, str(place), overwrite=True)
-        return _unmarked(item)
-
-    def append(self, value: Any) -> None:
-        """Adds an item at the end."""
-        super().append(self._tracked(value, len(self)))
-
-    def extend(self, values: Iterable[Any]) -> None:
-        """Adds items at the end."""
-        for value in values:
-            self.append(value)
-
-    def __iadd__(self, values: Iterable[Any]) -> Self:  # type: ignore[misc]
-        self.extend(values)
-        return self
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        before = list(self)
-        super().__setitem__(key, value)
-        # What is tracked keeps its place: other items may take the places of untracked ones.
-        for place, old in enumerate(before):
-            if isinstance(old, Trackable) and self[place : place + 1] != [old]:
-                self._self_replaced = True
-        for place, item in enumerate(self):
-            if place >= len(before) or item is not before[place]:
-                super().__setitem__(place, self._tracked(item, place))
-
-    def __delitem__(self, key: Any) -> None:
-        self._self_replaced = True
-        super().__delitem__(key)
-
-    def __imul__(self, n: SupportsIndex) -> Self:
-        items = list(self)
-        if n.__index__() <= 0:
-            self.clear()
-        for _ in range(n.__index__() - 1):
-            self.extend(items)
-        return self
-
-    def insert(self, index: SupportsIndex, value: Any) -> None:
-        """Adds an item anywhere, after which the list cannot be saved."""
-        self._self_replaced = True
-        super().insert(index, value)
-
-    def pop(self, index: SupportsIndex = -1) -> Any:
-        """Takes an item out, after which the list cannot be saved."""
-        self._self_replaced = True
-        return super().pop(index)
-
-    def remove(self, value: Any) -> None:
-        """Takes an item out, after which the list cannot be saved."""
-        self._self_replaced = True
-        super().remove(value)
-
-    def sort(self, **kwargs: Any) -> None:
-        """Orders the items, after which the list cannot be saved."""
-        self._self_replaced = True
-        super().sort(**kwargs)
-
-    def reverse(self) -> None:
-        """Turns the order, after which the list cannot be saved."""
-        self._self_replaced = True
-        super().reverse()
-
-    def clear(self) -> None:
-        """Takes all items out, after which the list cannot be saved."""
-        self._self_replaced = True
-        super().clear()
+    def __getattribute__(self, name: str) -> Any:
+        if name in _DELEGATED:
+            return getattr(self._trackable, name)
+        return super().__getattribute__(name)
 
 
-class DictWrapper(Trackable, dict[Any, Any]):
-    """A dict whose trackable values are dependencies, named by their keys.
-
-    It takes the place of a dict that becomes an attribute.
-
-    Args:
-        wrapped_dict: the dict.
-    """
-
-    def __init__(self, wrapped_dict: dict[Any, Any] | None = None) -> None:
-        super().__init__()
-        self.update(wrapped_dict or {})
-
-    def __hash__(self) -> int:  # type: ignore[override]
-        return id(self)
-
-    @property
-    def _checkpoint_dependencies(self) -> list[TrackableReference]:
-        for key, value in self.items():
-            if isinstance(value, Trackable) and not isinstance(key, str):
-                raise ValueError(
-                    f"Unable to save the object {self} (a dictionary wrapper constructed"
-                    " automatically on attribute assignment). The wrapped dictionary contains a"
-                    f" non-string key which maps to a trackable object or mutable data structure:"
-                    f" {key!r}."
-                )
-        return self._unconditional_checkpoint_dependencies
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        item = wrap(value)
-        self._maybe_initialize_trackable()
-        if isinstance(item, Trackable) and isinstance(key, str):
-            self._track_trackable(item, key, overwrite=True)
-        else:
-            self._self_dependencies.pop(key, None)
-        super().__setitem__(key, _unmarked(item))
-
-    def __delitem__(self, key: Any) -> None:
-        self._maybe_initialize_trackable()
-        self._self_dependencies.pop(key, None)
-        super().__delitem__(key)
-
-    def update(self, *args: Any, **kwargs: Any) -> None:
-        """Sets several items."""
-        for key, value in dict(*args, **kwargs).items():
-            self[key] = value
-
-    def setdefault(self, key: Any, default: Any = None) -> Any:
-        """The item, set if it is not there."""
-        if key not in self:
-            self[key] = default
-        return self[key]
-
-    def pop(self, key: Any, *default: Any) -> Any:
-        """Takes an item out."""
-        self._maybe_initialize_trackable()
-        self._self_dependencies.pop(key, None)
-        return super().pop(key, *default)
+_DELEGATED = frozenset({
+    "_checkpoint_dependencies", "_deferred_dependencies", "_gather_saveables_for_checkpoint",
+    "_handle_deferred_dependencies", "_lookup_dependency", "_maybe_initialize_trackable",
+    "_self_update_uid", "_trackable_children", "_unconditional_checkpoint_dependencies",
+    "_update_uid",
+})  # fmt: skip

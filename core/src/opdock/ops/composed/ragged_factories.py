@@ -13,12 +13,14 @@ from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
+from opdock.ops.arithmetic import maximum
 from opdock.ops.array import shape as shape_of
 from opdock.ops.cast import cast
 from opdock.ops.check import assert_equal, assert_less, assert_less_equal, assert_non_negative
 from opdock.ops.composed.check_static import assert_rank_at_least
 from opdock.ops.composed.ragged_value import RaggedTensorValue
 from opdock.ops.control import with_dependencies
+from opdock.ops.fill import range as range_
 from opdock.ops.histogram import bincount
 from opdock.ops.joining import concat, stack
 from opdock.ops.reduce import reduce_sum
@@ -205,6 +207,38 @@ class RaggedFactories:
                 limits = with_dependencies([*checks, *_ranked(values)], limits)
             zero = convert_to_tensor([0], limits.dtype)
             return cls(values, concat([zero, limits], 0), internal=True)
+
+    @classmethod
+    def from_uniform_row_length(
+        cls, values: Any, uniform_row_length: Any, nrows: Any = None, validate: bool = True,
+        name: str | None = None,
+    ) -> Any:  # fmt: skip
+        """A ragged tensor of values and the one length that all rows have.
+
+        Args:
+            values: a Tensor or RaggedTensor of rank 1 or more.
+            uniform_row_length: an integer scalar; the number of values is a multiple of it.
+            nrows: the number of rows, which must be given where rows are empty.
+            validate: whether the arguments are checked when it runs.
+            name: a prefix for the names of the operations.
+        """
+        _check_flag(validate)
+        given = [values, uniform_row_length, *([] if nrows is None else [nrows])]
+        with name_scope(name, "RaggedFromUniformRowLength", _tensors(*given)):
+            values, length = _with_partition(cls, values, uniform_row_length, "uniform_row_length")
+            length.shape.assert_has_rank(0)
+            count = _length(values, length.dtype)
+            if nrows is None:
+                nrows = count // maximum(length, 1)
+            nrows = convert_to_tensor(nrows, length.dtype, name="nrows")
+            if validate:
+                message = "Arguments to from_uniform_row_length do not form a valid RaggedTensor"
+                checks = [
+                    assert_non_negative(length, message=message),
+                    assert_equal(nrows * length, count, message=message),
+                ]
+                nrows = with_dependencies([*checks, *_ranked(values)], nrows)
+            return cls(values, range_(nrows + 1) * length, internal=True)
 
     @classmethod
     def from_nested_value_rowids(

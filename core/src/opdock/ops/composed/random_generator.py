@@ -12,7 +12,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.resource_variable import ResourceVariable
-from opdock.graph.variables.trackable import AutoTrackable
+from opdock.graph.variables.tracked_attributes import AutoTrackable
 from opdock.ops import random_stateful as ops
 from opdock.ops.array import reshape
 from opdock.ops.fill import zeros_like

@@ -68,3 +68,29 @@ def _plain_type(tensor: Tensor) -> np.dtype[Any] | None:
     base = tensor._dtype.base_dtype
     plain = base.is_numpy_compatible and base.name != "string" and not base.is_quantized
     return base.np if plain else None
+
+
+def callable_of_options(session: BaseSession, options: Any) -> Callable[..., Any]:
+    """A function of arrays that runs what a `CallableOptions` names.
+
+    Where it connects tensors, the values of the sources are computed first and then fed.
+
+    Args:
+        session: the session.
+        options: the `CallableOptions`.
+
+    Returns:
+        A function of a value for each feed, which gives a list of a value for each fetch.
+    """
+    connections = options.tensor_connection
+    fed = [*options.feed, *(c.to_tensor for c in connections)]
+    sources = [c.from_tensor for c in connections]
+    step = make_callable(session, [list(options.fetch), list(options.target)], fed)
+    before = make_callable(session, sources, list(options.feed))
+    run_options = options.run_options if options.HasField("run_options") else None
+
+    def call(*args: Any, run_metadata: Any = None) -> Any:
+        connected = before(*args) if sources else ()
+        return step(*args, *connected, options=run_options, run_metadata=run_metadata)[0]
+
+    return call

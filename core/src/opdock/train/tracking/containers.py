@@ -1,6 +1,6 @@
 """Containers of trackable objects that only grow: a checkpoint knows their items by their places.
 
-They tell the variables, updates and losses of the layers in them, as layers do.
+Lists and dicts that become attributes are in `graph/variables/trackable.py`.
 """
 
 from __future__ import annotations
@@ -10,104 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as AnyMapping
 from typing import Any, Self
 
-from opdock.graph.variables.trackable import Trackable, wrap
-from opdock.graph.variables.variable import Variable
+from opdock.graph.variables.trackable import Trackable
+from opdock.graph.variables.tracked_attributes import TrackableDataStructure
 
 __all__ = ["List", "Mapping", "TrackableDataStructure"]
-
-
-class TrackableDataStructure(Trackable):
-    """An object that holds trackable ones; two are equal if they are the same object."""
-
-    def __init__(self) -> None:
-        self.trainable = True
-        self._own_variables: list[Variable] = []
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    @property
-    def _values(self) -> Iterable[Any]:
-        """The objects."""
-        raise NotImplementedError("Abstract method")
-
-    def _track_value(self, value: Any, name: str) -> Any:
-        """Declares an item; ValueError where it is not trackable."""
-        item = wrap(value)
-        if not isinstance(item, Trackable):
-            raise ValueError(
-                "Only trackable objects (such as Layers or Optimizers) may be stored in a "
-                f"{type(self).__name__} object. Got {item}, which does not inherit from Trackable."
-            )
-        if isinstance(item, Variable):
-            self._own_variables.append(item)
-        return self._track_trackable(item, name, overwrite=True)
-
-    # ------------------------------------------------------------ what is in it
-    @property
-    def _parts(self) -> list[Any]:
-        """The items that have weights of their own, containers too."""
-        return [v for v in self._values if hasattr(type(v), "trainable_weights")]
-
-    @property
-    def layers(self) -> list[Any]:
-        """The layers, those of containers in it too, each once."""
-        found: dict[int, Any] = {}
-        for part in self._parts:
-            inner = part.layers if isinstance(part, TrackableDataStructure) else [part]
-            found |= {id(layer): layer for layer in inner if id(layer) not in found}
-        return list(found.values())
-
-    @property
-    def trainable_weights(self) -> list[Any]:
-        """The variables that optimizers update; none, if `trainable` is False."""
-        if not self.trainable:
-            return []
-        own = [v for v in self._own_variables if v.trainable]
-        return [v for part in self._parts for v in part.trainable_weights] + own
-
-    @property
-    def non_trainable_weights(self) -> list[Any]:
-        """The other variables; all, if `trainable` is False."""
-        own = [v for v in self._own_variables if not v.trainable]
-        found = [v for part in self._parts for v in part.non_trainable_weights] + own
-        if self.trainable:
-            return found
-        own = [v for v in self._own_variables if v.trainable]
-        return [v for part in self._parts for v in part.trainable_weights] + own + found
-
-    @property
-    def weights(self) -> list[Any]:
-        """All variables, those that optimizers update first."""
-        return self.trainable_weights + self.non_trainable_weights
-
-    @property
-    def trainable_variables(self) -> list[Any]:
-        """`trainable_weights`."""
-        return self.trainable_weights
-
-    @property
-    def non_trainable_variables(self) -> list[Any]:
-        """`non_trainable_weights`."""
-        return self.non_trainable_weights
-
-    @property
-    def variables(self) -> list[Any]:
-        """`weights`."""
-        return self.weights
-
-    @property
-    def updates(self) -> list[Any]:
-        """The updates of the layers."""
-        return [u for layer in self.layers for u in getattr(layer, "updates", ())]
-
-    @property
-    def losses(self) -> list[Any]:
-        """The losses of the layers."""
-        return [loss for layer in self.layers for loss in getattr(layer, "losses", ())]
 
 
 class List(TrackableDataStructure, Sequence[Any]):

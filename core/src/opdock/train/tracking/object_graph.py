@@ -7,7 +7,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
-from opdock.graph.variables.trackable import VARIABLE_VALUE_KEY, Trackable
+from opdock.graph.variables.trackable import VARIABLE_VALUE_KEY, Trackable, TrackableReference
 from opdock.io import protos
 from opdock.train.saveable import SaveableObject, names_of, saveables_for
 from opdock.train.tracking.base import PythonStateSaveable
@@ -80,7 +80,7 @@ class ObjectGraph:
             current = waiting.popleft()
             self._add(current)
             start = self._paths[id(current)]
-            for name, dependency in current._checkpoint_dependencies:
+            for name, dependency in current._trackable_children().items():
                 if id(dependency) not in self._paths:
                     path = f"{start}{_SEPARATOR}{_escaped(name)}" if start else _escaped(name)
                     self._paths[id(dependency)] = path
@@ -117,6 +117,15 @@ class ObjectGraph:
                     numbers = self._ids[id(variable)], self._ids[id(slot)]
                     self._slots.setdefault(self._ids[id(optimizer)], []).append((name, *numbers))
 
+    def paths(self) -> dict[Trackable, tuple[TrackableReference, ...]]:
+        """The way from the root to each object."""
+        found: dict[Trackable, tuple[TrackableReference, ...]] = {self.root: ()}
+        for current in self.objects:
+            for name, dependency in current._trackable_children().items():
+                step = TrackableReference(name, dependency)
+                found.setdefault(dependency, (*found[current], step))
+        return found
+
     def serialize(self, known: Saveables) -> tuple[Any, list[SaveableObject], dict[Any, Any]]:
         """The graph as it is saved.
 
@@ -150,7 +159,7 @@ class ObjectGraph:
         return graph, saveables, feeds
 
     def _fill(self, node: Any, number: int, trackable: Trackable) -> None:
-        for name, dependency in trackable._checkpoint_dependencies:
+        for name, dependency in trackable._trackable_children().items():
             node.children.add(node_id=self._ids[id(dependency)], local_name=name)
         for name, variable, slot in self._slots.get(number, ()):
             node.slot_variables.add(
@@ -160,6 +169,21 @@ class ObjectGraph:
 
 def _variable_of(trackable: Trackable) -> Any:
     return trackable._gather_saveables_for_checkpoint()[VARIABLE_VALUE_KEY]
+
+
+class ObjectGraphView:
+    """The objects behind one, as Keras asks for them.
+
+    Args:
+        root: where to begin.
+    """
+
+    def __init__(self, root: Trackable) -> None:
+        self._graph = ObjectGraph(root)
+
+    def breadth_first_traversal(self) -> tuple[list[Trackable], dict[Trackable, tuple[Any, ...]]]:
+        """The objects, nearest first, and the path of names to each."""
+        return self._graph.objects, self._graph.paths()
 
 
 def list_objects(root_trackable: Trackable) -> list[Trackable]:

@@ -193,6 +193,21 @@ class Position:
                 self.restoration.restore(self.number, trackable)
 
 
+class CheckpointInitialValueCallable:
+    """What a variable starts from that is made because a checkpoint has it: the checkpoint's value.
+
+    Args:
+        checkpoint_position: where in the checkpoint it is.
+    """
+
+    def __init__(self, checkpoint_position: Position) -> None:
+        self.checkpoint_position = checkpoint_position
+
+    def __call__(self, shape: Any = None, dtype: Any = None, shard_info: Any = None) -> Any:
+        """The value, of the checkpoint's own shape."""
+        return self.checkpoint_position.value(dtype)
+
+
 def node_names(proto: Any) -> dict[int, str]:
     """The nodes of a `TrackableObjectGraph` by readable paths, "(root).model.kernel"."""
     names = {0: "(root)"}

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any, Self
 
 from opdock import errors
-from opdock.graph.nodes.default_session import get_default_session
-from opdock.graph.variables.trackable import DictWrapper, ListWrapper, Trackable
+from opdock.graph.nodes.default_session import get_provided_session
+from opdock.graph.variables.trackable import Trackable
+from opdock.graph.variables.tracked_attributes import DictWrapper, ListWrapper
 from opdock.train.saver import Saver
 from opdock.train.tracking.object_graph import list_objects
 from opdock.train.tracking.restoration import Restoration, node_names
@@ -16,16 +17,17 @@ __all__ = [
     "InitializationOnlyStatus",
     "NameBasedSaverStatus",
     "get_session",
+    "streaming_restore",
 ]
 
 
 def get_session() -> Any:
-    """The default session.
+    """The default session, or the one that a library provides.
 
     Raises:
         FailedPreconditionError: there is none.
     """
-    session = get_default_session()
+    session = get_provided_session()
     if session is None:
         raise errors.FailedPreconditionError(
             None,
@@ -34,6 +36,25 @@ def get_session() -> Any:
             " the default with `with session.as_default():`",
         )
     return session
+
+
+def streaming_restore(status: Any, session: Any = None) -> None:
+    """Runs the ops of a restore, and leaves the rest to the variables that are made later.
+
+    Args:
+        status: what `restore` returned.
+        session: where to run them; by default the default one.
+
+    Raises:
+        NotImplementedError: the checkpoint is one of names alone.
+    """
+    if isinstance(status, NameBasedSaverStatus):
+        raise NotImplementedError(
+            "Streaming restore not supported from name-based checkpoints when graph building. File "
+            "a feature request if this limitation bothers you. As a workaround, consider either "
+            "using tf.train.Checkpoint to load name-based checkpoints or enabling eager execution."
+        )
+    status.run_restore_ops(session=session or get_session())
 
 
 def _initializers(root: Trackable) -> list[tuple[Trackable, Any]]:

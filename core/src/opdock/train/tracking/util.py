@@ -10,7 +10,8 @@ from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies, device, init_scope
 from opdock.graph.variables.template import capture_dependencies
-from opdock.graph.variables.trackable import AutoTrackable, NoDependency, Trackable, wrap
+from opdock.graph.variables.trackable import NoDependency, Trackable
+from opdock.graph.variables.tracked_attributes import AutoTrackable, wrap
 from opdock.graph.variables.variable import Variable
 from opdock.graph.variables.variable_store import default_initializer
 from opdock.io import protos

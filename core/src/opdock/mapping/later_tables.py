@@ -1,0 +1,121 @@
+"""Names of TensorFlow 2 that came after 1.15, as the library tf_keras asks for them: as data.
+
+All are names of `tf.compat.v2`. Public ones of today's interface stand beside what TensorFlow keeps
+for its own libraries, `tf.__internal__`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_TRACKABLE: Final = "opdock.graph.variables.trackable"
+_TRACKED: Final = "opdock.graph.variables.tracked_attributes"
+_KERAS: Final = "opdock.keras_base"
+
+# Below __internal__: "module:name" of opdock.
+_INTERNAL: Final[dict[str, str]] = {
+    "CompositeTensor": "opdock.graph.nodes.composite:CompositeTensor",
+    "FuncGraph": "opdock.graph.control.func_graph:FuncGraph",
+    "autograph.control_status_ctx": f"{_KERAS}.functions:control_status_ctx",
+    "autograph.tf_convert": f"{_KERAS}.functions:tf_convert",
+    "create_c_op": f"{_KERAS}.nodes:create_c_op",
+    "decorator.make_decorator": "opdock.util.tf_decorator:make_decorator",
+    "decorator.unwrap": "opdock.util.tf_decorator:unwrap",
+    "dispatch.GlobalOpDispatcher": "opdock.graph.nodes.dispatch:GlobalOpDispatcher",
+    "dispatch.OpDispatcher": "opdock.graph.nodes.dispatch:OpDispatcher",
+    "dispatch.add_dispatch_support": "opdock.graph.nodes.dispatch:add_dispatch_support",
+    "distribute.interim.maybe_merge_call": "opdock.util.one_replica:maybe_merge_call",
+    "distribute.strategy_supports_no_merge_call": "opdock.util.one_replica:needs_no_merge_call",
+    "distribute.variable_sync_on_read_context": "contextlib:nullcontext",
+    "eager_context.eager_mode": "opdock.util.eager_context:eager_mode",
+    "execute_fn_for_device": f"{_KERAS}.functions:execute_fn_for_device",
+    "feature_column.DenseColumn": "opdock.feature_column.base:DenseColumn",
+    "feature_column.FeatureColumn": "opdock.feature_column.base:FeatureColumn",
+    "feature_column.FeatureTransformationCache": (
+        "opdock.feature_column.base:FeatureTransformationCache"
+    ),
+    "feature_column.SequenceDenseColumn": "opdock.feature_column.base:SequenceDenseColumn",
+    "feature_column.StateManager": "opdock.feature_column.base:StateManager",
+    "get_name_scope": "opdock.util.graph_helpers:get_name_scope",
+    "mixed_precision.register_loss_scale_wrapper": (
+        "opdock.train.experimental.mixed_precision:register_loss_scale_wrapper"
+    ),
+    "nest.flatten_up_to": "opdock.util.nest:flatten_up_to",
+    "nest.get_traverse_shallow_structure": "opdock.util.nest:get_traverse_shallow_structure",
+    "nest.is_attrs": "opdock.util.nest:is_attrs",
+    "nest.is_mapping": "opdock.util.nest:is_mapping",
+    "nest.list_to_tuple": "opdock.util.nest_paths:list_to_tuple",
+    "nest.map_structure_up_to": "opdock.util.nest_paths:map_structure_up_to",
+    "nest.sequence_like": "opdock.util.nest:like",
+    "nest.yield_flat_paths": "opdock.util.nest_paths:yield_flat_paths",
+    "ops.broadcast_weights": "opdock.ops.composed.weights_broadcast:broadcast_weights",
+    "ops.is_resource_variable": "opdock.util.graph_helpers:is_resource_variable",
+    "record_gradient": f"{_KERAS}.nodes:record_gradient",
+    "saved_model.load.VersionedTypeRegistration": (
+        "opdock.saved_model.revived:VersionedTypeRegistration"
+    ),
+    "saved_model.load.get_setter": "opdock.saved_model.revived:get_setter",
+    "saved_model.load.register_revived_type": "opdock.saved_model.revived:register_revived_type",
+    "saved_model.load.registered_identifiers": "opdock.saved_model.revived:registered_identifiers",
+    "smart_cond.smart_cond": "opdock.util.graph_helpers:smart_cond",
+    "tf2.enabled": "opdock.util.graph_helpers:enabled",
+    "tracking.AutoTrackable": f"{_TRACKED}:AutoTrackable",
+    "tracking.CheckpointInitialValueCallable": (
+        "opdock.train.tracking.restoration:CheckpointInitialValueCallable"
+    ),
+    "tracking.DelegatingTrackableMixin": f"{_TRACKABLE}:DelegatingTrackable",
+    "tracking.ObjectGraphView": "opdock.train.tracking.object_graph:ObjectGraphView",
+    "tracking.Trackable": f"{_TRACKABLE}:Trackable",
+    "tracking.TrackableDataStructure": f"{_TRACKED}:TrackableDataStructure",
+    "tracking.no_automatic_dependency_tracking": f"{_TRACKABLE}:no_automatic_dependency_tracking",
+    "tracking.register_session_provider": f"{_KERAS}.registered:register_session_provider",
+    "tracking.sticky_attribute_assignment": f"{_TRACKED}:sticky_attribute_assignment",
+    "tracking.streaming_restore": "opdock.train.tracking.status:streaming_restore",
+    "tracking.wrap": f"{_TRACKED}:wrap",
+    "train.assign_moving_average": "opdock.train.moving_averages:assign_moving_average",
+    "train.is_mixed_precision_graph_rewrite_enabled": (
+        "opdock.train.experimental.mixed_precision:is_graph_rewrite_enabled"
+    ),
+    "train.set_using_mixed_precision_policy": (
+        "opdock.train.experimental.mixed_precision:set_using_policy"
+    ),
+    "train.update_checkpoint_state": "opdock:train.update_checkpoint_state",
+    "types.Tensor": "opdock:Tensor",
+    **{
+        f"register_{what}_function": f"{_KERAS}.registered:register_{what}_function"
+        for what in ("call_context", "clear_session", "get_session", "load_context", "load_model")
+    },
+}
+
+# Of today's `tf.compat.v1`: what 1.15's lacks.
+LATER_V1: Final[dict[str, str]] = {
+    "executing_eagerly_outside_functions": "opdock.util.eager_context:executing_eagerly",
+    "mixed_precision": "opdock:train.experimental",
+}
+
+LATER_V2: Final[dict[str, str]] = {
+    **{f"__internal__.{name}": place for name, place in _INTERNAL.items()},
+    "__operators__.getitem": "opdock.ops.composed.subscripts:slice_helper",
+    "__operators__.ragged_getitem": "opdock.ops.composed.ragged_slices:subscript",
+    "compat.v1.nn.fused_batch_norm": f"{_KERAS}.normalization:fused_batch_norm",
+    "config.functions_run_eagerly": "opdock.util.eager_context:executing_eagerly",
+    "config.list_logical_devices": "opdock.util.eager_context:list_logical_devices",
+    "config.list_physical_devices": "opdock.util.eager_context:list_logical_devices",
+    "data.AUTOTUNE": "opdock:data.experimental.AUTOTUNE",
+    "data.Iterator": "opdock:data.Iterator",
+    "debugging.is_traceback_filtering_enabled": "opdock.util.graph_helpers:enabled",
+    "distribute.ReduceOp": "opdock.util.one_replica:ReduceOp",
+    "errors.OperatorNotAllowedInGraphError": "builtins:TypeError",
+    "function": f"{_KERAS}.functions:function",
+    "get_current_name_scope": "opdock.util.graph_helpers:get_name_scope",
+    "inside_function": "opdock.util.graph_helpers:inside_function",
+    "io.gfile.join": "os.path:join",
+    "is_symbolic_tensor": "opdock.util.graph_helpers:is_symbolic_tensor",
+    "lookup.experimental.MutableHashTable": "opdock.lookup.mutable:MutableHashTable",
+    "nn.gelu": "opdock.ops.composed.activations:gelu",
+    "nn.silu": "opdock:nn.swish",
+    "random.set_seed": "opdock:set_random_seed",
+    "sysconfig.get_build_info": "opdock.util.graph_helpers:get_build_info",
+    "train.Checkpoint": "opdock.train.tracking.rooted:RootedCheckpoint",
+    "type_spec_from_value": "opdock.graph.nodes.typespec:type_spec_from_value",
+}
