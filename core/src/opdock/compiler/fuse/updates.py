@@ -65,8 +65,10 @@ def _alike(block: Block, flow: Flow, able: set[Target]) -> Iterable[list[Node]]:
     for node in block.nodes:
         level = max([levels.get(n, 0) for n in preceding(node, flow.before)], default=0)
         alike = None
-        if node.traits.own and node.target in able and not (
-            any(v in flow.users or v in fetched for v in node.values())
+        if (
+            node.traits.own
+            and node.target in able
+            and not (any(v in flow.users or v in fetched for v in node.values()))
         ):
             alike = _apart_from_own(node)
         if alike is not None:
