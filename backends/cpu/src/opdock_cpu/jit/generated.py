@@ -74,7 +74,7 @@ def folds_well(inputs: Sequence[Shape], shape: Shape, gone: Sequence[Collection[
 
 
 def cost(line: Any, types: Sequence[DType]) -> float:
-    """Nanoseconds an element of a line takes, roughly: arithmetic in vectors, and elements moved."""
+    """Nanoseconds that an element takes, roughly: arithmetic in vectors, and elements moved."""
     steps = sum(6 if s.op in DEFINED else 1 for s in line.steps if s.op not in _FREE)
     return 0.03 * steps + 0.01 * sum(t.size for t in types)
 

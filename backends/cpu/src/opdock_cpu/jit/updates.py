@@ -237,7 +237,7 @@ class _Updates:
     def _call_for(self, numbers: dict[str, Any]) -> tuple[Callable[..., Any] | None, list[Any]]:
         """The code for such numbers, if it is there, and those that it takes."""
         usual = dict(self._update.usual)
-        as_usual = bool(usual) and all([numbers[n] == value for n, value in usual.items()])
+        as_usual = bool(usual) and all(numbers[n] == v for n, v in usual.items())
         found = self._calls.get(as_usual)
         if found is None and (address := self._codes[as_usual].address) is not None:
             found = self._calls[as_usual] = caller(len(_POINTERS))(address)
