@@ -36,7 +36,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "HeldVariable", "Refusal", "Executable", "Loan", "SegmentCompiler", "record_segment",
     ),
     "Portable kernels": ("portable", "mount", "Exclusion"),
-    "Fusion": ("FusionPattern", "P", "CLUSTER"),
+    "Fusion": ("FusionPattern", "P", "CLUSTER", "UPDATES"),
     "Graphs": (
         "GraphPass", "GraphTransform", "GraphView", "NodeView", "ValueView", "Candidate",
     ),
@@ -66,6 +66,8 @@ VALUES: dict[str, str] = {
     "Handle": "What a task makes of a `Packet`, which is another. It raises nothing, may take as "
     "long as a step does, and is called by many threads at once.",
     "CLUSTER": "The op type of elementwise clusters: a backend with a kernel for it gets them.",
+    "UPDATES": "The op type of updates of many variables at once: a backend with a kernel for it "
+    "gets them.",
     "Exclusion": "Why a device does without a portable kernel: the reason; reasons by element "
     "type; or a function of the `NodeSig` that gives True or a reason.",
     "ALL": "All element types.",

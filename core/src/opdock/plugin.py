@@ -72,6 +72,7 @@ from opdock.graph.nodes.traits import (
 )
 from opdock.kernels import philox
 from opdock.kernels.expr.cluster import CLUSTER
+from opdock.kernels.expr.updates import UPDATES
 from opdock.kernels.portable import Exclusion, mount, portable
 from opdock.kernels.select.arguments import flat_inputs, flat_outputs, infer_shapes
 from opdock.kernels.select.cells import Cell, Resources
@@ -124,6 +125,7 @@ __all__ = [
     "REALS",
     "SIGNED",
     "UNSIGNED",
+    "UPDATES",
     "AlongAxis",
     "ArenaDevice",
     "BackendSpec",

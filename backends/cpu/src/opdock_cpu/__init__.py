@@ -46,6 +46,7 @@ def opdock_backends() -> Iterator[BackendSpec]:
             "opdock_cpu.jit.norm:table",
             "opdock_cpu.jit.reduce:table",
             "opdock_cpu.jit.training:table",
+            "opdock_cpu.jit.updates:table",
         ),
         fusions=(
             "opdock_cpu.onednn.fusions:patterns",

@@ -26,6 +26,7 @@ from opdock.compiler.emit.schedule import Schedule, schedule
 from opdock.compiler.emit.segment import segments
 from opdock.compiler.fuse.cluster import cluster
 from opdock.compiler.fuse.patterns import fuse
+from opdock.compiler.fuse.updates import updates
 from opdock.compiler.ir.block import HOST, Block, Node
 from opdock.compiler.place.layout import layout
 from opdock.compiler.place.placer import Placer, place
@@ -239,6 +240,8 @@ class Compiler:
             fuse(block, self.placer, options.disabled)
         if "cluster" in on:
             cluster(block, self.placer)
+        if "updates" in on:
+            updates(block, self.placer)
         run_passes(block, "after_fuse", options.extra, self.placer)
         partition(block, options.router, results_at)
 

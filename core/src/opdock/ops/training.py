@@ -11,6 +11,7 @@ from typing import Any
 from opdock import dtypes, shapes
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies
+from opdock.graph.nodes.traits import Traits
 from opdock.ops.registry import OpSpec, ShapeSig, define_op, get
 from opdock.ops.support.common_shapes import no_outputs
 from opdock.shapes import Shape
@@ -137,6 +138,8 @@ def _define(update: Update, resource: bool, sparse: bool) -> OpSpec:
     )
     spec.shape(no_outputs if resource else _same_shape if sparse else _dense_shape)
     spec.not_differentiable()
+    if not sparse:
+        spec.declare(Traits(own=("var", *update.state, update.gradient)))
     spec.decomposition(_decompose(update, resource, sparse))
     return spec
 

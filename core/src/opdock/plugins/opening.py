@@ -13,6 +13,7 @@ from opdock.devices.protocols import check_device
 from opdock.devices.segment import SegmentCompiler
 from opdock.kernels import portable
 from opdock.kernels.expr.cluster import CLUSTER
+from opdock.kernels.expr.updates import UPDATES
 from opdock.kernels.select.selection import KernelIndex, Selection, select
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.table import Kernel, KernelTable
@@ -160,8 +161,8 @@ def _packs(
             continue
         guest = not (ownership.kin(plugin, owner) or ownership.admitted(plugin, opened.probed.spec))
         for table in tables:
-            # A kernel for clusters would take all that the backend computes op by op.
-            kernels = [k for k in table if not (guest and k.op == CLUSTER)]
+            # A kernel for what is fused would take all that the backend computes op by op.
+            kernels = [k for k in table if not (guest and k.op in (CLUSTER, UPDATES))]
             _add(opened, kernels, plugin, origins, guest)
         if not guest:
             found += patterns

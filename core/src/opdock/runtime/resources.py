@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import os
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -31,6 +32,13 @@ def _of_nobody() -> tuple[int, int]:
 
 
 _ALONE: Final = _of_nobody()
+_guard: Final = threading.Lock()
+"""Held while what is in a box is looked at and replaced. One for all variables, so that many can be
+written in a moment; never held while anything is computed, so an assignment waits for no update."""
+if hasattr(os, "register_at_fork"):  # a child must not find it held by a thread that it lacks
+    os.register_at_fork(
+        before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_guard.release
+    )
 
 
 class Cell:
@@ -47,7 +55,7 @@ class Cell:
     """
 
     __slots__ = (
-        "_guard", "box", "dtype", "home", "lock", "lost", "name", "resource",
+        "box", "dtype", "home", "lock", "lost", "name", "resource",
     )  # fmt: skip
 
     def __init__(self, name: str, dtype: DType | None = None, resource: bool = False) -> None:
@@ -58,8 +66,6 @@ class Cell:
         self.home = ""
         self.lost = ""
         self.lock = threading.RLock()
-        # Never held while anything is computed, so a plain assignment waits for no update.
-        self._guard = threading.Lock()
 
     @property
     def initialized(self) -> bool:
@@ -96,15 +102,20 @@ class Cell:
     def settle(self, loan: Loan) -> Any:
         """A copy of what is lent, which is the value from now on if nobody has given another."""
         value = loan.settle()
-        with self._guard:
+        with _guard:
             if self.box[0] is loan:
                 self.box[0] = value
         return value
 
     def write(self, buffer: Any) -> None:
         """Replaces the buffer."""
-        with self._guard:
+        with _guard:
             self.box = [buffer]
+
+    @staticmethod
+    def write_all(cells: Sequence[Cell], buffers: Sequence[Any]) -> None:
+        """Replaces the buffers of several variables."""
+        replace(cells, buffers, [None] * len(cells))
 
     def change(self, own: Callable[[Any, bool], Any], write: Callable[[Any], None]) -> None:
         """Has a part of the value written, in its own buffer if `own` so decides.
@@ -118,7 +129,7 @@ class Cell:
         # An assignment comes in between or it does not: nobody who reads sees half of a change.
         loan = Loan(None, lambda _: self._read_after(closed), self)
         with closed:
-            with self._guard:
+            with _guard:
                 box = self.box
                 if box[0] is None or type(box[0]) is Loan:
                     raise errors.AbortedError(
@@ -131,7 +142,7 @@ class Cell:
                 write(buffer)
                 box = [buffer]
             finally:
-                with self._guard:
+                with _guard:
                     if self.box[0] is loan:
                         self.box = box
 
@@ -160,8 +171,8 @@ def replace(
 
     What somebody has written since came later, and stays. Without a box a value is an assignment.
     """
-    for cell, buffer, box in zip(cells, buffers, boxes, strict=True):
-        with cell._guard:
+    with _guard:
+        for cell, buffer, box in zip(cells, buffers, boxes, strict=True):
             if box is None or cell.box is box:
                 cell.box = [buffer]
 
@@ -205,6 +216,12 @@ class CellProxy:
     def write(self, buffer: Any) -> None:
         """Copies `buffer` to the variable's device and stores it."""
         self._cell.write(self._to_home(buffer))
+
+    @staticmethod
+    def write_all(cells: Sequence[Any], buffers: Sequence[Any]) -> None:
+        """Writes several variables."""
+        for cell, buffer in zip(cells, buffers, strict=True):
+            cell.write(buffer)
 
     def change(self, own: Callable[[Any, bool], Any], write: Callable[[Any], None]) -> None:
         """Copies the value to this device, has it changed, and stores it."""

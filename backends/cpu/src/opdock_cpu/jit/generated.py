@@ -17,7 +17,7 @@ from opdock_cpu.jit.plain import Plain
 from opdock_cpu.jit.plan import Layout, Plan
 from opdock_cpu.threads import threads
 
-__all__ = ["Generated", "folds_well", "in_buffer", "layout_of"]
+__all__ = ["Generated", "chunks_of", "cost", "folds_well", "in_buffer", "layout_of"]
 
 _PARALLEL: Final = 40_000
 """Nanoseconds of work from which a second thread pays: waking it takes a few thousand."""
@@ -73,13 +73,13 @@ def folds_well(inputs: Sequence[Shape], shape: Shape, gone: Sequence[Collection[
     return sum(shared) <= max(_SCRATCH, math.prod(sizes) // 4)
 
 
-def _cost(line: Any, types: Sequence[DType]) -> float:
-    """Nanoseconds an element, roughly: arithmetic in vectors, and elements moved."""
+def cost(line: Any, types: Sequence[DType]) -> float:
+    """Nanoseconds that an element takes, roughly: arithmetic in vectors, and elements moved."""
     steps = sum(6 if s.op in DEFINED else 1 for s in line.steps if s.op not in _FREE)
     return 0.03 * steps + 0.01 * sum(t.size for t in types)
 
 
-def _chunks(nanoseconds: float, count: int, width: int) -> int:
+def chunks_of(nanoseconds: float, count: int, width: int) -> int:
     """Into how many shares work is divided: that depends on its size alone, as results do on it.
 
     Args:
@@ -130,7 +130,7 @@ class Generated:
         self._sizes = np.array(plan.sizes(sizes, folded), np.int64)
         self._width = int(self._sizes[-1])
         self._threads = threads()
-        self._chunks = _chunks(count * _cost(line, [*taken, *given]), count, self._width)
+        self._chunks = chunks_of(count * cost(line, [*taken, *given]), count, self._width)
         alone = self._chunks == 1 or self._threads == 1
         most = min(self._threads, self._chunks)
         note("generated code" if alone else f"generated code on up to {most} threads")

@@ -223,7 +223,11 @@ class Code:
 
     def size(self, at: int) -> str:
         """One of the sizes."""
-        return self.put(f"load i64, ptr {self.at('i64', '%sizes', str(at))}")
+        return self.size_at(str(at))
+
+    def size_at(self, index: str) -> str:
+        """The size whose place is a value."""
+        return self.put(f"load i64, ptr {self.at('i64', '%sizes', index)}")
 
     def block(self, name: str) -> None:
         """Starts a block."""

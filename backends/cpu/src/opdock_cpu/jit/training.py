@@ -19,7 +19,7 @@ from opdock_cpu.changes import may_write
 from opdock_cpu.jit import llvm, render
 from opdock_cpu.jit.generated import Generated
 
-__all__ = ["table"]
+__all__ = ["line_of", "table"]
 
 table = KernelTable()
 _FLOATS: Final = frozenset({dtypes.float32, dtypes.float64})
@@ -32,7 +32,8 @@ _ALONE: Final = 3
 Array = np.ndarray[Any, Any]
 
 
-def _line(sig: NodeSig, known: tuple[tuple[str, float], ...] = ()) -> Any:
+def line_of(sig: NodeSig, known: tuple[tuple[str, float], ...] = ()) -> Any:
+    """The line of an update, for given values of some of its inputs."""
     update = codegen.update_of(sig.op)
     flags = tuple((name, bool(sig.attrs[name])) for name, _ in update.flags)
     return codegen.update_line(sig.op, sig.attrs["T"].base_dtype, flags, known)
@@ -41,7 +42,7 @@ def _line(sig: NodeSig, known: tuple[tuple[str, float], ...] = ()) -> Any:
 def _when(sig: NodeSig) -> bool | str:
     if not llvm.available():
         return llvm.why_not()
-    line = _line(sig)
+    line = line_of(sig)
     # A resource tells no shape, but its gradient does.
     known = [math.prod(n or 0 for n in s) for s in sig.in_shapes if s is not None and None not in s]
     if len(known) == len(sig.in_shapes) and max(known) * len(line.steps) < _SMALL:
@@ -82,7 +83,7 @@ def _bind(sig: NodeSig) -> Callable[..., Any]:
     @functools.lru_cache(maxsize=_SHAPES)
     def program(as_usual: bool, *shapes: tuple[int, ...]) -> Generated:
         inputs = [(dtype, s) for s in shapes]
-        line = _line(sig, update.usual if as_usual else ())
+        line = line_of(sig, update.usual if as_usual else ())
         return Generated(line, names, inputs, shapes[0], [(dtype, shapes[0])] * count)
 
     def apply(*inputs: Any) -> Any:

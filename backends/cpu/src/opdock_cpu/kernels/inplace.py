@@ -59,38 +59,27 @@ def _raised(
                 out[at] = out[at] + v[k * width + c]
 
 
-def _lowered(
-    begin: int, end: int, out: Array, rows: Array, v: Array, count: int, width: int
-) -> None:
-    for b in range(begin, end):
-        for k in range(count):
-            for c in range(b * _BLOCK, min((b + 1) * _BLOCK, width)):
-                at = rows[k] * width + c
-                out[at] = out[at] - v[k * width + c]
+_RAISED: Final = Looped(_raised)
 
 
-def _changed(loop: Looped, plain: np.ufunc, x: Array, i: Array, v: Array) -> Array:
+def _changed(x: Array, i: Array, v: Array) -> Array:
     out, rows = np.array(x, order="C"), _rows(x, i, v)
     width = v.size // max(len(v), 1)
-    if not (v.size and loop(-(-width // _BLOCK), v.size, out, rows, v, len(v), width)):
-        plain.at(out, rows, v)
+    if not (v.size and _RAISED(-(-width // _BLOCK), v.size, out, rows, v, len(v), width)):
+        np.add.at(out, rows, v)
     return out
-
-
-_RAISED: Final = Looped(_raised)
-_LOWERED: Final = Looped(_lowered)
 
 
 @table.kernel("InplaceAdd", T=NUMBERS)
 def inplace_add(ctx: Any, x: Array, i: Array, v: Array) -> Array:
     """Rows raised."""
-    return _changed(_RAISED, np.add, x, i, v)
+    return _changed(x, i, v)
 
 
 @table.kernel("InplaceSub", T=NUMBERS)
 def inplace_sub(ctx: Any, x: Array, i: Array, v: Array) -> Array:
-    """Rows lowered."""
-    return _changed(_LOWERED, np.subtract, x, i, v)
+    """Rows lowered: raised by what is as far below zero, which is exact."""
+    return _changed(x, i, np.negative(v))
 
 
 @table.kernel("DeepCopy", T=ALL)

@@ -1,4 +1,5 @@
-"""CSE: equal stateless nodes on equal inputs are computed once."""
+"""CSE: equal stateless nodes on equal inputs are computed once, and so are reads of a variable
+between two writes."""
 
 from __future__ import annotations
 
@@ -6,7 +7,16 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.compiler.ir.block import Block, Node, Value
+from opdock.compiler.ir.block import FEED, Block, Node, Value
+from opdock.compiler.ir.order import root_of
+from opdock.compiler.ir.state import (
+    cell_inputs,
+    chooses,
+    has_effect,
+    is_state,
+    takes_handles,
+    written,
+)
 
 _MAX_CONSTANT_BYTES: Final = 4096
 
@@ -14,13 +24,13 @@ _MAX_CONSTANT_BYTES: Final = 4096
 def cse(block: Block) -> None:
     """Merges duplicates in place; the first of each set of equals stays."""
     block.looked_at("cse", len(block.nodes))
-    seen = _Seen()
+    seen, state = _Seen(), _State(block)
     mapping: dict[Value, Value] = {}
     controls: dict[Node, list[Node]] = {}
     for node in block.nodes:
         if mapping:
             node.inputs = [mapping.get(v, v) for v in node.inputs]
-        first = seen.equal(node)
+        first = seen.equal(node, state.version(node))
         if first is None:
             continue
         for i in range(len(node.out_dtypes)):
@@ -40,11 +50,18 @@ class _Seen:
         self._alone: dict[Any, Node | None] = {}  # by op and inputs, as long as no other has them
         self._first: dict[Any, Node] = {}  # by all that counts
 
-    def equal(self, node: Node) -> Node | None:
-        """The first node that computes the same, or None, and the node is one of them itself."""
-        if node.spec is None or not node.out_dtypes or not node.traits.merge or node.stateful:
+    def equal(self, node: Node, version: Any) -> Node | None:
+        """The first node that computes the same, or None, and the node is one of them itself.
+
+        Args:
+            node: any node.
+            version: what it sees of the state that it reads.
+        """
+        if node.spec is None or not node.out_dtypes or not node.traits.merge:
             return None
-        rough = (node.op, *node.inputs)
+        if node.stateful and version is None:
+            return None
+        rough = (node.op, version, *node.inputs)
         if rough not in self._alone:
             self._alone[rough] = node
             return None
@@ -55,6 +72,32 @@ class _Seen:
         rest = _decided_by(node)
         first = node if rest is None else self._first.setdefault((rough, rest), node)
         return None if first is node else first
+
+
+class _State:
+    """What nodes see of resources, in the order in which they run."""
+
+    def __init__(self, block: Block) -> None:
+        self._writes: dict[Any, int] = {}
+        self._roots: dict[Node, Any] = {}
+        # Where it is open which variable a handle names, a write may be one of any.
+        self._open = any(
+            chooses(n) or (n.op == FEED and any(map(is_state, n.values()))) for n in block.nodes
+        )
+
+    def version(self, node: Node) -> tuple[int, ...] | None:
+        """How often what a node reads has been written; None if it does more than read."""
+        if self._open or node.spec is None or not takes_handles(node):
+            return None
+        cells = sorted(cell_inputs(node))
+        roots = [root_of(node.inputs[i].node, self._roots) for i in cells]
+        seen = tuple([self._writes.get(root, 0) for root in roots])
+        changed = written(node)
+        for i, root in zip(cells, roots, strict=True):
+            self._writes[root] = self._writes.get(root, 0) + (i in changed)
+        traits = node.traits
+        more = has_effect(node) or traits.random or traits.blocks or traits.foreign or traits.holds
+        return None if changed or more else seen
 
 
 def _decided_by(node: Node) -> Any:

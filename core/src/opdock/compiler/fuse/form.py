@@ -12,6 +12,7 @@ from typing import Final
 
 from opdock.compiler.emit.partition import declare_memory
 from opdock.compiler.fuse.cluster_line import Composer
+from opdock.compiler.fuse.instead import Instead, declined
 from opdock.compiler.fuse.parts import Candidate, Part, Parts
 from opdock.compiler.fuse.recompute import recomputed, source
 from opdock.compiler.ir.block import FEED, Block, Fused, Node, Value
@@ -23,24 +24,7 @@ from opdock.kernels.expr.lowering import Line
 FUSION: Final = "cluster"
 
 
-@dataclass(frozen=True, slots=True)
-class Cluster:
-    """A node, and what it takes the place of.
-
-    Attributes:
-        node: the node.
-        members: the nodes that it computes, in executable order.
-        gone: those of them that are gone when it is there.
-        outputs: for each of its results the values that are the same.
-    """
-
-    node: Node
-    members: list[Node]
-    gone: list[Node]
-    outputs: list[list[Value]]
-
-
-def form(parts: Parts, block: Block, placer: Placer) -> list[Cluster]:
+def form(parts: Parts, block: Block, placer: Placer) -> list[Instead]:
     """Makes the nodes of parts; puts none into the block.
 
     Args:
@@ -67,7 +51,7 @@ def refused_alone(node: Node, candidate: Candidate, placer: Placer) -> str:
     if not inputs:
         return ""
     single = Part(candidate.key, [node])
-    return _declined(_node(single, [node], (), line, inputs, [[Value(node, 0)]]), placer)
+    return declined(_node(single, [node], (), line, inputs, [[Value(node, 0)]]), placer)
 
 
 @dataclass(slots=True)
@@ -83,7 +67,7 @@ class _Former:
     parts: Parts
     block: Block
     placer: Placer
-    made: list[Cluster] = field(default_factory=list)
+    made: list[Instead] = field(default_factory=list)
     copies: dict[Node, list[Node]] = field(default_factory=dict)
     needed: set[Value] = field(default_factory=set)
 
@@ -139,7 +123,7 @@ class _Former:
         # The deepest value is the hardest to compute again.
         for node in reversed(part.ends) if len(part.all()) > 2 else ():
             tried = self._cluster(Part(part.key, part.nodes, [node, *kept], part.again))
-            if tried is not None and not _declined(tried.node, self.placer):
+            if tried is not None and not declined(tried.node, self.placer):
                 kept.insert(0, node)
         rest = [n for n in part.ends if n not in kept]
         if rest and (kept or part.nodes):
@@ -154,7 +138,7 @@ class _Former:
         cluster = self._cluster(part)
         if cluster is None:
             return ""
-        refused = _declined(cluster.node, self.placer)
+        refused = declined(cluster.node, self.placer)
         if refused:
             self.block.missed.append((cluster.node.name, FUSION, refused))
             return refused
@@ -164,7 +148,7 @@ class _Former:
         return ""
 
     # ------------------------------------------------------------ one node
-    def _cluster(self, part: Part) -> Cluster | None:
+    def _cluster(self, part: Part) -> Instead | None:
         """The cluster of a part; None if nothing would be left of it."""
         flow, candidates = self.parts.flow, self.parts.candidates
         skipped: list[Node] = []
@@ -200,7 +184,7 @@ class _Former:
         members = flow.in_order({*skipped, *part.again, *part.all()})
         reduces = (candidates[n].reduce for n in part.ends)
         node = _node(part, members, reduces, line, inputs, results)
-        return Cluster(node, members, part.all(), results)
+        return Instead(node, members, part.all(), results)
 
 
 def _node(
@@ -241,13 +225,3 @@ def _controls(members: list[Node], inputs: set[Value]) -> list[Node]:
         if v not in inputs and not (v.node.is_const or v.node.op == FEED)
     ]  # fmt: skip
     return [n for n in dict.fromkeys(found) if n not in inside]
-
-
-def _declined(node: Node, placer: Placer) -> str:
-    """Gives a node the kernel that takes it; the reason if none does."""
-    assert node.target is not None
-    choice, lost = placer.climb(node, node.target)
-    if choice is None:
-        return "; ".join(str(r) for r in lost if r.kernel != "decomposition")
-    node.kernel, node.how = choice.kernel, choice.kind
-    return ""

@@ -14,6 +14,7 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.constant import const_op
 from opdock.graph.nodes.registry import OpSpec, PartialShape, ShapeSig
 from opdock.graph.nodes.traits import PLAIN, Traits
+from opdock.kernels.expr.updates import UPDATES
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class Node:
     def stateful(self) -> bool:
         """Whether the node reads or changes state, so that it is neither folded nor merged."""
         if self.spec is None:
-            return self.op == FEED
+            return self.op in (FEED, UPDATES)
         if self.spec.is_stateful:
             return True
         # Every pass asks, so this is quick.

@@ -9,9 +9,12 @@ from opdock import dtypes
 from opdock.compiler.ir.block import SEGMENT, Node, Value
 from opdock.graph.nodes.opdef import ArgDef
 from opdock.graph.nodes.traits import Control
+from opdock.kernels.expr.updates import UPDATES
 from opdock.kernels.select.arguments import positions
 
 _NONE: Final[frozenset[int]] = frozenset()
+_MADE: Final = (SEGMENT, UPDATES)
+"""Nodes that stand for several: they say themselves which inputs are variables."""
 
 
 def is_handle(value: Value) -> bool:
@@ -35,7 +38,7 @@ def is_state(value: Value) -> bool:
 
 def cell_inputs(node: Node) -> frozenset[int]:
     """The flat indices of inputs that take a variable itself rather than its value."""
-    if node.op == SEGMENT:
+    if node.op in _MADE:
         inside: frozenset[int] = node.attrs["cells"]
         return inside
     if node.spec is None:
@@ -62,7 +65,7 @@ def written(node: Node, cells: frozenset[int] | None = None) -> frozenset[int]:
         node: any node.
         cells: its `cell_inputs`, where they are at hand.
     """
-    if node.op == SEGMENT:
+    if node.op in _MADE:
         changed: frozenset[int] = node.attrs["written"]
         return changed
     cells = cell_inputs(node) if cells is None else cells
@@ -83,7 +86,7 @@ def chooses(node: Node) -> bool:
 def has_effect(node: Node) -> bool:
     """Whether a run without the node is a different run, even if nobody uses its result."""
     if node.spec is None:
-        return False
+        return node.op == UPDATES
     return node.spec.has_effect or not node.traits.drop or (node.stateful and bool(written(node)))
 
 

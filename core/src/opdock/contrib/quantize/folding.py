@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from opdock import dtypes
 from opdock.contrib.quantize.wiring import quantization_step, reroute
@@ -223,9 +223,9 @@ def _fold(graph: Graph, match: _Match, delay: int | None) -> None:
 def _statistics(graph: Graph, match: _Match) -> Statistics:
     """What a normalization in training knows; its gradient becomes that of its statistics."""
     norm = match.norm
-    moving = {tensor: _moving(tensor) for tensor in norm.outputs[1:3]}
-    missing = [tensor.name for tensor, found in moving.items() if found is None]
-    if missing:
+    mean, spread = (_moving(tensor) for tensor in norm.outputs[1:3])
+    if mean is None or spread is None:
+        missing = [tensor.name for tensor in norm.outputs[1:3] if _moving(tensor) is None]
         raise ValueError(
             f"Folding batch norm {norm.name} failed: no moving average is made of {missing}"
         )
@@ -236,20 +236,26 @@ def _statistics(graph: Graph, match: _Match) -> Statistics:
         count = cast(size(match.layer.outputs[0]) / size(norm.outputs[1]), dtypes.float32)
         # The op tells the variance of the population, and normalizes by that of the sample.
         variance = multiply(norm.outputs[2], (count - 1.0) / count, name="Undo_Bessel_Correction")
-    (mean, mean_decay), (spread, spread_decay) = moving.values()  # type: ignore[misc]
     return Statistics(
-        norm.inputs[1], norm.outputs[1], variance, mean, spread, norm.attrs["epsilon"],
-        mean_decay, spread_decay,
+        norm.inputs[1], norm.outputs[1], variance, mean.average, spread.average,
+        norm.attrs["epsilon"], mean.rate, spread.rate,
     )  # fmt: skip
 
 
-def _moving(statistic: Tensor) -> tuple[Tensor, Tensor] | None:
-    """The moving average that a statistic goes to, and its rate: (average - statistic) * rate."""
+class _Moving(NamedTuple):
+    """A moving average, and by how much a batch moves it."""
+
+    average: Tensor
+    rate: Tensor
+
+
+def _moving(statistic: Tensor) -> _Moving | None:
+    """The moving average that a statistic goes to: (average - statistic) * rate."""
     for difference in statistic.consumers():
         if difference.type == "Sub" and difference.inputs[1] is statistic:
             for step in difference.outputs[0].consumers():
                 if step.type == "Mul" and step.inputs[0] is difference.outputs[0]:
-                    return difference.inputs[0], step.inputs[1]
+                    return _Moving(difference.inputs[0], step.inputs[1])
     return None
 
 

@@ -170,7 +170,7 @@ class OpSpec:
         traits = self.traits
         if traits.effect is not None:
             return traits.effect
-        if not self.stateful or traits.random or traits.holds:
+        if not self.stateful or traits.random or traits.holds or traits.own:
             return False
         state = {a.name for a in self.definition.inputs if a.is_ref or a.dtype is resource}
         return not state or not state.issubset(traits.reads)

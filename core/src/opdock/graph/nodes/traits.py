@@ -132,6 +132,8 @@ class Traits:
         repeats: the input whose elements, in another shape or several times, make up the result.
         reshapes: the result holds each element of that input once, in the same order.
         forwards: each output is the input in the same place, unchanged.
+        own: of an update that does nothing but change variables, the arguments of which each
+            variable has its own; updates that are alike in all others can be done in one call.
         captures: arguments that are the last parameters of a function of the op's, each with the
             attribute that names the function: where that takes a reference, so does the op.
         fold, merge, drop: whether a node with constant inputs may become a constant, equal ones
@@ -163,6 +165,7 @@ class Traits:
     repeats: int | None = None
     reshapes: bool = False
     forwards: bool = False
+    own: tuple[str, ...] = ()
     fold: bool = True
     merge: bool = True
     drop: bool = True

@@ -54,6 +54,10 @@ class Cell(Protocol):
     def write(self, buffer: Any) -> None:
         """Makes a buffer the value; the caller does not change it afterwards."""
 
+    @staticmethod
+    def write_all(cells: Sequence[Any], buffers: Sequence[Any], /) -> None:
+        """Writes several variables of this one's device, itself among them or not."""
+
     def change(self, own: Callable[[Any, bool], Any], write: Callable[[Any], None]) -> None:
         """Has a part of the value written, without a copy of the rest where nobody would see it.
 

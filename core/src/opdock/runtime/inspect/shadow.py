@@ -173,7 +173,7 @@ class _Comparison:
         """Computes an op on the second device first: the first one may overwrite its inputs."""
         node, shadow = step.node, self._shadow
         self._expected = None
-        pure = node.spec is None or not node.spec.is_stateful
+        pure = not (node.stateful if node.spec is None else node.spec.is_stateful)
         if step.kind != "kernel" or node.target is self._target or not pure:
             return
         if node.name in shadow.skipped or not shadow.chosen(self.own()):

@@ -161,6 +161,6 @@ def has_effect(step: Step) -> bool:
     A random op's stream goes on when the op runs again, as it does from step to step.
     """
     node = step.node
-    if step.kind in ("read", "copy", "alias") or node.spec is None:
+    if step.kind in ("read", "copy", "alias", "segment"):
         return False
-    return node.spec.has_effect or bool(written(node))
+    return (node.spec is not None and node.spec.has_effect) or bool(written(node))

@@ -1,0 +1,135 @@
+"""Updates: what an optimizer does to many small variables becomes one call.
+
+The pass looks for updates that are alike but for their variables and gradients, of which none has
+to wait for another; it makes a node of those that the device has a kernel for. Large variables stay
+alone: their updates take longer than a call, and their gradients need not all be in memory at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from typing import Final
+
+from opdock.compiler.fuse.instead import Instead, declined, put
+from opdock.compiler.fuse.parts import Flow
+from opdock.compiler.ir.block import Block, Fused, Node, Value
+from opdock.compiler.ir.order import preceding
+from opdock.compiler.ir.state import cell_inputs, written
+from opdock.compiler.place.placer import Placer
+from opdock.compiler.place.target import Target
+from opdock.kernels.expr.updates import UPDATES
+from opdock.kernels.select.arguments import positions
+from opdock.kernels.select.selection import LABEL_ATTR
+from opdock.shapes import num_elements
+
+FUSION: Final = "updates"
+_SMALL: Final = 1 << 14
+"""Elements of a variable up to which a call costs about as much as what it computes."""
+
+
+def updates(block: Block, placer: Placer) -> None:
+    """Joins the updates of small variables that are alike, on devices with a kernel for that.
+
+    Args:
+        block: a placed block; it stays in executable order.
+        placer: knows the devices, and which kernels gave up at run time.
+    """
+    able = {t for t in placer.targets if t.is_open and UPDATES in t.index}
+    if sum([bool(n.traits.own) and n.target in able for n in block.nodes]) < 2:
+        return
+    flow = Flow.of(block)
+    block.looked_at(FUSION, len(block.nodes))
+    made = []
+    for members in _alike(block, flow, able):
+        node = _joined(members)
+        refused = declined(node, placer)
+        if refused:
+            block.missed.append((node.name, FUSION, refused))
+        else:
+            made.append(Instead(node, members, members))
+    if made:
+        put(block, flow, made)
+
+
+# ---------------------------------------------------------------- find
+def _alike(block: Block, flow: Flow, able: set[Target]) -> Iterable[list[Node]]:
+    """Groups of at least two updates that are alike and may be done in any order.
+
+    Behind each update that might be joined everything is a level deeper, so those of one level do
+    not wait for each other, in whatever way groups are joined. What may wait for another step,
+    which may wait for an update of this one, begins a level too.
+    """
+    fetched = set(block.fetches)
+    levels: dict[Node, int] = {}
+    groups: dict[Hashable, list[Node]] = {}
+    for node in block.nodes:
+        level = max([levels.get(n, 0) for n in preceding(node, flow.before)], default=0)
+        alike = None
+        if (
+            node.traits.own
+            and node.target in able
+            and not (any(v in flow.users or v in fetched for v in node.values()))
+        ):
+            alike = _apart_from_own(node)
+        if alike is not None:
+            groups.setdefault((level, alike), []).append(node)
+        levels[node] = level + (alike is not None or node.traits.blocks)
+    return [members for members in groups.values() if len(members) > 1]
+
+
+def _apart_from_own(node: Node) -> Hashable | None:
+    """All that has to be equal for updates to be joined; None for one that is not to be."""
+    assert node.spec is not None
+    if node.kernel is None or LABEL_ATTR in node.attrs:
+        return None
+    cells, own = cell_inputs(node), _own(node)
+    for i in own:
+        before, index = node.inputs[i]
+        if i in cells:
+            # An argument may be any variable, and one of another memory comes as a copy.
+            if not before.traits.holds or before.target is not node.target:
+                return None
+            continue
+        if not 0 < (num_elements(before.out_shapes[index]) or 0) <= _SMALL:
+            return None
+    shared = tuple([v for i, v in enumerate(node.inputs) if i not in own])
+    attrs = tuple([(name, node.attrs[name]) for name in node.spec.definition.attrs])
+    return node.op, node.target, shared, attrs
+
+
+def _own(node: Node) -> list[int]:
+    """The inputs of which each update has its own."""
+    assert node.spec is not None
+    where = positions(node.spec.definition.inputs, node.attrs)
+    return [i for name in node.traits.own for i in where[name]]
+
+
+# ---------------------------------------------------------------- form
+def _joined(members: list[Node]) -> Node:
+    """A node for updates that are alike; it has no kernel yet."""
+    first, last = members[0], members[-1]
+    assert first.spec is not None
+    own, cells, changed = _own(first), cell_inputs(first), written(first)
+    inputs: list[Value] = []
+    names: list[str] = []
+    here: dict[str, list[int]] = {"cells": [], "written": []}
+    where = positions(first.spec.definition.inputs, first.attrs)
+    for i, name in sorted((i, name) for name, at in where.items() for i in at):
+        taken = [m.inputs[i] for m in (members if i in own else members[:1])]
+        placed = range(len(inputs), len(inputs) + len(taken))
+        for kind, found in (("cells", cells), ("written", changed)):
+            here[kind] += placed if i in found else ()
+        inputs += taken
+        names += [name] * len(taken)
+    attrs = {name: first.attrs[name] for name in first.spec.definition.attrs}
+    attrs |= {name: frozenset(at) for name, at in here.items()}
+    attrs |= {"op": first.op, "count": len(members), "own": first.traits.own}
+    node = Node(
+        UPDATES, last.name, spec=None, attrs=attrs, inputs=inputs, out_dtypes=[], out_shapes=[],
+        origin=last.origin, requested=last.requested, order=last.id,
+    )  # fmt: skip
+    node.target, node.why = last.target, f"{len(members)} updates in one call"
+    node.fused = Fused(FUSION, tuple(members), tuple(names), tuple(inputs), ())
+    gone = set(members)
+    node.control = list(dict.fromkeys(c for m in members for c in m.control if c not in gone))
+    return node
