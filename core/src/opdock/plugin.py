@@ -72,6 +72,7 @@ from opdock.graph.nodes.traits import (
 )
 from opdock.kernels import philox
 from opdock.kernels.expr.cluster import CLUSTER
+from opdock.kernels.numpy_namespace import NumpyNamespace
 from opdock.kernels.portable import Exclusion, mount, portable
 from opdock.kernels.select.arguments import flat_inputs, flat_outputs, infer_shapes
 from opdock.kernels.select.cells import Cell, Resources
@@ -163,6 +164,7 @@ __all__ = [
     "MemoryStats",
     "NodeSig",
     "NodeView",
+    "NumpyNamespace",
     "OpSpec",
     "P",
     "Packet",
