@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
+from typing import Final
 
-from opdock.plugin import BackendSpec, GraphPass, GraphView, KernelModule, hookimpl
+from opdock.plugin import BackendSpec, FusionModule, GraphPass, GraphView, KernelModule, hookimpl
 from opdock_cpu._kernels import TABLES
+
+FUSIONS: Final = {
+    "opdock_cpu.onednn.fusions:patterns": (
+        "Conv2D", "Conv2DBackpropFilter", "DepthwiseConv2dNative", "MatMul",
+    ),
+    "opdock_cpu.onednn.narrowed_fusions:patterns": (
+        "QuantizedAdd", "QuantizedBiasAdd", "QuantizedConv2D", "QuantizedMatMul",
+    ),
+    "opdock_cpu.jit.entropy:patterns": (
+        "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits",
+    ),
+}  # fmt: skip
+"""Fusion patterns, and the op types that they are about."""
 
 
 @hookimpl
@@ -23,10 +37,8 @@ def opdock_backends() -> Iterator[BackendSpec]:
         kernels=tuple(
             KernelModule(table=table, ops=frozenset(ops.split())) for table, ops in TABLES.items()
         ),
-        fusions=(
-            "opdock_cpu.onednn.fusions:patterns",
-            "opdock_cpu.onednn.narrowed_fusions:patterns",
-            "opdock_cpu.jit.entropy:patterns",
+        fusions=tuple(
+            FusionModule(patterns=patterns, ops=frozenset(ops)) for patterns, ops in FUSIONS.items()
         ),
         notes="opdock_cpu.notes:notes",
     )

@@ -19,8 +19,8 @@ from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.table import Kernel, Kernels, KernelTable
 from opdock.plugins import ownership
 from opdock.plugins.loading import collect, resolve
-from opdock.plugins.patterns import FusionPattern
-from opdock.plugins.records import KernelModule, PluginError, ProbedDevice
+from opdock.plugins.patterns import FusionPattern, Fusions, LaterFusions
+from opdock.plugins.records import FusionModule, KernelModule, PluginError, ProbedDevice
 from opdock.plugins.state import Backend, Plugin, Quarantine
 
 _log = logging.getLogger("opdock.plugins")
@@ -38,7 +38,7 @@ class OpenDevice:
         probed: the backend's record and what the probe found.
         kernels: own kernels, then those of packs in plugin order, then portable ones; ranked. What
             packs bring that the backend does not admit comes last.
-        fusions: fusion patterns, greatest benefit first.
+        fusions: its fusion patterns.
         compiler: what compiles its segments, or None.
         notes: what of the packs was put back or left out, in words.
     """
@@ -46,7 +46,7 @@ class OpenDevice:
     device: Any
     probed: ProbedDevice
     kernels: KernelIndex = field(default_factory=KernelIndex)
-    fusions: tuple[FusionPattern, ...] = ()
+    fusions: Fusions = field(default_factory=Fusions)
     compiler: SegmentCompiler | None = None
     notes: tuple[str, ...] = ()
 
@@ -102,7 +102,8 @@ def open_device(
         device = resolve(spec.device)(probed.attributes)
         check_device(device)
         tables = [_table(given, device) for given in spec.kernels]
-        fusions = [_as_patterns(name, resolve(name)) for name in spec.fusions]
+        names = [name for name in spec.fusions if isinstance(name, str)]
+        found = [p for name in names for p in _as_patterns(name, resolve(name))]
         compiler = _as_compiler(spec.compiler, resolve(spec.compiler)) if spec.compiler else None
         mounted = _mounted(device)
     except Exception as e:
@@ -111,12 +112,10 @@ def open_device(
     origins = _origins([*plugins, backend.plugin])
     for table in tables:
         _add(opened, table, backend.plugin, origins)
-    found = [pattern for patterns in fusions for pattern in patterns]
     found += _packs(opened, backend.plugin, plugins, expel, origins)
     if mounted is not None:
         opened.kernels.add(mounted, CORE, "opdock-core")
-    # Name decides ties, so that the order is the same in every process.
-    opened.fusions = tuple(sorted(found, key=lambda p: (-p.benefit, p.name)))
+    opened.fusions = Fusions(found, [_later(m) for m in spec.fusions if not isinstance(m, str)])
     for tie in opened.kernels.ties():
         _log.warning("device %s:%d: %s", spec.own_type, probed.attributes.index, tie)
     return opened
@@ -241,6 +240,13 @@ def _as_patterns(name: str, found: Any) -> list[FusionPattern]:
         if not isinstance(pattern, FusionPattern):
             raise TypeError(f"{name!r} must hold FusionPattern records, got {pattern!r}")
     return patterns
+
+
+def _later(module: FusionModule) -> LaterFusions:
+    def load() -> list[FusionPattern]:
+        return _as_patterns(module.patterns, resolve(module.patterns))
+
+    return LaterFusions(module.patterns, module.ops, load)
 
 
 def _as_compiler(name: str, found: Any) -> Any:

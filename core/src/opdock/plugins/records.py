@@ -21,6 +21,7 @@ __all__ = [
     "Candidate",
     "CopyRoute",
     "DeviceAttributes",
+    "FusionModule",
     "FusionPattern",
     "GraphPass",
     "GraphTransform",
@@ -81,12 +82,12 @@ def _dotted_all(owner: str, what: str, values: Any) -> tuple[str, ...]:
     return names
 
 
-def _tables(owner: str, values: Any) -> tuple[str | KernelModule, ...]:
+def _parts(owner: str, what: str, values: Any, kind: type) -> tuple[Any, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
-        return _dotted_all(owner, "kernels", values)
-    tables = tuple(values)
-    _dotted_all(owner, "kernels", [t for t in tables if not isinstance(t, KernelModule)])
-    return tables
+        return _dotted_all(owner, what, values)
+    parts = tuple(values)
+    _dotted_all(owner, what, [part for part in parts if not isinstance(part, kind)])
+    return parts
 
 
 def _words(owner: str, what: str, values: Any) -> frozenset[str]:
@@ -128,6 +129,26 @@ class KernelModule:
 
 
 @dataclass(frozen=True, kw_only=True)
+class FusionModule:
+    """Fusion patterns with op types that they are about: imported when a program has one.
+
+    Attributes:
+        patterns: "pkg.mod:patterns", as in `BackendSpec.fusions`.
+        ops: each pattern has a node of one of these op types.
+
+    Raises:
+        TypeError, ValueError: a field is malformed.
+    """
+
+    patterns: str
+    ops: frozenset[str]
+
+    def __post_init__(self) -> None:
+        _dotted("FusionModule", "patterns", self.patterns)
+        object.__setattr__(self, "ops", _words("FusionModule", "ops", self.ops))
+
+
+@dataclass(frozen=True, kw_only=True)
 class BackendSpec:
     """A backend: what it is called and where its parts are, imported when they are needed.
 
@@ -146,7 +167,7 @@ class BackendSpec:
             each, imported when a program has one of its ops. A callable in place of a table is
             called with the device. None of them for a device that gets by with the portable
             kernels.
-        fusions: "pkg.mod:patterns" each, sequences of `FusionPattern`.
+        fusions: "pkg.mod:patterns" each, sequences of `FusionPattern`, or a `FusionModule` each.
         compiler: "pkg.mod:function", called with a `Segment`: compiles what one of its devices does
             between two steps of others as a whole, or says why not.
         install_hint: what to type when the probe finds nothing, 'pip install "pkg[extra]"'.
@@ -169,7 +190,7 @@ class BackendSpec:
     probe: str
     device: str
     kernels: tuple[str | KernelModule, ...] = ()
-    fusions: tuple[str, ...] = ()
+    fusions: tuple[str | FusionModule, ...] = ()
     install_hint: str = ""
     automatic: bool = True
     notes: str = ""
@@ -191,8 +212,8 @@ class BackendSpec:
             raise TypeError(f"{owner}.priority must be an int, got {self.priority!r}")
         _dotted(owner, "probe", self.probe)
         _dotted(owner, "device", self.device)
-        object.__setattr__(self, "kernels", _tables(owner, self.kernels))
-        object.__setattr__(self, "fusions", _dotted_all(owner, "fusions", self.fusions))
+        object.__setattr__(self, "kernels", _parts(owner, "kernels", self.kernels, KernelModule))
+        object.__setattr__(self, "fusions", _parts(owner, "fusions", self.fusions, FusionModule))
         if not isinstance(self.install_hint, str):
             raise TypeError(f"{owner}.install_hint must be a string, got {self.install_hint!r}")
         for what in ("notes", "compiler"):
