@@ -65,13 +65,12 @@ class BaseSession:
         self._partial_count = itertools.count(1)
 
     def _engine_for(self, address: str | None) -> Runner:
-        """What runs the steps: on its own, with a server's state, or over a cluster's tasks."""
+        """What runs the steps: on its own, with a server's state, or, as few do, over tasks."""
         server = None if address is None else servers.at(address)
         alone = server is None or (
             len(server.tasks) == 1 and not (self._config and self._config.cluster_def.job)
         )
         if address is not None and (server is None or not alone):
-            # Most sessions span no cluster.
             from opdock.runtime.cluster.master import Master
 
             return Master(address, self._config)

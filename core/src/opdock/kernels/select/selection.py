@@ -166,7 +166,7 @@ class KernelIndex:
             taken_from: gives `Entry.taken_from`.
             without: op types whose kernels are left out.
         """
-        table = kernels if hasattr(kernels, "for_op") else KernelTable(kernels)
+        table = kernels if isinstance(kernels, Kernels) else KernelTable(kernels)
         source = _Source(table, plugin, distribution, guest, taken_from)
         for op in table.ops():
             if op not in without:
