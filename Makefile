@@ -128,8 +128,9 @@ release: $(STAMP)  ## the same, and what is installed with opdock, with licences
 	$(VENV)/python -m pip --disable-pip-version-check install --quiet -c $(or $(OPDOCK_CONSTRAINTS),constraints.txt) --group release
 	$(VENV)/python tools/make_release.py --sbom $(ARGS)
 
-api: $(STAMP)  ## write the table of public names (opdock/_api.py, __init__.pyi)
+api: $(STAMP)  ## write the tables of public names (opdock/_api.py, __init__.pyi), and of what defines ops and kernels
 	$(VENV)/python tools/make_api.py
+	$(VENV)/python tools/make_families.py
 
 coverage: $(STAMP)  ## write the page of TensorFlow 1.15's names (docs/reference/coverage.md)
 	$(VENV)/python tools/make_coverage.py

@@ -327,6 +327,15 @@ def submodules() -> dict[str, str]:
     return found
 
 
+def internal() -> list[str]:
+    """The modules beside the public ones that opdock itself imports from `opdock`."""
+    return sorted(
+        path.stem
+        for path in ROOT.glob("*.py")
+        if not path.stem.startswith("_") and path.stem not in SUBMODULES
+    )
+
+
 def render() -> dict[Path, str]:
     """The files to write."""
     found = collect()
@@ -347,7 +356,7 @@ def render() -> dict[Path, str]:
         lines.append(f'    "{public}": ("{module}", "{inner}"),')
     lines += ["}", "SUBMODULES: Final = {"]
     lines += [f'    "{name}": "{module}",' for name, module in submodules().items()]
-    lines += ["}", ""]
+    lines += ["}", f"INTERNAL: Final = frozenset({internal()!r})".replace("'", '"'), ""]
     stub = [
         '"""The public namespace for type checkers; tools/make_api.py writes it."""',
         "# ruff: noqa: E501, I001",

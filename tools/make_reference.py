@@ -27,16 +27,16 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "HOST",
     ),
     "Kernels": (
-        "Kernel", "KernelTable", "NodeSig", "KernelContext", "Cell", "Resources", "RandomStream",
-        "random_stream", "flat_inputs", "flat_outputs", "infer_shapes", "Rejection", "note",
-        "heard",
+        "Kernel", "KernelTable", "KernelModule", "NodeSig", "KernelContext", "Cell", "Resources",
+        "RandomStream", "random_stream", "flat_inputs", "flat_outputs", "infer_shapes",
+        "Rejection", "note", "heard",
     ),
     "Segments": (
         "Segment", "SegmentNode", "SegmentValue", "SegmentVariable", "SegmentStream",
         "HeldVariable", "Refusal", "Executable", "Loan", "SegmentCompiler", "record_segment",
     ),
-    "Portable kernels": ("portable", "mount", "Exclusion"),
-    "Fusion": ("FusionPattern", "P", "CLUSTER", "UPDATES"),
+    "Portable kernels": ("portable", "mount", "Exclusion", "NumpyNamespace"),
+    "Fusion": ("FusionPattern", "FusionModule", "P", "CLUSTER", "UPDATES"),
     "Graphs": (
         "GraphPass", "GraphTransform", "GraphView", "NodeView", "ValueView", "Candidate",
     ),

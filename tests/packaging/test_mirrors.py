@@ -44,31 +44,19 @@ ABOUT = {
     "signal": "the files whose names begin with signal, and cosine transforms",
 }
 
-# Where an op is defined is where its module was running, whichever helper made it; seen from the
-# registry before any family is loaded, hence in an interpreter of its own.
+# In an interpreter of its own, where no test has defined ops.
 FILES = """
-import importlib, json, pkgutil, sys
+import importlib, json, pkgutil
 from opdock.graph.nodes import registry
 
-homes = {}
-
-class Watched(dict):
-    def __setitem__(self, op, spec):
-        frame = sys._getframe()
-        while frame.f_code.co_name != "<module>":
-            frame = frame.f_back
-        homes[op] = frame.f_globals["__name__"]
-        super().__setitem__(op, spec)
-
-registry._REGISTRY = Watched(registry._REGISTRY)
-registry.load_all()
+homes = {spec.name: spec.home["__name__"] for spec in registry.all_ops(probes=True)}
 from opdock.kernels import portable
 from opdock.testing.harness import sample
 from opdock.testing.reference import _registry as oracle
 
 sample.load_families()
 oracle.load_families()
-portable._load_families()
+portable.load_families()
 
 def tables(package):
     root = importlib.import_module(package)
@@ -84,7 +72,7 @@ print(json.dumps({
     ],
     "reference": [(op, oracle.reference_for(op).__module__) for op in oracle.reference_ops()],
     "portable": [
-        (op, function.__module__) for function, uses in portable._registry.items() for op, _ in uses
+        (op, function.__module__) for op, uses in portable._registry.items() for function, _ in uses
     ],
     "ckernels": tables("opdock_ckernels.families"),
     "cpu": tables("opdock_cpu.kernels"),

@@ -43,6 +43,8 @@ def _written(name: str) -> Any:
 
 
 def __getattr__(name: str) -> Any:
+    if name in _api.INTERNAL:
+        return importlib.import_module(f"opdock.{name}")
     if name in _api.NAMES or name in _api.SUBMODULES or name.startswith("_"):
         return _written(name)
     return importlib.import_module("opdock.mapping.modules").lookup(__name__, "", name)

@@ -666,3 +666,4 @@ SUBMODULES: Final = {
     "version": "opdock.version",
     "xla": "opdock.api.xla",
 }
+INTERNAL: Final = frozenset(["axes", "codegen", "codes", "docstrings", "nearest", "plugin", "shapes", "windows"])

@@ -73,6 +73,7 @@ from opdock.graph.nodes.traits import (
 from opdock.kernels import philox
 from opdock.kernels.expr.cluster import CLUSTER
 from opdock.kernels.expr.updates import UPDATES
+from opdock.kernels.numpy_namespace import NumpyNamespace
 from opdock.kernels.portable import Exclusion, mount, portable
 from opdock.kernels.select.arguments import flat_inputs, flat_outputs, infer_shapes
 from opdock.kernels.select.cells import Cell, Resources
@@ -95,9 +96,11 @@ from opdock.plugins.records import (
     API_VERSION,
     BackendSpec,
     Candidate,
+    FusionModule,
     FusionPattern,
     GraphPass,
     GraphTransform,
+    KernelModule,
     P,
     PluginError,
     Probe,
@@ -148,6 +151,7 @@ __all__ = [
     "Executable",
     "Fails",
     "Formatted",
+    "FusionModule",
     "FusionPattern",
     "GraphPass",
     "GraphTransform",
@@ -156,6 +160,7 @@ __all__ = [
     "HeldVariable",
     "Kernel",
     "KernelContext",
+    "KernelModule",
     "KernelTable",
     "KernelTime",
     "LimitedDevice",
@@ -163,6 +168,7 @@ __all__ = [
     "MemoryStats",
     "NodeSig",
     "NodeView",
+    "NumpyNamespace",
     "OpSpec",
     "P",
     "Packet",

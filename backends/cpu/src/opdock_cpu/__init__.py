@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator
+from typing import Final
 
-from opdock.plugin import BackendSpec, GraphPass, GraphView, hookimpl
+from opdock.plugin import BackendSpec, FusionModule, GraphPass, GraphView, KernelModule, hookimpl
+from opdock_cpu._kernels import TABLES
 
-FAMILIES = (
-    "accumulators", "argmax", "arithmetic", "array", "audio", "barriers", "beam_search", "bias",
-    "bitwise", "boosted_trees", "boosted_trees_quantiles", "boosted_trees_stats",
-    "candidate_sampling", "cast", "clustering", "compare", "complex", "conv", "ctc",
-    "decompositions", "depthwise", "edit_distance", "einsum", "encoding", "fake_quant", "fft",
-    "fill", "gather", "hashing", "histogram", "image_boxes", "image_codec", "image_color",
-    "image_crop", "image_regions", "inplace", "io", "joining", "linalg", "lookup", "loss", "lrn",
-    "matrix", "matrix_functions", "morphology", "mutex", "ngrams", "nn", "norm", "padding",
-    "parsing", "partition", "quantize", "quantized", "quantized_nn", "queues", "ragged",
-    "ragged_padding", "random", "random_dist", "readers", "record_input", "reduce", "regex",
-    "remapping", "scan", "scatter", "segment", "select", "set_operations", "sets", "solve",
-    "sorting", "sparse_cross", "sparse_layout", "sparse_math", "sparse_reduce", "sparse_serial",
-    "special", "state", "strings", "summary", "summary_writer", "sums", "tiling", "timestamp",
-    "training", "tridiagonal", "unicode", "xent",
-)  # fmt: skip
-
-ONEDNN = ("bias", "conv", "fused", "linalg", "lrn", "narrowed", "norm", "pool", "quantized", "xent")
+FUSIONS: Final = {
+    "opdock_cpu.onednn.fusions:patterns": (
+        "Conv2D", "Conv2DBackpropFilter", "DepthwiseConv2dNative", "MatMul",
+    ),
+    "opdock_cpu.onednn.narrowed_fusions:patterns": (
+        "QuantizedAdd", "QuantizedBiasAdd", "QuantizedConv2D", "QuantizedMatMul",
+    ),
+    "opdock_cpu.jit.entropy:patterns": (
+        "SoftmaxCrossEntropyWithLogits", "SparseSoftmaxCrossEntropyWithLogits",
+    ),
+}  # fmt: skip
+"""Fusion patterns, and the op types that they are about."""
 
 
 @hookimpl
@@ -37,21 +34,11 @@ def opdock_backends() -> Iterator[BackendSpec]:
         priority=0,
         probe="opdock_cpu.probe:probe",
         device="opdock_cpu.device:CpuDevice",
-        kernels=(
-            *(f"opdock_cpu.kernels.{family}:table" for family in FAMILIES),
-            *(f"opdock_cpu.onednn.kernels.{family}:table" for family in ONEDNN),
-            "opdock_cpu.jit.cluster:table",
-            "opdock_cpu.jit.elementary:table",
-            "opdock_cpu.jit.entropy:table",
-            "opdock_cpu.jit.norm:table",
-            "opdock_cpu.jit.reduce:table",
-            "opdock_cpu.jit.training:table",
-            "opdock_cpu.jit.updates:table",
+        kernels=tuple(
+            KernelModule(table=table, ops=frozenset(ops.split())) for table, ops in TABLES.items()
         ),
-        fusions=(
-            "opdock_cpu.onednn.fusions:patterns",
-            "opdock_cpu.onednn.narrowed_fusions:patterns",
-            "opdock_cpu.jit.entropy:patterns",
+        fusions=tuple(
+            FusionModule(patterns=patterns, ops=frozenset(ops)) for patterns, ops in FUSIONS.items()
         ),
         notes="opdock_cpu.notes:notes",
     )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-import array_api_compat.numpy as xp
+import numpy as np
 
+from opdock.plugin import NumpyNamespace
 from opdock_cpu.blas import unshared
-from opdock_cpu.folds import fold_rows
 
 __all__ = ["namespace"]
 
@@ -31,13 +32,20 @@ def _factored(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-linalg: Any = ModuleType("opdock_cpu.namespace.linalg")
-vars(linalg).update(vars(xp.linalg))
-for _name in ("cholesky", "det", "eigh", "eigvalsh", "inv", "qr", "slogdet", "solve", "svd"):
-    setattr(linalg, _name, _factored(getattr(xp.linalg, _name)))
+def _linalg() -> ModuleType:
+    plain: Any = NumpyNamespace(__name__).linalg
+    made = ModuleType(f"{__name__}.linalg")
+    vars(made).update(vars(plain))
+    for name in ("cholesky", "det", "eigh", "eigvalsh", "inv", "qr", "slogdet", "solve", "svd"):
+        setattr(made, name, _factored(getattr(plain, name)))
+    return made
 
-namespace: Any = ModuleType("opdock_cpu.namespace.namespace")
-# Attributes of its own: to pass each look-up on would cost more than many a kernel.
-vars(namespace).update(
-    vars(xp), fold_rows=fold_rows, linalg=linalg, matmul=_factored(vars(xp)["matmul"])
+
+namespace: Any = NumpyNamespace(
+    f"{__name__}.namespace",
+    {
+        "fold_rows": lambda: importlib.import_module("opdock_cpu.folds").fold_rows,
+        "linalg": _linalg,
+        "matmul": lambda: _factored(np.matmul),
+    },
 )

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 __all__ = ["Channel", "ClusterEngine", "ClusterEngineSpec", "Handle", "Packet", "Serving"]
 

@@ -6,7 +6,7 @@ import logging
 import traceback as tb
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from opdock.codes import of_kind
 from opdock.devices.protocols import check_device
@@ -14,16 +14,20 @@ from opdock.devices.segment import SegmentCompiler
 from opdock.kernels import portable
 from opdock.kernels.expr.cluster import CLUSTER
 from opdock.kernels.expr.updates import UPDATES
-from opdock.kernels.select.selection import KernelIndex, Selection, select
+from opdock.kernels.select.deferred import DeferredTable
+from opdock.kernels.select.selection import CORE, KernelIndex, Selection, select
 from opdock.kernels.select.signature import NodeSig
-from opdock.kernels.select.table import Kernel, KernelTable
+from opdock.kernels.select.table import Kernel, Kernels, KernelTable
 from opdock.plugins import ownership
 from opdock.plugins.loading import collect, resolve
-from opdock.plugins.patterns import FusionPattern
-from opdock.plugins.records import PluginError, ProbedDevice
+from opdock.plugins.patterns import FusionPattern, Fusions, LaterFusions
+from opdock.plugins.records import FusionModule, KernelModule, PluginError, ProbedDevice
 from opdock.plugins.state import Backend, Plugin, Quarantine
 
 _log = logging.getLogger("opdock.plugins")
+
+_NAMESPACE: Final = ("asarray", "astype", "reshape", "where", "float32")
+"""A few of the names that every array namespace has, to tell one from what is none."""
 
 
 @dataclass(eq=False)
@@ -35,7 +39,7 @@ class OpenDevice:
         probed: the backend's record and what the probe found.
         kernels: own kernels, then those of packs in plugin order, then portable ones; ranked. What
             packs bring that the backend does not admit comes last.
-        fusions: fusion patterns, greatest benefit first.
+        fusions: its fusion patterns.
         compiler: what compiles its segments, or None.
         notes: what of the packs was put back or left out, in words.
     """
@@ -43,7 +47,7 @@ class OpenDevice:
     device: Any
     probed: ProbedDevice
     kernels: KernelIndex = field(default_factory=KernelIndex)
-    fusions: tuple[FusionPattern, ...] = ()
+    fusions: Fusions = field(default_factory=Fusions)
     compiler: SegmentCompiler | None = None
     notes: tuple[str, ...] = ()
 
@@ -98,8 +102,9 @@ def open_device(
     try:
         device = resolve(spec.device)(probed.attributes)
         check_device(device)
-        tables = [_as_table(name, resolve(name), device) for name in spec.kernels]
-        fusions = [_as_patterns(name, resolve(name)) for name in spec.fusions]
+        tables = [_table(given, device) for given in spec.kernels]
+        names = [name for name in spec.fusions if isinstance(name, str)]
+        found = [p for name in names for p in _as_patterns(name, resolve(name))]
         compiler = _as_compiler(spec.compiler, resolve(spec.compiler)) if spec.compiler else None
         mounted = _mounted(device)
     except Exception as e:
@@ -108,27 +113,27 @@ def open_device(
     origins = _origins([*plugins, backend.plugin])
     for table in tables:
         _add(opened, table, backend.plugin, origins)
-    found = [pattern for patterns in fusions for pattern in patterns]
     found += _packs(opened, backend.plugin, plugins, expel, origins)
-    opened.kernels.add(mounted, "core", "opdock-core")
-    # Name decides ties, so that the order is the same in every process.
-    opened.fusions = tuple(sorted(found, key=lambda p: (-p.benefit, p.name)))
+    if mounted is not None:
+        opened.kernels.add(mounted, CORE, "opdock-core")
+    opened.fusions = Fusions(found, [_later(m) for m in spec.fusions if not isinstance(m, str)])
     for tie in opened.kernels.ties():
         _log.warning("device %s:%d: %s", spec.own_type, probed.attributes.index, tie)
     return opened
 
 
-def _mounted(device: Any) -> list[Kernel]:
+def _mounted(device: Any) -> KernelTable | None:
     """Core's kernels on the device's namespace, if it has one."""
     space = device.namespace
     if space is None:
-        return []
-    try:
-        return list(portable.mount(space, device.dtypes, device.refuses))
-    except AttributeError as e:
+        return None
+    lacking = [name for name in _NAMESPACE if not hasattr(space, name)]
+    if lacking:
         raise TypeError(
-            f"{type(device).__name__}.namespace is {space!r}, which is no array namespace: {e}"
-        ) from e
+            f"{type(device).__name__}.namespace is {space!r}, which is no array namespace: it has "
+            f"no {lacking[0]}"
+        )
+    return portable.mount(space, device.dtypes, device.refuses)
 
 
 def _packs(
@@ -161,9 +166,7 @@ def _packs(
             continue
         guest = not (ownership.kin(plugin, owner) or ownership.admitted(plugin, opened.probed.spec))
         for table in tables:
-            # A kernel for what is fused would take all that the backend computes op by op.
-            kernels = [k for k in table if not (guest and k.op in (CLUSTER, UPDATES))]
-            _add(opened, kernels, plugin, origins, guest)
+            _add(opened, table, plugin, origins, guest)
         if not guest:
             found += patterns
         elif tables or patterns:
@@ -173,7 +176,7 @@ def _packs(
 
 def _add(
     opened: OpenDevice,
-    kernels: Iterable[Kernel],
+    kernels: Kernels,
     plugin: Plugin,
     origins: Mapping[str, str],
     guest: bool = False,
@@ -182,14 +185,18 @@ def _add(
         home = origins.get(_package(getattr(kernel.code, "__module__", None)), "")
         return "" if home == plugin.name else home
 
-    opened.kernels.add(kernels, plugin.name, plugin.distribution, guest, taken_from)
+    # A guest's kernel for what is fused would take all that the backend computes op by op.
+    without = (CLUSTER, UPDATES) if guest else ()
+    opened.kernels.add(kernels, plugin.name, plugin.distribution, guest, taken_from, without)
 
 
 def _origins(plugins: Iterable[Plugin]) -> dict[str, str]:
     """Package -> the plugin whose code it is; a package of two plugins is nobody's."""
     found = {_package(portable.__name__): "core"}
     for plugin in plugins:
-        named = [name for b in plugin.backends for name in (b.spec.device, *b.spec.kernels)]
+        specs = [b.spec for b in plugin.backends]
+        tables = [t if isinstance(t, str) else t.table for s in specs for t in s.kernels]
+        named = [*(s.device for s in specs), *tables]
         packages = {_package(getattr(plugin.module, "__name__", "")), *map(_package, named)}
         for package in packages - {""}:
             same = found.get(package, plugin.name) == plugin.name
@@ -210,7 +217,17 @@ def _put_back(plugin: Plugin, backend: str) -> str:
     )
 
 
-def _as_table(name: str, found: Any, device: Any) -> Iterable[Kernel]:
+def _table(given: str | KernelModule, device: Any) -> Kernels:
+    if isinstance(given, str):
+        return _as_table(given, resolve(given), device)
+
+    def load() -> KernelTable:
+        return _as_table(given.table, resolve(given.table), device)
+
+    return DeferredTable(given.table, given.ops, load)
+
+
+def _as_table(name: str, found: Any, device: Any) -> KernelTable:
     if callable(found) and not isinstance(found, KernelTable):
         found = found(device)
     if not isinstance(found, KernelTable):
@@ -224,6 +241,13 @@ def _as_patterns(name: str, found: Any) -> list[FusionPattern]:
         if not isinstance(pattern, FusionPattern):
             raise TypeError(f"{name!r} must hold FusionPattern records, got {pattern!r}")
     return patterns
+
+
+def _later(module: FusionModule) -> LaterFusions:
+    def load() -> list[FusionPattern]:
+        return _as_patterns(module.patterns, resolve(module.patterns))
+
+    return LaterFusions(module.patterns, module.ops, load)
 
 
 def _as_compiler(name: str, found: Any) -> Any:

@@ -1,8 +1,10 @@
-"""Fusion patterns: data that says which nodes a backend computes at once."""
+"""Fusion patterns: data that says which nodes a backend computes at once, and those of a device."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -148,3 +150,70 @@ class FusionPattern:
                     f"fusion {self.name!r}: {root!r} must take one of {sorted(bound)} as an input"
                 )
             bound.update(root.captures())
+
+
+@dataclass(frozen=True)
+class LaterFusions:
+    """Patterns that are loaded when a program has one of the ops that they are about.
+
+    Attributes:
+        name: what they are called, for the error.
+        ops: op types of which a node of every pattern is one.
+        load: gives the patterns.
+    """
+
+    name: str
+    ops: frozenset[str]
+    load: Callable[[], Sequence[FusionPattern]]
+
+
+class Fusions:
+    """A device's fusion patterns, greatest benefit first.
+
+    Args:
+        patterns: those that are known.
+        later: those that are loaded when a program may have them.
+    """
+
+    def __init__(
+        self, patterns: Iterable[FusionPattern] = (), later: Iterable[LaterFusions] = ()
+    ) -> None:
+        self._patterns = _in_order(patterns)
+        self._later = list(later)
+        self._lock = threading.Lock()
+
+    def among(self, ops: AbstractSet[str]) -> Sequence[FusionPattern]:
+        """The patterns that nodes of some op types may match, and perhaps others.
+
+        Raises:
+            ValueError: loaded patterns are about other ops than they are declared to be.
+        """
+        if not any(ops & later.ops for later in self._later):
+            return self._patterns
+        with self._lock:
+            for later in [one for one in self._later if ops & one.ops]:
+                self._patterns = _in_order([*self._patterns, *_checked(later)])
+                self._later.remove(later)
+            return self._patterns
+
+    def __iter__(self) -> Iterator[FusionPattern]:
+        return iter(self.among({op for later in self._later for op in later.ops}))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
+def _in_order(patterns: Iterable[FusionPattern]) -> tuple[FusionPattern, ...]:
+    # Names decide ties, so that the order is the same in every process.
+    return tuple(sorted(patterns, key=lambda p: (-p.benefit, p.name)))
+
+
+def _checked(later: LaterFusions) -> Sequence[FusionPattern]:
+    patterns = later.load()
+    for pattern in patterns:
+        if not any(later.ops.issuperset(node.ops) for node in pattern.pattern.nodes()):
+            raise ValueError(
+                f"{later.name!r} has the fusion {pattern.name!r}, which is about none of the ops "
+                f"that it is declared for: {', '.join(sorted(later.ops))}"
+            )
+    return patterns

@@ -21,9 +21,11 @@ __all__ = [
     "Candidate",
     "CopyRoute",
     "DeviceAttributes",
+    "FusionModule",
     "FusionPattern",
     "GraphPass",
     "GraphTransform",
+    "KernelModule",
     "P",
     "PluginError",
     "Probe",
@@ -80,6 +82,14 @@ def _dotted_all(owner: str, what: str, values: Any) -> tuple[str, ...]:
     return names
 
 
+def _parts(owner: str, what: str, values: Any, kind: type) -> tuple[Any, ...]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        return _dotted_all(owner, what, values)
+    parts = tuple(values)
+    _dotted_all(owner, what, [part for part in parts if not isinstance(part, kind)])
+    return parts
+
+
 def _words(owner: str, what: str, values: Any) -> frozenset[str]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise TypeError(f"{owner}.{what} must be a set of names, got {values!r}")
@@ -98,6 +108,47 @@ def check_version(owner: str, value: Any) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, kw_only=True)
+class KernelModule:
+    """A table of kernels with the op types that it is for: imported when a program has one.
+
+    Attributes:
+        table: "pkg.mod:table", as in `BackendSpec.kernels`.
+        ops: the op types that the table has kernels for, all of them: more than that is an error
+            when it is loaded, since nobody would find them.
+
+    Raises:
+        TypeError, ValueError: a field is malformed.
+    """
+
+    table: str
+    ops: frozenset[str]
+
+    def __post_init__(self) -> None:
+        _dotted("KernelModule", "table", self.table)
+        object.__setattr__(self, "ops", _words("KernelModule", "ops", self.ops))
+
+
+@dataclass(frozen=True, kw_only=True)
+class FusionModule:
+    """Fusion patterns with op types that they are about: imported when a program has one.
+
+    Attributes:
+        patterns: "pkg.mod:patterns", as in `BackendSpec.fusions`.
+        ops: each pattern has a node of one of these op types.
+
+    Raises:
+        TypeError, ValueError: a field is malformed.
+    """
+
+    patterns: str
+    ops: frozenset[str]
+
+    def __post_init__(self) -> None:
+        _dotted("FusionModule", "patterns", self.patterns)
+        object.__setattr__(self, "ops", _words("FusionModule", "ops", self.ops))
+
+
+@dataclass(frozen=True, kw_only=True)
 class BackendSpec:
     """A backend: what it is called and where its parts are, imported when they are needed.
 
@@ -112,10 +163,11 @@ class BackendSpec:
         probe: "pkg.mod:function" -> `Probe`; called without arguments, in a thread of its own,
             within a time limit.
         device: "pkg.mod:Class"; called with a `DeviceAttributes`.
-        kernels: "pkg.mod:table" each, imported when its first device opens. A callable in place of
-            a table is called with the device. None of them for a device that gets by with the
-            portable kernels.
-        fusions: "pkg.mod:patterns" each, sequences of `FusionPattern`.
+        kernels: "pkg.mod:table" each, imported when its first device opens, or a `KernelModule`
+            each, imported when a program has one of its ops. A callable in place of a table is
+            called with the device. None of them for a device that gets by with the portable
+            kernels.
+        fusions: "pkg.mod:patterns" each, sequences of `FusionPattern`, or a `FusionModule` each.
         compiler: "pkg.mod:function", called with a `Segment`: compiles what one of its devices does
             between two steps of others as a whole, or says why not.
         install_hint: what to type when the probe finds nothing, 'pip install "pkg[extra]"'.
@@ -137,8 +189,8 @@ class BackendSpec:
     priority: int = 100
     probe: str
     device: str
-    kernels: tuple[str, ...] = ()
-    fusions: tuple[str, ...] = ()
+    kernels: tuple[str | KernelModule, ...] = ()
+    fusions: tuple[str | FusionModule, ...] = ()
     install_hint: str = ""
     automatic: bool = True
     notes: str = ""
@@ -160,8 +212,8 @@ class BackendSpec:
             raise TypeError(f"{owner}.priority must be an int, got {self.priority!r}")
         _dotted(owner, "probe", self.probe)
         _dotted(owner, "device", self.device)
-        object.__setattr__(self, "kernels", _dotted_all(owner, "kernels", self.kernels))
-        object.__setattr__(self, "fusions", _dotted_all(owner, "fusions", self.fusions))
+        object.__setattr__(self, "kernels", _parts(owner, "kernels", self.kernels, KernelModule))
+        object.__setattr__(self, "fusions", _parts(owner, "fusions", self.fusions, FusionModule))
         if not isinstance(self.install_hint, str):
             raise TypeError(f"{owner}.install_hint must be a string, got {self.install_hint!r}")
         for what in ("notes", "compiler"):

@@ -28,7 +28,6 @@ from opdock.io import protos
 from opdock.runtime import config as configuration
 from opdock.runtime import targets, watcher
 from opdock.runtime.deadline import with_deadline
-from opdock.runtime.inspect.explain import Explanation, explain
 from opdock.runtime.inspect.placement_log import PlacementLog
 from opdock.runtime.inspect.trace import Tracer, copy_node, partition_graphs, traced
 from opdock.runtime.program.bind import Services, bind_alone, bind_kernel
@@ -48,6 +47,7 @@ from opdock.util.lazy import lazy
 
 if TYPE_CHECKING:
     from opdock.graph.control.func_graph import FuncGraph
+    from opdock.runtime.inspect.explain import Explanation
 
 _THREADS: Final = 4
 """Steps at the same time, unless a session asks for more: blocking work is seldom wider."""
@@ -322,6 +322,9 @@ class Engine:
 
     def explain(self, program: Program, traced: Any) -> Explanation:
         """The decisions about a program; `traced` is the RunMetadata of a traced step, or None."""
+        # Who looks at programs pays for it, not who runs them.
+        from opdock.runtime.inspect.explain import explain
+
         return explain(program, self.experience, self.devices.unavailable, traced)
 
     def variables(self) -> dict[tuple[str, str], np.ndarray[Any, Any]]:

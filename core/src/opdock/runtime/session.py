@@ -20,16 +20,15 @@ from opdock.runtime import mixed_precision, process_settings, servers
 from opdock.runtime.cache.callables import callable_of_options, make_callable
 from opdock.runtime.cache.programs import Call, ProgramCache
 from opdock.runtime.cache.variants import Entry, Key
-from opdock.runtime.cluster.master import Master, reset
 from opdock.runtime.engine import Engine
 from opdock.runtime.fetch import feed_array, feed_items
-from opdock.runtime.inspect.explain import Explanation
 from opdock.runtime.recover.misfit import as_it_runs
 from opdock.runtime.running import Runnable, Runner
 
 if TYPE_CHECKING:
     from opdock.kernels.select.table import Kernel
     from opdock.runtime.inspect.bisect import Bisection
+    from opdock.runtime.inspect.explain import Explanation
     from opdock.runtime.inspect.shadow import Shadow
     from opdock.runtime.partial import PartialRun
 
@@ -66,12 +65,14 @@ class BaseSession:
         self._partial_count = itertools.count(1)
 
     def _engine_for(self, address: str | None) -> Runner:
-        """What runs the steps: on its own, with a server's state, or over a cluster's tasks."""
+        """What runs the steps: on its own, with a server's state, or, as few do, over tasks."""
         server = None if address is None else servers.at(address)
         alone = server is None or (
             len(server.tasks) == 1 and not (self._config and self._config.cluster_def.job)
         )
         if address is not None and (server is None or not alone):
+            from opdock.runtime.cluster.master import Master
+
             return Master(address, self._config)
         if server is not None:
             server.add(self)
@@ -453,6 +454,8 @@ class Session(BaseSession):
         """
         address = servers.find(target)
         if address is not None:
+            from opdock.runtime.cluster.master import reset
+
             reset(address, containers or (), config)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from opdock.dtypes import FLOATS, float32, float64, int32
+from opdock.graph.nodes import registry
 from opdock.kernels import portable
 from opdock.kernels.select.restrict import restrict
 from opdock.kernels.select.selection import KernelIndex, select
@@ -19,7 +20,8 @@ def registered(monkeypatch):
     """A registry of one kernel, apart from core's own."""
     monkeypatch.setattr(portable, "_registry", {})
     monkeypatch.setattr(portable, "_mounted", {})
-    monkeypatch.setattr(portable, "_load_families", lambda: ())
+    monkeypatch.setattr(portable, "_homes", dict)
+    monkeypatch.setattr(registry, "known_ops", list)
 
     @portable.portable("Reshape", T=FLOATS, host_inputs=("shape",), may_alias={0: 0})
     def reshape(namespace, sig):

@@ -39,9 +39,10 @@ def records():
     found = {}
     for family in FAMILIES:
         importlib.import_module(f"opdock.kernels.portable.{family}")
-    for function, uses in portable._registry.items():
-        if function.__module__.rpartition(".")[2] in FAMILIES:
-            found.update({op: (function, record) for op, record in uses if op not in STATE})
+    for op, uses in portable._registry.items():
+        for function, record in uses:
+            if function.__module__.rpartition(".")[2] in FAMILIES and op not in STATE:
+                found[op] = function, record
     return found
 
 

@@ -11,10 +11,10 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-import array_api_compat.numpy as xp
 import numpy as np
 
 from opdock.plugin import DType, codegen
+from opdock_cpu.namespace import namespace
 
 __all__ = ["Plain"]
 
@@ -81,7 +81,7 @@ class Plain:
         if run is None:
             # Before they are filled, values are as large as what they come from.
             inner = np.broadcast_shapes(*shapes)
-            run = self._made[shapes] = codegen.evaluate(self._line, xp, self._names, inner)
+            run = self._made[shapes] = codegen.evaluate(self._line, namespace, self._names, inner)
         values = run(*parts)
         return values if isinstance(values, tuple) else (values,)
 

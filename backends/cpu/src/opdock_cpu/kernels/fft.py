@@ -5,22 +5,15 @@ from __future__ import annotations
 import importlib
 from typing import Any, Final
 
-import array_api_compat.numpy as xp
-
-from opdock.plugin import COMPLEX, FLOATS, KernelTable, NodeSig, codegen
+from opdock.plugin import COMPLEX, FLOATS, KernelTable, NodeSig, NumpyNamespace, codegen
 
 __all__ = ["table"]
 
 
-class _Namespace:
-    """NumPy with SciPy's transforms."""
-
-    def __getattr__(self, name: str) -> Any:
-        # SciPy takes long to import, and most programs transform nothing.
-        return importlib.import_module("scipy.fft") if name == "fft" else getattr(xp, name)
-
-
-_NAMESPACE: Final = _Namespace()
+# SciPy takes long to import, and most programs transform nothing.
+_NAMESPACE: Final = NumpyNamespace(
+    f"{__name__}.namespace", {"fft": lambda: importlib.import_module("scipy.fft")}
+)
 
 
 def _namespace(sig: NodeSig) -> Any:

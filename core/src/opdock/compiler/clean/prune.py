@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from opdock import errors, shapes
 from opdock.compiler.ir.block import FEED, Block, Node, Value
 from opdock.compiler.ir.order import in_order
 from opdock.dtypes import DType
 from opdock.graph.control.func_graph import arg_op
-from opdock.graph.control.v1_raw import Functional, functional, switched
+from opdock.graph.control.v1_switched import switched
 from opdock.graph.nodes.constant_value import constant_for_shapes
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import PartialShape
 from opdock.graph.nodes.traits import Cost
 from opdock.shapes import Shape
+
+if TYPE_CHECKING:
+    from opdock.graph.control.v1_raw import Functional
 
 
 def prune(
@@ -37,6 +41,9 @@ def prune(
     roots = [t._op for t in fetches if t not in given] + list(targets)
     inside = switched(roots, given)
     if inside:
+        # Few programs have it, and it brings the importer of graphs.
+        from opdock.graph.control.v1_raw import functional
+
         return _with_function(functional(inside, fetches, targets, given), fetches, targets, feeds)
     return as_written(fetches, targets, feeds)
 

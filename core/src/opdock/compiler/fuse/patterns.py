@@ -33,11 +33,12 @@ def fuse(block: Block, placer: Placer, disabled: frozenset[str] = frozenset()) -
         placer: knows the devices, and which kernels gave up at run time.
         disabled: names of patterns to leave out.
     """
+    ops = {node.op for node in block.nodes}
     patterns = [
         (target, pattern)
         for target in placer.targets
         if target.is_open
-        for pattern in sorted(target.fusions, key=lambda p: (-p.benefit, p.name))
+        for pattern in target.fusions.among(ops)
         if pattern.name not in disabled
     ]
     if patterns:

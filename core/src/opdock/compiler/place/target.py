@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from opdock.devices.protocols import Device
     from opdock.devices.segment import SegmentCompiler
     from opdock.kernels.select.selection import KernelIndex
-    from opdock.plugins.patterns import FusionPattern
+    from opdock.plugins.patterns import Fusions
 
 
 @dataclass(eq=False, slots=True)
@@ -69,9 +69,9 @@ class Target:
         return self._opened is not None
 
     @property
-    def fusions(self) -> Sequence[FusionPattern]:
+    def fusions(self) -> Fusions:
         """The patterns that the device computes at once."""
-        fusions: Sequence[FusionPattern] = self.opened()[2]
+        fusions: Fusions = self.opened()[2]
         return fusions
 
     @property

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from opdock import errors
 from opdock.graph.control.func_graph import FuncGraph
@@ -23,8 +23,6 @@ from opdock.graph.serial.attr_proto import encode_attr
 from opdock.graph.serial.function_def import FunctionLibraryReader
 from opdock.graph.serial.importer import Importer
 from opdock.io import protos
-
-_DATAFLOW: Final = (Control.SWITCH, Control.TURN)
 
 
 @dataclass
@@ -45,39 +43,6 @@ class Functional:
     tensors: dict[Tensor, Tensor] = field(default_factory=dict)
     ops: dict[Operation, Operation] = field(default_factory=dict)
     waits: dict[Operation, Operation] = field(default_factory=dict)
-
-
-def switched(roots: Iterable[Operation], fed: Container[Tensor]) -> list[Operation]:
-    """The operations that roots need and that first control flow decides about, oldest first."""
-    reached: set[Operation] = set()
-    found: list[Operation] = []
-    waiting = list(roots)
-    while waiting:
-        op = waiting.pop()
-        if op not in reached:
-            reached.add(op)
-            if op._spec.traits.control in _DATAFLOW:
-                found.append(op)
-            waiting += [t._op for t in op._inputs if t not in fed]
-            waiting += op._control_inputs
-    return _dependents(found, reached, fed) if found else found
-
-
-def _dependents(
-    found: list[Operation], reached: set[Operation], fed: Container[Tensor]
-) -> list[Operation]:
-    users: dict[Operation, list[Operation]] = {}
-    for op in reached:
-        for source in (*(t._op for t in op._inputs if t not in fed), *op._control_inputs):
-            users.setdefault(source, []).append(op)
-    inside: set[Operation] = set()
-    waiting = list(found)
-    while waiting:
-        op = waiting.pop()
-        if op not in inside:
-            inside.add(op)
-            waiting += users.get(op, ())
-    return sorted(inside, key=lambda op: op._id)
 
 
 def functional(
@@ -335,4 +300,4 @@ def _text(frame: tuple[str, ...]) -> str:
     return ";".join(frame)
 
 
-__all__ = ["Functional", "functional", "switched"]
+__all__ = ["Functional", "functional"]

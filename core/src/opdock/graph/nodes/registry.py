@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Sequence
+import importlib
+import pkgutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -12,6 +16,7 @@ import numpy as np
 from opdock import errors, shapes
 from opdock.dtypes import DType, resource
 from opdock.graph.nodes import opdef
+from opdock.graph.nodes._families import OPS
 from opdock.graph.nodes.traits import PLAIN, Traits
 from opdock.shapes import Shape
 
@@ -124,8 +129,10 @@ class OpSpec:
         allows_uninitialized_input: bool,
         expr: str | None,
         probe: bool = False,
+        home: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.name = name
+        self.home = home
         self._signature = signature
         self._attrs = attrs
         self.stateful = stateful
@@ -331,23 +338,36 @@ def define_op(
     Raises:
         ValueError: the name is taken.
     """
-    if name in _REGISTRY:
+    home = _running()
+    known = _REGISTRY.get(name)
+    if known is not None and not _abandoned(known):
         raise ValueError(f"Op '{name}' is registered already.")
     spec = OpSpec(
         name, signature, attrs, stateful=stateful, commutative=commutative,
         aggregate=aggregate, allows_uninitialized_input=allows_uninitialized_input, expr=expr,
-        probe=probe,
+        probe=probe, home=home,
     )  # fmt: skip
     _REGISTRY[name] = spec
     return spec
 
 
+def _running() -> dict[str, Any]:
+    """The globals of the module that is being run, whichever helper is called from it."""
+    frame = sys._getframe(2)
+    while frame.f_code.co_name != "<module>" and frame.f_back is not None:
+        frame = frame.f_back
+    return frame.f_globals
+
+
+def _abandoned(spec: OpSpec) -> bool:
+    """Whether the import that defined an op did not come to its end, and is taken up anew."""
+    module = sys.modules.get(spec.home.get("__name__", ""))
+    return module is None or vars(module) is not spec.home
+
+
 def get(name: str) -> OpSpec:
     """The definition of op type `name`; `NotFoundError` in TF's words when there is none."""
-    spec = _REGISTRY.get(name)
-    if spec is None:
-        load_all()
-        spec = _REGISTRY.get(name)
+    spec = find(name)
     if spec is None:
         raise errors.NotFoundError(
             None,
@@ -359,11 +379,17 @@ def get(name: str) -> OpSpec:
 
 
 def find(name: str) -> OpSpec | None:
-    """The definition of op type `name`, or None."""
-    try:
-        return get(name)
-    except errors.NotFoundError:
-        return None
+    """The definition of op type `name`, or None; imports the family of one that is core's."""
+    spec = _REGISTRY.get(name)
+    if spec is None and (family := _homes().get(name)):
+        importlib.import_module(f"opdock.ops.{family}")
+        spec = _REGISTRY.get(name)
+    return spec
+
+
+def known_ops() -> list[OpSpec]:
+    """The ops that have been defined so far: those of plugins and of families in use."""
+    return list(_REGISTRY.values())
 
 
 def all_ops(probes: bool = False) -> Iterator[OpSpec]:
@@ -373,14 +399,17 @@ def all_ops(probes: bool = False) -> Iterator[OpSpec]:
 
 
 def load_all() -> None:
-    """Imports every op family, so that ops reached by name only are known."""
-    import importlib
-    import pkgutil
-
+    """Imports every op family."""
     # By name: the families stand above this layer.
     families = importlib.import_module("opdock.ops")
     for module in pkgutil.iter_modules(families.__path__):
         importlib.import_module(f"{families.__name__}.{module.name}")
+
+
+@functools.cache
+def _homes() -> Mapping[str, str]:
+    """Op type -> the family that defines it."""
+    return {op: family for family, ops in OPS.items() for op in ops.split()}
 
 
 def gradient_of(op: Operation) -> GradientFn | None:

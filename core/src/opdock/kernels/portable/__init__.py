@@ -14,17 +14,22 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
-import itertools
 import pkgutil
-from collections.abc import Callable, Iterable, Mapping
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
 
 from opdock.dtypes import DType
+from opdock.graph.nodes import registry
+from opdock.kernels import _portable
 from opdock.kernels.select.restrict import restrict, without_types
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.table import PORTABLE, Kernel, KernelTable, split_fields
 
 _F = TypeVar("_F", bound=Callable[..., Any])
+
+ELEMENTWISE: Final = "elementwise"
+"""The module that makes kernels of scalar expressions."""
 
 PRIORITY: Final = -100
 """Below whatever a backend brings itself; selection ranks portable kernels last in any case."""
@@ -33,8 +38,10 @@ Exclusion = str | Mapping[DType, str] | Callable[[NodeSig], bool | str]
 """Why a device does without a kernel: always, for element types, or for a node (True: it will do).
 """
 
-_registry: dict[Callable[..., Any], list[tuple[str, Mapping[str, Any]]]] = {}
-_mounted: dict[tuple[Any, ...], tuple[Any, KernelTable]] = {}
+_Use = tuple[Callable[..., Any], Mapping[str, Any]]
+
+_registry: dict[str, list[_Use]] = {}
+_mounted: dict[tuple[Any, ...], tuple[Any, MountedTable]] = {}
 
 
 def portable(*ops: str, **options: Any) -> Callable[[_F], _F]:
@@ -50,8 +57,10 @@ def portable(*ops: str, **options: Any) -> Callable[[_F], _F]:
     record = {"priority": PRIORITY, **split_fields(options), "label": PORTABLE}
 
     def attach(function: _F) -> _F:
-        _registry.setdefault(function, []).extend((op, record) for op in ops)
-        _mounted.clear()  # devices that open from now on have the kernel too
+        for op in ops:
+            _registry.setdefault(op, []).append((function, record))
+            for _xp, table in _mounted.values():
+                table.forget(op)  # devices that open from now on have the kernel too
         return function
 
     return attach
@@ -82,28 +91,85 @@ def mount(
     key = (id(xp), allowed, frozenset((op, _hashable(why)) for op, why in refusals.items()))
     found = _mounted.get(key)
     if found is None:
-        # The namespace is kept beside the table: an id may be reused once its object is gone.
-        kernels = list(_kernels(xp, allowed))
-        unknown = refusals.keys() - {k.op for k in kernels}
+        for op, why in refusals.items():
+            _check_refusal(op, why)
+        table = MountedTable(xp, allowed, refusals)
+        unknown = refusals.keys() - set(table.ops())
         if unknown:
             raise ValueError(f"there is no portable kernel of {min(unknown)} to do without")
-        left = (_refused(k, refusals[k.op]) if k.op in refusals else (k,) for k in kernels)
-        found = _mounted[key] = (xp, KernelTable(itertools.chain.from_iterable(left)))
+        # The namespace is kept beside the table: an id may be reused once its object is gone.
+        found = _mounted.setdefault(key, (xp, table))
     return found[1]
+
+
+class MountedTable(KernelTable):
+    """The portable kernels over one array namespace; an op's are loaded when it is asked for.
+
+    Args:
+        xp: the namespace.
+        allowed: the element types that the device's arrays can hold; None for all.
+        refusals: by op type, why the device does without the kernel.
+    """
+
+    def __init__(
+        self, xp: Any, allowed: frozenset[DType] | None, refusals: Mapping[str, Exclusion]
+    ) -> None:
+        super().__init__()
+        self._xp = xp
+        self._allowed = allowed
+        self._refusals = refusals
+        self._found: dict[str, tuple[Kernel, ...]] = {}
+
+    def for_op(self, op: str) -> tuple[Kernel, ...]:
+        """The kernels for one op type."""
+        found = self._found.get(op)
+        if found is None:
+            # Two threads that come at once get the same records.
+            found = self._found.setdefault(op, tuple(self._made(op)))
+        return found
+
+    def _made(self, op: str) -> Iterator[Kernel]:
+        for kernel in _kernels(op, self._xp, self._allowed):
+            if op in self._refusals:
+                yield from _refused(kernel, self._refusals[op])
+            else:
+                yield kernel
+
+    def forget(self, op: str) -> None:
+        """Has the kernels for an op made anew when they are asked for again."""
+        self._found.pop(op, None)
+
+    def ops(self) -> list[str]:
+        """The op types that may have a kernel here, sorted; loads none."""
+        expressed = (spec.name for spec in registry.known_ops() if spec.expr is not None)
+        return sorted({*_homes(), *_registry, *expressed})
+
+    def __iter__(self) -> Iterator[Kernel]:
+        for op in self.ops():
+            yield from self.for_op(op)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def __repr__(self) -> str:
+        return f"<MountedTable over {self._xp!r}>"
 
 
 def _hashable(why: Exclusion) -> Any:
     return frozenset(why.items()) if isinstance(why, Mapping) else why
 
 
+def _check_refusal(op: str, why: Any) -> None:
+    if not (isinstance(why, Mapping) or callable(why) or (isinstance(why, str) and why)):
+        raise TypeError(f"{op} needs a reason or a function to be refused, got {why!r}")
+
+
 def _refused(kernel: Kernel, why: Exclusion) -> Iterable[Kernel]:
     """What becomes of the kernel of a device that does without it, sometimes or always."""
-    if isinstance(why, str) and why:
+    if isinstance(why, str):
         return (dataclasses.replace(kernel, refused=why),)
     if isinstance(why, Mapping):
         return without_types(kernel, why)
-    if not callable(why):
-        raise TypeError(f"{kernel.op} needs a reason or a function to be refused, got {why!r}")
     own = kernel.when
 
     def when(sig: NodeSig) -> bool | str:
@@ -124,14 +190,14 @@ def family(
         dtypes: the element types that the device's arrays can hold.
     """
     allowed = frozenset(dtypes)
-    _load_families()
-    for function, uses in list(_registry.items()):
-        if function.__module__ != f"{__name__}.{name}":
-            continue
-        bind = functools.update_wrapper(
-            functools.partial(_bind_over, function, namespace), function
-        )
-        for op, record in uses:
+    module = _load(name).__name__
+    for op, uses in list(_registry.items()):
+        for function, record in uses:
+            if function.__module__ != module:
+                continue
+            bind = functools.update_wrapper(
+                functools.partial(_bind_over, function, namespace), function
+            )
             kernel = Kernel(op=op, bind=bind, **{**record, "label": "", "priority": 0})
             narrowed = restrict(kernel, allowed)
             if narrowed is not None:
@@ -142,11 +208,14 @@ def _bind_over(function: Any, namespace: Callable[[NodeSig], Any], sig: NodeSig)
     return function(namespace(sig), sig)
 
 
-def _kernels(xp: Any, allowed: frozenset[DType] | None) -> Iterable[Kernel]:
-    found = [_labelled(k) for m in _load_families() for k in _elementwise(m, xp)]
-    for function, uses in _registry.items():
-        bind = functools.partial(function, xp)
-        found += [Kernel(op=op, bind=bind, **record) for op, record in uses]
+def _kernels(op: str, xp: Any, allowed: frozenset[DType] | None) -> Iterable[Kernel]:
+    for name in _homes().get(op, ()):
+        _load(name)
+    found = [Kernel(op=op, bind=_over(xp, f), **record) for f, record in _registry.get(op, ())]
+    spec = registry.find(op)
+    if spec is not None and spec.expr is not None:
+        made = _load(ELEMENTWISE).elementwise_kernel(spec, xp)
+        found = found if made is None else [_labelled(made), *found]
     if allowed is None:
         return found
     # Narrowing may make a general kernel look as specific as a special one, so order decides.
@@ -155,15 +224,33 @@ def _kernels(xp: Any, allowed: frozenset[DType] | None) -> Iterable[Kernel]:
     return [kernel for kernel in narrowed if kernel is not None]
 
 
-def _elementwise(module: Any, xp: Any) -> Iterable[Kernel]:
-    make = getattr(module, "elementwise_kernels", None)
-    return () if make is None else make(xp)
+def _over(xp: Any, function: Callable[..., Any]) -> Any:
+    return functools.partial(function, xp)
 
 
 @functools.cache
-def _load_families() -> tuple[Any, ...]:
-    names = sorted(m.name for m in pkgutil.iter_modules(__path__))
-    return tuple(importlib.import_module(f"{__name__}.{name}") for name in names)
+def _homes() -> Mapping[str, tuple[str, ...]]:
+    """Op type -> the modules here that have kernels of it, in order."""
+    found: dict[str, tuple[str, ...]] = {}
+    for module, ops in _portable.PORTABLE.items():
+        for op in ops.split():
+            found[op] = (*found.get(op, ()), module)
+    return found
+
+
+def _load(name: str) -> Any:
+    """Imports a module of kernels; one that is interrupted registers nothing."""
+    try:
+        return importlib.import_module(f"{__name__}.{name}")
+    except BaseException:
+        for uses in _registry.values():
+            uses[:] = [(f, record) for f, record in uses if f.__module__ in sys.modules]
+        raise
+
+
+def load_families() -> tuple[Any, ...]:
+    """All modules of kernels, in order."""
+    return tuple(_load(m.name) for m in pkgutil.iter_modules(__path__))
 
 
 def _labelled(kernel: Kernel) -> Kernel:

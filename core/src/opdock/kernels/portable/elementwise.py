@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
-from opdock.graph.nodes import registry
 from opdock.graph.nodes.opdef import OpDef
 from opdock.graph.nodes.registry import OpSpec
 from opdock.kernels.array_api import put
@@ -23,16 +22,13 @@ _SCALARS = dtypes.NUMBERS | {dtypes.bool_}
 _VALUES = (bool, int, float, DType)
 
 
-def elementwise_kernels(xp: Any) -> Iterator[Kernel]:
-    """A kernel over `xp` for each registered op that has a scalar expression."""
-    for spec in registry.all_ops():
-        if spec.expr is None:
-            continue
-        needs = {n for f in functions_used(parse(spec.expr)) for n in FUNCTIONS[f].needs}
-        if not all(hasattr(xp, n) for n in needs):
-            continue
-        bind = functools.partial(_bind, spec, xp)
-        yield Kernel(op=spec.name, bind=bind, dtypes=claims(spec), out=_takes_out(spec, xp))
+def elementwise_kernel(spec: OpSpec, xp: Any) -> Kernel | None:
+    """A kernel over `xp` for an op that has a scalar expression; None if `xp` lacks a function."""
+    needs = {n for f in functions_used(parse(spec.expr or "")) for n in FUNCTIONS[f].needs}
+    if not all(hasattr(xp, n) for n in needs):
+        return None
+    bind = functools.partial(_bind, spec, xp)
+    return Kernel(op=spec.name, bind=bind, dtypes=claims(spec), out=_takes_out(spec, xp))
 
 
 def lower_node(spec: OpSpec, sig: NodeSig) -> Line:

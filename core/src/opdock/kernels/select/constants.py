@@ -6,7 +6,6 @@ A shape may depend on one ("reshape to this product"), and no device is open yet
 from __future__ import annotations
 
 import functools
-import importlib
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from opdock import errors
 from opdock.graph.nodes.operation import Operation
 from opdock.kernels import portable
+from opdock.kernels.numpy_namespace import NumpyNamespace
 from opdock.kernels.select.selection import KernelIndex, select
 from opdock.kernels.select.signature import NodeSig
 
@@ -53,13 +53,5 @@ def compute(op: Operation, inputs: list[Array]) -> list[Array] | None:
 @functools.cache
 def _kernels() -> KernelIndex:
     index = KernelIndex()
-    index.add(portable.mount(_namespace()))
+    index.add(portable.mount(NumpyNamespace(f"{__name__}.namespace")))
     return index
-
-
-def _namespace() -> Any:
-    """NumPy as the array API standard has it; old releases need the wrapper for that."""
-    try:
-        return importlib.import_module("array_api_compat.numpy")
-    except ModuleNotFoundError:
-        return np

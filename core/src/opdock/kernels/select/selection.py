@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from opdock.dtypes import DType
 from opdock.kernels.select.siblings import sibling_hint
 from opdock.kernels.select.signature import NodeSig
-from opdock.kernels.select.table import PORTABLE, Kernel
+from opdock.kernels.select.table import PORTABLE, Kernel, Kernels, KernelTable
 
 _log = logging.getLogger("opdock.kernels")
+
+CORE: Final = "core"
+"""What stands for core among the plugins: its kernels have a label, so they tie with none."""
 
 LABEL_ATTR = "_kernel"
 """The node attribute by which a user asks for kernels with a label (TF's name for it)."""
@@ -125,40 +128,67 @@ class Judged:
     settled: Selection | None
 
 
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A table among a device's, with where it comes from."""
+
+    kernels: Kernels
+    plugin: str
+    distribution: str
+    guest: bool
+    taken_from: Callable[[Kernel], str]
+
+
 @dataclass
 class KernelIndex:
-    """All kernels of one device by op type, each list ranked and judged once."""
+    """All kernels of one device by op type, each list ranked and judged when it is asked for."""
 
+    _sources: dict[str, list[_Source]] = field(default_factory=dict)
     _by_op: dict[str, list[Entry]] = field(default_factory=dict)
-    _count: int = 0
     _constrained: dict[str, tuple[str, ...]] = field(default_factory=dict)
     _judged: dict[Any, Judged] = field(default_factory=dict)
 
     def add(
         self,
-        kernels: Iterable[Kernel],
+        kernels: Kernels | Iterable[Kernel],
         plugin: str = "",
         distribution: str = "",
         guest: bool = False,
         taken_from: Callable[[Kernel], str] = lambda _: "",
+        without: Container[str] = (),
     ) -> None:
-        """Adds a table's kernels behind those of the tables added before."""
-        touched = set()
-        for kernel in kernels:
-            entry = Entry(
-                kernel, plugin, distribution, self._count, guest, taken_from(kernel)
-            )  # fmt: skip
-            self._count += 1
-            self._by_op.setdefault(kernel.op, []).append(entry)
-            touched.add(kernel.op)
-        for op in touched:
-            self._by_op[op].sort(key=lambda e: e.rank)
+        """Adds a table's kernels behind those of the tables added before.
+
+        Args:
+            kernels: a table, or what stands for one: it is asked for an op's kernels when a node
+                of that op is first seen.
+            plugin, distribution, guest: see `Entry`.
+            taken_from: gives `Entry.taken_from`.
+            without: op types whose kernels are left out.
+        """
+        table = kernels if isinstance(kernels, Kernels) else KernelTable(kernels)
+        source = _Source(table, plugin, distribution, guest, taken_from)
+        for op in table.ops():
+            if op not in without:
+                self._sources.setdefault(op, []).append(source)
+                self._by_op.pop(op, None)
         self._constrained.clear()
         self._judged.clear()
 
     def entries(self, op: str) -> list[Entry]:
         """The ranked kernels for an op type."""
-        return self._by_op.get(op, [])
+        found = self._by_op.get(op)
+        if found is None:
+            found = self._by_op[op] = self._ranked(op)
+        return found
+
+    def _ranked(self, op: str) -> list[Entry]:
+        pairs = [(s, k) for s in self._sources.get(op, ()) for k in s.kernels.for_op(op)]
+        entries = [
+            Entry(k, s.plugin, s.distribution, order, s.guest, s.taken_from(k))
+            for order, (s, k) in enumerate(pairs)
+        ]
+        return sorted(entries, key=lambda e: e.rank)
 
     def judged(self, op: str, attrs: Mapping[str, Any], device: str = "") -> Judged:
         """What the label and the types of a node decide; kept for all that have the same.
@@ -184,29 +214,33 @@ class KernelIndex:
         return next((e for e in self.entries(kernel.op) if e.kernel is kernel), None)
 
     def ops(self) -> list[str]:
-        """The op types that have any kernel, sorted."""
-        return sorted(self._by_op)
+        """The op types that have any kernel, sorted; loads every table."""
+        return [op for op in sorted(self._sources) if self.entries(op)]
 
     def __contains__(self, op: object) -> bool:
-        return op in self._by_op
+        return isinstance(op, str) and bool(self.entries(op))
 
     def __iter__(self) -> Iterator[Entry]:
         for op in self.ops():
             yield from self._by_op[op]
 
     def __len__(self) -> int:
-        return self._count
+        return sum(1 for _ in self)
 
     def ties(self) -> list[Tie]:
         """Pairs of kernels from different plugins that only the order of plugins tells apart."""
         found = []
-        for entries in self._by_op.values():
+        for op, sources in sorted(self._sources.items()):
+            # Those of one plugin are in the order that it wants, so they need no look.
+            if len({s.plugin for s in sources if s.plugin != CORE}) < 2:
+                continue
+            entries = self.entries(op)
             for i, first in enumerate(entries):
                 for second in entries[i + 1 :]:
                     if first.plugin == second.plugin or first.guest != second.guest:
                         continue
                     if _indistinct(first.kernel, second.kernel):
-                        found.append(Tie(first.kernel.op, first, second))
+                        found.append(Tie(op, first, second))
         return found
 
 

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 from opdock.dtypes import DType
 from opdock.kernels.select.signature import NodeSig
@@ -161,6 +161,17 @@ def split_fields(options: Mapping[str, Any]) -> dict[str, Any]:
     known = {k: v for k, v in options.items() if k in _FIELDS}
     known["dtypes"] = {k: v for k, v in options.items() if k not in _FIELDS}
     return known
+
+
+@runtime_checkable
+class Kernels(Protocol):
+    """Where a device gets kernels from: a table, or what stands for one that is not loaded yet."""
+
+    def ops(self) -> list[str]:
+        """The op types that may have a kernel here, sorted."""
+
+    def for_op(self, op: str) -> tuple[Kernel, ...]:
+        """The kernels for one op type, in order; the same records each time."""
 
 
 class KernelTable:

@@ -10,7 +10,7 @@ import numpy as np
 
 from opdock.compiler.clean.fold import fold
 from opdock.compiler.clean.prune import prune
-from opdock.graph.control.v1_raw import switched
+from opdock.graph.control.v1_switched import switched
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.runtime.engine import Engine
 

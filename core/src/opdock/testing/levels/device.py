@@ -11,7 +11,8 @@ from opdock.dtypes import DType
 from opdock.kernels.select.selection import KernelIndex
 from opdock.nearest import meant
 from opdock.plugins.manager import OpenDevice, get_manager
-from opdock.plugins.records import FusionPattern, Requirement, ToleranceRow
+from opdock.plugins.patterns import Fusions
+from opdock.plugins.records import Requirement, ToleranceRow
 from opdock.testing.harness.plugins import load_plugins
 
 __all__ = ["DeviceUnderTest", "open_device"]
@@ -48,7 +49,7 @@ class DeviceUnderTest:
         return self.opened.kernels
 
     @property
-    def fusions(self) -> tuple[FusionPattern, ...]:
+    def fusions(self) -> Fusions:
         """The fusion patterns that plugins declare for the device."""
         return self.opened.fusions
 
