@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -139,3 +141,15 @@ def test_names_of_contrib_framework_that_are_public_elsewhere() -> None:
     assert framework.strip_name_scope("loc:@a/b", "a/") == "loc:@b"
     assert framework.prepend_name_scope("^b", "a") == "^a/b"
     assert framework.smart_cond(True, lambda: 1, lambda: 2) == 1
+
+
+def test_what_a_program_puts_in_the_place_of_an_internal_name_is_used() -> None:
+    deprecation = importlib.import_module("opdock.python.util.deprecation")
+    told: list[str] = []
+    logging = importlib.import_module("opdock.python.platform.tf_logging")
+    with mock.patch.object(logging, "warning", lambda text, *values: told.append(text % values)):
+        with mock.patch.object(deprecation, "_PRINT_DEPRECATION_WARNINGS", False):
+            deprecation.deprecated(None, "Call new().")(int)("3")
+        assert told == []
+        deprecation.deprecated(None, "Call new().")(int)("3")
+    assert len(told) == 1
