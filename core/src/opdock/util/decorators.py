@@ -51,6 +51,7 @@ class TFDecorator:
         return self._decorated_target.__get__(instance, owner)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the target."""
         return self._decorated_target(*args, **kwargs)
 
     @property

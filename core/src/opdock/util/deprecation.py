@@ -182,7 +182,9 @@ def deprecated_args(
     warn_once = kwargs.pop("warn_once", True)
     if kwargs:
         raise ValueError(f"Illegal argument to deprecated_args: {kwargs}")
-    fine = dict(n if isinstance(n, tuple) else (n, ...) for n in deprecated_arg_names_or_tuples)
+    fine: dict[str, Any] = dict(
+        n if isinstance(n, tuple) else (n, ...) for n in deprecated_arg_names_or_tuples
+    )
 
     def decorate(func: Callable[..., Any]) -> Callable[..., Any]:
         validate_callable(func, "deprecated_args")

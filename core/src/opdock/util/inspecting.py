@@ -80,7 +80,7 @@ def getfullargspec(obj: Any) -> inspect.FullArgSpec:
     decorators, target = unwrap(obj)
     given = _brought(decorators)
     if given is not None:
-        return given if isinstance(given, FullArgSpec) else FullArgSpec(*given, [], None, {})
+        return given if hasattr(given, "kwonlyargs") else FullArgSpec(*given, [], None, {})
     while hasattr(target, "__wrapped__") and _is_own(target):
         target = target.__wrapped__
     found = inspect.getfullargspec(target)
@@ -105,7 +105,7 @@ def getargspec(obj: Any) -> ArgSpec:
     if isinstance(obj, functools.partial):
         return _of_partial(obj)
     given = _brought(unwrap(obj)[0])
-    if given is not None and not isinstance(given, FullArgSpec):
+    if given is not None and not hasattr(given, "kwonlyargs"):
         return given  # type: ignore[no-any-return]
     full = getfullargspec(obj)
     return ArgSpec(full.args, full.varargs, full.varkw, full.defaults)

@@ -61,7 +61,7 @@ def _watch(x: Any, frame: FrameType | None, fatal: bool) -> Any:
     kind = type(x)
     if kind not in _watched:
         _watched[kind] = _watching(kind)
-    made = object.__new__(_watched[kind])
+    made: Any = object.__new__(_watched[kind])
     object.__setattr__(made, "_tf_should_use_helper", _Watch(x, frame, fatal))
     object.__setattr__(made, "_true_value", x)
     return made
