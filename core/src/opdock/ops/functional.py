@@ -143,7 +143,8 @@ def turns_of(start: Tensor, limit: Tensor, delta: Tensor) -> Tensor:
     fits = logical_and(ahead >= 0, logical_or(not_equal(delta, 0), equal(start, limit)))
     with control_dependencies([Assert(fits, ["Invalid start/limit/delta:", start, limit, delta])]):
         size = absolute(delta)
-        return cast((ahead + size - 1) / maximum(size, 1), dtypes.int32)
+        turns: Tensor = cast((ahead + size - 1) / maximum(size, 1), dtypes.int32)
+        return turns
 
 
 # ---------------------------------------------------------------- RemoteCall
@@ -185,7 +186,9 @@ def _call(function: FuncGraph, inputs: Sequence[Tensor]) -> list[Tensor]:
     kinds = [t.dtype.base_dtype for t in function.outputs]
     found = stateful_partitioned_call_op(list(inputs), Tout=kinds, f=function)
     if isinstance(found, Operation):
-        get_default_graph().targets.append(found)
+        graph = get_default_graph()
+        assert isinstance(graph, FuncGraph)
+        graph.targets.append(found)
         return []
     return found if isinstance(found, list) else [found]
 

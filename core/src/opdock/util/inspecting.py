@@ -80,7 +80,10 @@ def getfullargspec(obj: Any) -> inspect.FullArgSpec:
     decorators, target = unwrap(obj)
     given = _brought(decorators)
     if given is not None:
-        return given if hasattr(given, "kwonlyargs") else FullArgSpec(*given[:4], [], None, {})
+        if hasattr(given, "kwonlyargs"):
+            return given  # type: ignore[no-any-return]
+        args, varargs, keywords, defaults = given
+        return FullArgSpec(args, varargs, keywords, defaults, [], None, {})
     while hasattr(target, "__wrapped__") and _is_own(target):
         target = target.__wrapped__
     found = inspect.getfullargspec(target)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opdock import errors, shapes
-from opdock.compiler.clean.fold import Evaluate, fold
 from opdock.compiler.clean.calls import calls
+from opdock.compiler.clean.fold import Evaluate, fold
 from opdock.compiler.clean.prune import give, prune, refine_shapes
 from opdock.compiler.ir.block import Block, Node, Value
 from opdock.compiler.ir.state import follow_effects, has_effect
