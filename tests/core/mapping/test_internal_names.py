@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import sys
 from types import ModuleType
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -151,3 +153,15 @@ def test_an_internal_name_that_was_meant() -> None:
         math_ops.reduce_meen
     with pytest.raises(AttributeError, match="does not map this internal name"):
         math_ops.nothing_like_it
+
+
+def test_what_a_program_puts_in_the_place_of_an_internal_name_is_used() -> None:
+    deprecation = importlib.import_module("opdock.python.util.deprecation")
+    told: list[str] = []
+    logging = importlib.import_module("opdock.python.platform.tf_logging")
+    with mock.patch.object(logging, "warning", lambda text, *values: told.append(text % values)):
+        with mock.patch.object(deprecation, "_PRINT_DEPRECATION_WARNINGS", False):
+            deprecation.deprecated(None, "Call new().")(int)("3")
+        assert told == []
+        deprecation.deprecated(None, "Call new().")(int)("3")
+    assert len(told) == 1

@@ -86,3 +86,13 @@ def test_gradients_and_calls() -> None:
     assert run(Gradient([2.0, 1.0], poly)) == [27.0]
     called = partitioned_call([tf.constant(2.0)], poly)
     assert called[0].op.type == "PartitionedCall" and run(called) == [22.0]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_branch_whose_condition_is_known_calls_functions(known: bool) -> None:
+    twice = defined(tf.float32)(lambda x: x * 2.0)
+    calling = defined(tf.float32)(lambda x: partitioned_call([x], twice))
+    thrice = defined(tf.float32)(lambda x: x * 3.0)
+    given = tf.constant(True) if known else tf.placeholder_with_default(True, [])
+    (y,) = If(given, [tf.constant(2.0)], calling, thrice)
+    assert run(y) == 4.0

@@ -25,6 +25,7 @@ class Mapped(ModuleType):
     def __init__(self, name: str, root: str, path: str) -> None:
         super().__init__(name, doc=f"TensorFlow 1.15's `{name}`, on opdock.")
         self.__dict__["_opdock_place"] = (root, path)
+        self.__dict__["_opdock_replaced"] = {}
         self.__path__: list[str] = []
         self.__file__ = importlib.import_module("opdock").__file__
 
@@ -40,6 +41,22 @@ class Mapped(ModuleType):
         if name not in tables.LIVE:
             self.__dict__[name] = found
         return found
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Puts something in the place of a name, for opdock's own module that has it as well."""
+        self.__dict__[name] = value
+        if name.startswith("__") or isinstance(value, Mapped):
+            return
+        home = resolve.home(resolve.plain(self.__dict__["_opdock_place"][1]), name)
+        if home is not None and hasattr(*home):
+            self.__dict__["_opdock_replaced"].setdefault(name, (*home, getattr(*home)))
+            setattr(*home, value)
+
+    def __delattr__(self, name: str) -> None:
+        super().__delattr__(name)
+        replaced = self.__dict__["_opdock_replaced"].pop(name, None)
+        if replaced is not None:
+            setattr(*replaced)
 
     def __dir__(self) -> list[str]:
         return sorted({*self.__dict__, *listing.public_names(self.__dict__["_opdock_place"][1])})

@@ -44,7 +44,6 @@ _GAPS: Final = (
     Gap(r"Experimental\w+", "the name that a dataset's op had before 1.15", False),
     Gap(r"\w*Dataset\w*|MultiDeviceIterator\w*|IteratorGetDevice|MapDefun|StatsAggregator\w+|ThreadPool\w+",
         "transformations of datasets", False),
-    Gap(r"Case|For|RemoteCall", "functional control flow; If, While and calls are there", False),
 )  # fmt: skip
 
 

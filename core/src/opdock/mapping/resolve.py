@@ -188,6 +188,21 @@ def internal(path: str, name: str, seen: tuple[tuple[str, str], ...] = ()) -> An
     return libraries.lookup(path, name, MISSING)
 
 
+def home(path: str, name: str) -> tuple[ModuleType, str] | None:
+    """The module of opdock that has a name of TF's internal tree, and what it calls it.
+
+    None where the name is that of a public object, or of none that is there.
+    """
+    module, _, own_name = tables.NAMES.get(path, {}).get(name, "").partition(":")
+    if own_name and module != "opdock":
+        return importlib.import_module(module), own_name
+    for source in sources(path) if path.startswith("python.") else ():
+        found = importlib.import_module(source)
+        if name in vars(found):
+            return found, name
+    return None
+
+
 def _is_only_a_module(path: str, name: str) -> bool:
     """Whether a package of TF's has a module of the name, and nothing else that is called so."""
     known = names.table()

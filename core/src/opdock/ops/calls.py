@@ -44,15 +44,20 @@ def _like_arguments(sig: ShapeSig) -> list[Shape]:
 @partitioned_call_op.callee
 @stateful_partitioned_call_op.callee
 def _called(attrs: dict[str, Any]) -> FuncGraph:
-    return _known(attrs["f"])
+    return known_function(attrs["f"])
 
 
 @symbolic_gradient_op.callee
 def _gradient_called(attrs: dict[str, Any]) -> FuncGraph:
-    return gradient_function(_known(attrs["f"]))
+    return gradient_function(known_function(attrs["f"]))
 
 
-def _known(function: Any) -> FuncGraph:
+def known_function(function: Any) -> FuncGraph:
+    """The function that an attribute names.
+
+    Raises:
+        NotFoundError: it is no function of the graph.
+    """
     if not isinstance(function, FuncGraph):
         name = getattr(function, "name", function)
         raise errors.NotFoundError(None, None, f"Function {name} is not defined.")
@@ -61,10 +66,12 @@ def _known(function: Any) -> FuncGraph:
 
 @partitioned_call_op.gradient
 @stateful_partitioned_call_op.gradient
-def _call_gradient(op: Operation, *grads: Any) -> list[Any]:
+def call_gradient(op: Operation, *grads: Any) -> list[Any]:
+    """The gradient of an op that stands for a function: a call of that function's."""
+    assert op.spec.callee_fn is not None
     flowing = [zeros_like(y) if g is None else g for y, g in zip(op.outputs, grads, strict=True)]
     kinds = [t.dtype.base_dtype for t in op.inputs]
-    found = symbolic_gradient_op([*op.inputs, *flowing], Tout=kinds, f=op.attrs["f"])
+    found = symbolic_gradient_op([*op.inputs, *flowing], Tout=kinds, f=op.spec.callee_fn(op.attrs))
     return [g if k.is_floating or k.is_complex else None for g, k in zip(found, kinds, strict=True)]
 
 
@@ -73,7 +80,7 @@ def _second_gradient(op: Operation, *grads: Any) -> list[Any]:
     """Of the gradient, which is a function as well."""
     flowing = [zeros_like(y) if g is None else g for y, g in zip(op.outputs, grads, strict=True)]
     kinds = [t.dtype.base_dtype for t in op.inputs]
-    first = gradient_function(_known(op.attrs["f"]))
+    first = gradient_function(known_function(op.attrs["f"]))
     found = symbolic_gradient_op([*op.inputs, *flowing], Tout=kinds, f=first)
     return [g if k.is_floating or k.is_complex else None for g, k in zip(found, kinds, strict=True)]
 

@@ -94,7 +94,8 @@ def _band(sig: ShapeSig, index: int) -> tuple[int, int] | None:
 
 
 @matrix_diag_v2_op.shape
-def _matrix_diag_v2_shape(sig: ShapeSig) -> Shape:
+def matrix_diag_v2_shape(sig: ShapeSig) -> Shape:
+    """The static shape of the op and of that which TensorFlow 2 has in its place."""
     for i in (2, 3, 4):
         shapes.with_rank(sig.shapes[i], 0)
     source, band = shapes.with_rank_at_least(sig.shapes[0], 1), _band(sig, 1)
@@ -112,7 +113,8 @@ def _matrix_diag_v2_shape(sig: ShapeSig) -> Shape:
 
 
 @matrix_diag_part_v2_op.shape
-def _matrix_diag_part_v2_shape(sig: ShapeSig) -> Shape:
+def matrix_diag_part_v2_shape(sig: ShapeSig) -> Shape:
+    """The static shape of the op and of that which TensorFlow 2 has in its place."""
     shapes.with_rank(sig.shapes[2], 0)
     source, band = shapes.with_rank_at_least(sig.shapes[0], 2), _band(sig, 1)
     if source is None or band is None:
@@ -127,7 +129,8 @@ def _matrix_diag_part_v2_shape(sig: ShapeSig) -> Shape:
 
 
 @matrix_set_diag_v2_op.shape
-def _matrix_set_diag_v2_shape(sig: ShapeSig) -> Shape:
+def matrix_set_diag_v2_shape(sig: ShapeSig) -> Shape:
+    """The static shape of the op and of that which TensorFlow 2 has in its place."""
     source = shapes.with_rank_at_least(sig.shapes[0], 2)
     diagonal = shapes.with_rank_at_least(sig.shapes[1], 1)
     band = _band(sig, 2)

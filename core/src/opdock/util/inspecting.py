@@ -11,37 +11,24 @@ import inspect
 from collections.abc import Callable
 from inspect import (
     currentframe,
-    getcallargs,
     getdoc,
-    getfile,
+    getframeinfo,
     getmembers,
     getmodule,
     getmro,
-    getsource,
-    getsourcefile,
-    getsourcelines,
-    isbuiltin,
-    isclass,
     isframe,
-    isfunction,
-    isgenerator,
-    isgeneratorfunction,
-    ismethod,
-    ismodule,
-    isroutine,
-    signature,
     stack,
 )
 from typing import Any, NamedTuple
 
-from opdock.util.tf_decorator import is_own, unwrap
+from opdock.util.decorators import unwrap
 
 __all__ = [
     "ArgSpec", "FullArgSpec", "currentframe", "fn_args", "get_func_code", "get_func_name",
-    "getargspec", "getcallargs", "getdoc", "getfile", "getfullargspec", "getmembers", "getmodule",
-    "getmro", "getsource", "getsourcefile", "getsourcelines", "has_kwargs", "isbuiltin", "isclass",
-    "isframe", "isfunction", "isgenerator", "isgeneratorfunction", "ismethod", "ismodule",
-    "isroutine", "signature", "stack",
+    "getargspec", "getcallargs", "getdoc", "getfile", "getframeinfo", "getfullargspec",
+    "getmembers", "getmodule", "getmro", "getsource", "getsourcefile", "getsourcelines",
+    "has_kwargs", "isbuiltin", "isclass", "isframe", "isfunction", "isgenerator",
+    "isgeneratorfunction", "ismethod", "ismodule", "isroutine", "signature", "stack",
 ]  # fmt: skip
 
 FullArgSpec = inspect.FullArgSpec
@@ -56,37 +43,116 @@ class ArgSpec(NamedTuple):
     defaults: tuple[Any, ...] | None
 
 
+# ----------------------------------------------------------------------------------- what it is
+def _of_target(ask: Callable[..., Any], summary: str) -> Callable[..., Any]:
+    """The same question, asked of what is inside of all decorators."""
+
+    def asked(obj: Any) -> Any:
+        return ask(unwrap(obj)[1])
+
+    asked.__name__ = asked.__qualname__ = ask.__name__
+    asked.__doc__ = summary
+    return asked
+
+
+getfile = _of_target(inspect.getfile, "The file in which a function stands.")
+getsource = _of_target(inspect.getsource, "The source of a function.")
+getsourcefile = _of_target(inspect.getsourcefile, "The file with the source of a function.")
+getsourcelines = _of_target(inspect.getsourcelines, "The source's lines, and the first's number.")
+isbuiltin = _of_target(inspect.isbuiltin, "Whether it is built into Python.")
+isclass = _of_target(inspect.isclass, "Whether it is a class.")
+isfunction = _of_target(inspect.isfunction, "Whether it is a function.")
+isgenerator = _of_target(inspect.isgenerator, "Whether it is a generator.")
+isgeneratorfunction = _of_target(inspect.isgeneratorfunction, "Whether it makes generators.")
+ismethod = _of_target(inspect.ismethod, "Whether it is a method of an object.")
+ismodule = _of_target(inspect.ismodule, "Whether it is a module.")
+isroutine = _of_target(inspect.isroutine, "Whether it is a function or method of any kind.")
+signature = _of_target(inspect.signature, "The signature of a function.")
+
+
+# ------------------------------------------------------------------------------------ arguments
 def getfullargspec(obj: Any) -> inspect.FullArgSpec:
-    """The arguments of a function.
+    """The arguments of a function, as its outermost decorator that changes them says.
 
     TF's functions have no annotations, and libraries compare theirs with them: those of the
     library's own are left out.
     """
     decorators, target = unwrap(obj)
-    for decorator in decorators:
-        if decorator.decorator_argspec is not None:
-            return _full(decorator.decorator_argspec)
+    given = _brought(decorators)
+    if given is not None:
+        if hasattr(given, "kwonlyargs"):
+            return given  # type: ignore[no-any-return]
+        args, varargs, keywords, defaults = given
+        return FullArgSpec(args, varargs, keywords, defaults, [], None, {})
+    while hasattr(target, "__wrapped__") and _is_own(target):
+        target = target.__wrapped__
     found = inspect.getfullargspec(target)
-    return found._replace(annotations={}) if is_own(target) else found
+    return found._replace(annotations={}) if _is_own(target) else found
 
 
-def _full(spec: Any) -> inspect.FullArgSpec:
-    """What a wrapper says that it takes, in either form."""
-    if isinstance(spec, inspect.FullArgSpec):
-        return spec
-    return inspect.FullArgSpec(spec.args, spec.varargs, spec.keywords, spec.defaults, [], None, {})
+def _brought(decorators: list[Any]) -> Any:
+    specs = (d.decorator_argspec for d in decorators)
+    return next((spec for spec in specs if spec is not None), None)
+
+
+def _is_own(obj: Any) -> bool:
+    return str(getattr(obj, "__module__", "")).partition(".")[0] == "opdock"
 
 
 def getargspec(obj: Any) -> ArgSpec:
     """The arguments of a function, of a class's constructor or of `functools.partial`.
 
     Raises:
-        ValueError: it has keyword-only arguments.
+        ValueError: a partial gives one argument and leaves one after it without a value.
     """
+    if isinstance(obj, functools.partial):
+        return _of_partial(obj)
+    given = _brought(unwrap(obj)[0])
+    if given is not None and not hasattr(given, "kwonlyargs"):
+        return given  # type: ignore[no-any-return]
     full = getfullargspec(obj)
-    if full.kwonlyargs and not isinstance(obj, functools.partial):
-        raise ValueError(f"{obj!r} has keyword-only arguments: use getfullargspec")
     return ArgSpec(full.args, full.varargs, full.varkw, full.defaults)
+
+
+def _of_partial(obj: functools.partial[Any]) -> ArgSpec:
+    args, varargs, keywords, defaults = getargspec(obj.func)
+    values = dict(zip(args[len(args) - len(defaults or ()) :], defaults or (), strict=True))
+    left = args[len(obj.args) :]
+    if keywords is None and not {*obj.keywords} <= {*left}:
+        raise ValueError(
+            "Function does not have **kwargs parameter, but contains an unknown partial keyword."
+        )
+    values.update(obj.keywords)
+    known = [name in values for name in left]
+    if not any(known):
+        return ArgSpec(left, varargs, keywords, None)
+    first = known.index(True)
+    bare = [name for name in left[first:] if name not in values]
+    if bare:
+        raise ValueError(
+            f"Some arguments {bare} do not have default value, but they are positioned after those "
+            "with default values. This can not be expressed with ArgSpec."
+        )
+    return ArgSpec(left, varargs, keywords, tuple(values[name] for name in left[first:]))
+
+
+def getcallargs(*func_and_positional: Any, **named: Any) -> dict[str, Any]:
+    """The arguments of a function by their names, as a call would give them.
+
+    Args:
+        *func_and_positional: the function, and what the call gives by position.
+        **named: what the call gives by name.
+    """
+    func, *positional = func_and_positional
+    spec = getfullargspec(func)
+    if ismethod(func) and getattr(func, "__self__", None) is not None:
+        positional.insert(0, func.__self__)
+    found = dict(named)
+    found.update(zip((n for n in spec.args if n not in named), positional, strict=False))
+    defaults = spec.defaults or ()
+    for name, value in zip(spec.args[len(spec.args) - len(defaults) :], defaults, strict=True):
+        found.setdefault(name, value)
+    return {**(spec.kwonlydefaults or {}), **found}
 
 
 def fn_args(fn: Callable[..., Any]) -> tuple[str, ...]:
@@ -120,12 +186,33 @@ def has_kwargs(fn: Callable[..., Any]) -> bool:
 
 
 def get_func_name(func: Any) -> str:
-    """A name for a function, a method, a partial or a callable object."""
-    if isinstance(func, functools.partial):
-        return get_func_name(func.func)
-    return str(getattr(func, "__name__", None) or type(func).__name__)
+    """A name for a function or a method; for another object that can be called, its type.
+
+    Raises:
+        ValueError: it cannot be called.
+    """
+    target = _called(func)
+    if inspect.isfunction(target):
+        return target.__name__
+    if inspect.ismethod(target):
+        return f"{type(target.__self__).__name__}.{target.__func__.__name__}"
+    return str(type(target))
 
 
 def get_func_code(func: Any) -> Any:
-    """The code object of a function; None where it has none."""
-    return getattr(inspect.unwrap(func), "__code__", None)
+    """The code object of a function; None where it has none.
+
+    Raises:
+        ValueError: it cannot be called.
+    """
+    target = _called(func)
+    if not inspect.isroutine(target):
+        target = target.__call__
+    return getattr(target, "__code__", None)
+
+
+def _called(func: Any) -> Any:
+    target = unwrap(func)[1]
+    if not callable(target):
+        raise ValueError("Argument must be callable")
+    return target

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opdock import errors, shapes
+from opdock.compiler.clean.calls import calls
 from opdock.compiler.clean.fold import Evaluate, fold
 from opdock.compiler.clean.prune import give, prune, refine_shapes
 from opdock.compiler.ir.block import Block, Node, Value
@@ -113,6 +114,7 @@ def _body(function: FuncGraph, given: list[Value]) -> Block | None:
         return None
     body = prune(function.outputs, function.targets, feeds)
     try:
+        calls(body)
         refine_shapes(body)
     except errors.OpError:
         return None

@@ -221,6 +221,8 @@ def _copy(
 
 def _own_body(value: Any, outer: Graph) -> Any:
     # A gradient adds outputs to bodies, so no two operations may share one.
+    if isinstance(value, list):
+        return [_own_body(item, outer) for item in value]
     if not isinstance(value, FuncGraph) or isinstance(value, DefinedGraph):
         return value
     body = FuncGraph(value.func_name, outer, is_loop=value.loop is value)

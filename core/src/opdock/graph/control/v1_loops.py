@@ -79,7 +79,7 @@ class _Variable:
         following = [s for s in sources if graph.op(s) in NEXT]
         if len(sources) != 2 or len(following) != 1:
             raise unsupported(merge, "a loop variable enters once and is renewed once")
-        self.next = parse(graph.nodes[following[0]].input[0])
+        self.next = _renewal(graph, graph.nodes[following[0]])
         self.switches: list[Any] = []
         self.exits: list[str] = []
         self._graph = graph
@@ -90,6 +90,21 @@ class _Variable:
         if self._graph.op(name) not in SWITCH or index:
             return False
         return bool(parse(self._graph.nodes[name].input[0])[0] == self.merge.name)
+
+
+def _renewal(graph: Rewriter, following: Any) -> Edge:
+    """What the next turn gets, once all has run that its NextIteration waits for.
+
+    Gradients have the turns wait for what they record of each.
+    """
+    value, *waits = following.input
+    if waits:
+        made = graph.add(graph.unique(f"{following.name}/recorded"), "Identity", following.input)
+        made.attr["T"].type = following.attr["T"].type % 100
+        made.device = following.device
+        value = f"{made.name}:0"
+        following.input[:] = [value]
+    return parse(value)
 
 
 class _Loop:

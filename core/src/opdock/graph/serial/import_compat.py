@@ -27,9 +27,12 @@ _LATER_DEFAULTS: dict[str, tuple[Any, ...]] = {
     "incompatible_shape_error": (True,),
     "batch_dims": (0,),
     "bad_indices_policy": ("",),
+    "use_unbounded_threadpool": (False,),
+    "Tsegmentids": (dtypes.int32,),
+    "sparse_gradient": (False,),
 }
 # Attributes that say nothing of what is computed, whatever they are.
-_REMARKS = frozenset({"debug_name"})
+_REMARKS = frozenset({"debug_name", "metadata"})
 
 _SCALARS_MEAN_UNKNOWN: Final = 21
 
@@ -102,8 +105,9 @@ def refine_shapes(op: Operation, known: list[Shape]) -> None:
         try:
             tensor.set_shape(shape)
         except ValueError as e:
-            if tensor.dtype._is_ref_dtype and tensor.dtype.base_dtype is dtypes.string:
-                continue  # A handle: older versions of TF took it for another shape.
+            base = tensor.dtype.base_dtype
+            if base is dtypes.resource or (tensor.dtype._is_ref_dtype and base is dtypes.string):
+                continue  # A handle: other versions of TF took it for another shape.
             raise ValueError(
                 f"Node '{op.name}' has an _output_shapes attribute inconsistent with the"
                 f" GraphDef for output #{tensor.value_index}: {e}"

@@ -12,16 +12,10 @@ from typing import Any
 from opdock import dtypes, errors
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.scopes import control_dependencies
-from opdock.ops.arithmetic import maximum
 from opdock.ops.calls import partitioned_call_op, stateful_partitioned_call_op
-from opdock.ops.cast import cast
-from opdock.ops.check import Assert
-from opdock.ops.compare import equal, logical_and, logical_or, not_equal
 from opdock.ops.composed.defined_function import Defun, get_extra_args, symbolic_gradient
 from opdock.ops.control import if_op, while_op
-from opdock.ops.elementary import abs as absolute
-from opdock.ops.elementary import sign
+from opdock.ops.functional import remote_call_op, turns_of
 
 # None is public: TF 1's programs import them from the module.
 __all__: list[str] = []
@@ -133,11 +127,7 @@ def For(
         raise errors.InvalidArgumentError(
             None, None, f"For loop body returned {count} arguments. Expected: {len(inputs)}"
         )
-    size = absolute(step)
-    ahead = (end - first) * sign(step)
-    fits = logical_and(ahead >= 0, logical_or(not_equal(step, 0), equal(first, end)))
-    with control_dependencies([Assert(fits, ["Invalid start/limit/delta:", first, end, step])]):
-        turns = cast((ahead + size - 1) / maximum(size, 1), dtypes.int32)
+    turns = turns_of(first, end, step)
     kinds = [dtypes.int32] * 4 + list(body.declared_input_types)[1:]
 
     def goes_on(i: Any, turns: Any, *_: Any) -> Any:
@@ -152,6 +142,23 @@ def For(
     )
     name = name or ("While" if rewrite_with_while else "For")
     return While([0, turns, first, step, *inputs], cond, loop_body, name=name)[4:]
+
+
+def remote_call(
+    args: Sequence[Any], target: Any, f: Any, Tout: Sequence[Any], name: str | None = None
+) -> list[Tensor]:
+    """What a function makes of the arguments, on a device if TF had run it.
+
+    Args:
+        args: the arguments, with what the function uses from outside.
+        target: a device's name, a string tensor. The function's operations go where placement has
+            them: the name is not known before the step.
+        f: a function of the library.
+        Tout: the types of the results.
+        name: a name for the operation.
+    """
+    found: list[Tensor] = remote_call_op(target, list(args), Tout=list(Tout), f=f, name=name)
+    return found
 
 
 def _scalar(value: Any, name: str) -> Tensor:

@@ -49,7 +49,10 @@ _TABLE: Final[tuple[tuple[Kind, frozenset[Part], str, str], ...]] = (
     ("resource", _DATA, "brings values from task to task; tests of clusters cover it",
      "_ReceiveFromTask _SendToTask"),
     ("control", _DATA, "stands for a function before any pass looks; tests of calls cover it",
-     "PartitionedCall StatefulPartitionedCall SymbolicGradient"),
+     "Case For PartitionedCall RemoteCall StatefulPartitionedCall StatelessCase SymbolicGradient"),
+    ("control", _DATA, "stands for ops that have samples; tests of later ops say what it gives",
+     "DecodeImage DenseBincount MatrixDiagPartV3 MatrixDiagV3 MatrixSetDiagV3 "
+     "ParallelMapDatasetV2 ParseExampleV2 Xlog1py"),
     ("resource", _DATA, "keeps a tensor behind a handle; tests of session handles cover it",
      "DeleteSessionTensor GetSessionHandle GetSessionHandleV2 GetSessionTensor"),
     ("resource", _DATA, "waits for gradients behind a handle; tests of accumulators cover it",

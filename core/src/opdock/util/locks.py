@@ -1,0 +1,65 @@
+"""A lock that the members of one group hold together."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+__all__ = ["GroupLock"]
+
+
+class GroupLock:
+    """Lets threads of one group in at the same time, and of no other group.
+
+    Args:
+        num_groups: how many groups there are.
+
+    Raises:
+        ValueError: there is no group.
+    """
+
+    def __init__(self, num_groups: int = 2) -> None:
+        if num_groups < 1:
+            raise ValueError(f"num_groups must be a positive integer, got {num_groups}")
+        self._changed = threading.Condition()
+        self._group_member_counts = [0] * num_groups
+
+    @contextmanager
+    def group(self, group_id: int) -> Iterator[None]:
+        """Holds the lock for a group while it is open."""
+        self.acquire(group_id)
+        try:
+            yield
+        finally:
+            self.release(group_id)
+
+    def acquire(self, group_id: int) -> None:
+        """Waits until no other group holds the lock, and joins those of the group that do.
+
+        Raises:
+            ValueError: there is no such group.
+        """
+        self._check(group_id)
+        with self._changed:
+            self._changed.wait_for(
+                lambda: sum(self._group_member_counts) == self._group_member_counts[group_id]
+            )
+            self._group_member_counts[group_id] += 1
+
+    def release(self, group_id: int) -> None:
+        """Leaves the lock to whoever waits, if none of the group is left.
+
+        Raises:
+            ValueError: there is no such group.
+        """
+        self._check(group_id)
+        with self._changed:
+            self._group_member_counts[group_id] -= 1
+            if not self._group_member_counts[group_id]:
+                self._changed.notify_all()
+
+    def _check(self, group_id: int) -> None:
+        count = len(self._group_member_counts)
+        if not 0 <= group_id < count:
+            raise ValueError(f"group_id={group_id} should be between 0 and num_groups={count}")
