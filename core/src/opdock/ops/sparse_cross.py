@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from opdock import dtypes
 from opdock.graph.nodes.composite import SparseTensor
@@ -40,6 +40,8 @@ sparse_feature_cross_v2_op = define_op(
 array_util.no_gradient(sparse_feature_cross_op)
 array_util.no_gradient(sparse_feature_cross_v2_op)
 
+# What programs give `sparse_feature_cross`, so that all of them have the same numbers.
+SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY: Final = 956888297470
 _HASH_KEY = 0xDECAFCAFFE
 """TF's own where none is given, so that crosses keep their numbers."""
 

@@ -71,9 +71,13 @@ from opdock.contrib.layers.sparse_ops import (
     indicators_to_sparse_ids,
     sparse_row_envelope,
 )
-from opdock.ops.sparse_cross import sparse_feature_cross
+from opdock.ops.sparse_cross import (
+    SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY,
+    sparse_feature_cross,
+)
 
 __all__ = [
+    "SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY",
     "apply_regularization", "avg_pool2d", "batch_norm", "bow_encoder", "bucketized_column",
     "check_feature_columns", "conv1d", "conv2d", "conv3d", "convolution", "convolution1d",
     "convolution2d", "convolution3d", "create_feature_spec_for_parsing", "crossed_column",

@@ -106,5 +106,6 @@ def sparse_row_envelope(
 
 def _missing(dtype: DType, ignored: Any) -> Tensor:
     if ignored is None:
-        ignored = "" if dtype is dtypes.string else 0
-    return convert_to_tensor(ignored, dtype, name="ignore_value")
+        ignored = "" if dtype is dtypes.string else dtype.as_numpy_dtype()
+    missing: Tensor = cast(ignored, dtype, name="ignore_value")
+    return missing

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opdock import dtypes
 from opdock.api import logging
 from opdock.contrib.layers.common import model_variable
 from opdock.contrib.layers.embedding import safe_embedding_lookup_sparse
@@ -17,6 +18,7 @@ from opdock.graph.variables.initializers import zeros_initializer
 from opdock.graph.variables.variable_scope import variable_scope
 from opdock.ops.array import reshape
 from opdock.ops.bias import bias_add
+from opdock.ops.cast import cast
 from opdock.ops.composed.sparse import sparse_concat
 from opdock.ops.linalg import matmul
 from opdock.ops.sums import add_n
@@ -173,7 +175,8 @@ def _joined(every: list[LinearLookup]) -> tuple[SparseTensor, int]:
                 f"{what} are not supported. Please use weighted_sum_from_feature_columns instead."
             )
         tensor = args.input_tensor
-        ids.append(SparseTensor(tensor.indices, tensor.values + count, tensor.dense_shape))
+        moved = cast(tensor.values, dtypes.int64) + count
+        ids.append(SparseTensor(tensor.indices, moved, tensor.dense_shape))
         count += args.vocab_size
     return sparse_concat(1, ids), count
 
