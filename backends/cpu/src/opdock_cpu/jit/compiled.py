@@ -58,14 +58,20 @@ class Function:
         return self._have(llvm.load_cached)
 
     def compile(self) -> None:
-        """Compiles it now."""
-        self._have(llvm.compile_ir)
+        """Compiles it now, unless it is there."""
+        if self._code is None:
+            self._have(llvm.compile_ir)
 
     def _have(self, get: Callable[[str, str], llvm.Code | None]) -> bool:
         try:
-            self._code = get(self._source, self._name)
+            code = get(self._source, self._name)
         except (ImportError, OSError, RuntimeError) as e:
             self.failure = str(e)
+        else:
+            # Another thread may have been faster, and somebody be inside its code: that one stays.
+            with _lock:
+                if self._code is None:
+                    self._code = code
         return self._code is not None
 
 
