@@ -20,6 +20,7 @@ MODULES: Final[dict[str, str]] = {
     "core.protobuf.tpu": "there are no TPUs here",
     "keras.optimizers.Optimizer": "Keras is a library: pip install 'opdock[keras]' brings tf.keras",
     "python.autograph": "autograph rewrites Python into graphs: call tf.cond and tf.while_loop",
+    "python.debug": "tfdbg is out of scope: Session.explain and `opdock record` look into steps",
     "python.distribute": "distribution strategies are out of scope",
     "python.eager": "opdock runs TensorFlow 1's graphs, not eagerly",
     "python.keras": "Keras is a library: pip install 'opdock[keras]' brings what runs on opdock",
