@@ -234,7 +234,9 @@ def embedding_column(
     )  # fmt: skip
 
 
-def _embedding(column: Any, dimension: int, combiner: str, initializer: Any, *others: Any) -> Any:
+def _embedding(
+    column: Any, dimension: int, combiner: str, initializer: Any, *others: Any
+) -> EmbeddingColumn:
     if initializer is not None and not callable(initializer):
         raise ValueError(
             f"initializer must be callable if specified. Embedding of column_name: {column.name}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from opdock import dtypes
@@ -22,6 +23,8 @@ from opdock.ops.cast import cast
 from opdock.ops.composed.sparse import sparse_concat
 from opdock.ops.linalg import matmul
 from opdock.ops.sums import add_n
+
+_TermOf = Callable[..., tuple[list[Any], Tensor]]
 
 
 def weighted_sum_from_feature_columns(
@@ -61,14 +64,14 @@ def weighted_sum_from_feature_columns(
             try:
                 args = column._wide_embedding_lookup_arguments(made)
             except NotImplementedError:
-                kind = _weighted_numbers
+                term_of: _TermOf = _weighted_numbers
             except ValueError as e:
                 raise ValueError(
                     f"Error creating weighted sum for column: {column.name}.\n{e}"
                 ) from e
             else:
-                kind, made = _weighted_ids, args
-            variable, term = kind(
+                term_of, made = _weighted_ids, args
+            variable, term = term_of(
                 column, made, columns_to_tensors, num_outputs, trainable, weight_collections
             )
             sums.append(reshape(term, (-1, num_outputs)))
