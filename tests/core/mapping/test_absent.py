@@ -39,6 +39,7 @@ def test_only_what_is_listed_has_one() -> None:
     assert absent.stand_in("python.ops.control_flow_ops", "XLAControlFlowContext") is not None
     assert absent.stand_in("python.ops.control_flow_ops", "no_such_name") is None
     assert absent.stand_in("python.tpuish", "name") is None
+    assert absent.stand_in("python.debug", "DumpingDebugWrapperSession") is not None
 
 
 def test_they_are_found_where_programs_import_them() -> None:

@@ -52,6 +52,7 @@ MODULES: Final[dict[str, str]] = {
                      "from_tensors", "range")
     },
     "python.data.util.structure.NoneTensorSpec": "elements of datasets are never None",
+    "python.debug": "tfdbg is out of scope: Session.explain and `opdock record` look into steps",
     "python.distribute": _STRATEGIES,
     "python.eager": _EAGER,
     "python.keras": "Keras is a library: pip install 'opdock[keras]' brings what runs on opdock",

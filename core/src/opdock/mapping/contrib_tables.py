@@ -62,6 +62,33 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
         "_get_boundary_locations": "opdock.contrib.image.warps:boundary_locations",
         "_get_grid_locations": "opdock.contrib.image.warps:grid_locations",
     },
+    "contrib.layers.python.layers.embedding_ops": {
+        f"_{name}": f"opdock.contrib.layers.scattered:{name}"
+        for name in (
+            "sampled_scattered_embedding_lookup",
+            "sampled_scattered_embedding_lookup_sparse",
+        )
+    },
+    "contrib.layers.python.layers.feature_column": {
+        **{
+            f"_{name}": f"opdock.contrib.layers.feature_column.{module}:{name}"
+            for module, names in {
+                "base": "FeatureColumn",
+                "crossed": "CrossedColumn",
+                "embedded": "EmbeddingColumn OneHotColumn ScatteredEmbeddingColumn",
+                "numeric": (
+                    "BucketizedColumn RealValuedColumn RealValuedVarLenColumn "
+                    "real_valued_var_len_column"
+                ),
+                "parsing": "create_sequence_feature_spec_for_parsing",
+                "sparse": "SparseColumn SparseIdLookupConfig WeightedSparseColumn",
+            }.items()
+            for name in names.split()
+        },
+    },
+    "contrib.layers.python.layers.feature_column_ops": {
+        "_Transformer": "opdock.contrib.layers.feature_column.inputs:Transformer",
+    },
     "contrib.quantize.python.common": {
         "BatchNormGroups": "opdock.contrib.quantize.wiring:batch_norm_groups",
         "CreateOrGetQuantizationStep": "opdock.contrib.quantize.wiring:quantization_step",

@@ -307,6 +307,10 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         },
     },
     "io.gfile": _GFILE,
+    "tpu": {
+        name: f"opdock.contrib.tpu:{name}"
+        for name in ("CrossShardOptimizer", "bfloat16_scope", "cross_replica_sum")
+    },
     "python.client.device_lib": {
         "list_local_devices": "opdock.util.graph_helpers:list_local_devices",
     },

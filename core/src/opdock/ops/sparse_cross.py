@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 from opdock import dtypes
 from opdock.graph.nodes.composite import SparseTensor
@@ -14,21 +15,40 @@ from opdock.shapes import Shape
 
 __all__: list[str] = []
 
+_INPUTS = (
+    "indices: N * int64, values: sparse_types, shapes: N * int64, dense: dense_types "
+    "-> output_indices: int64, output_values: out_type, output_shape: int64"
+)
+_HASHING = "N: int >= 0, hashed_output: bool, num_buckets: int >= 0, "
+_TYPES = (
+    "sparse_types: list({int64, string}) >= 0, dense_types: list({int64, string}) >= 0, "
+    "out_type: {int64, string}, internal_type: {int64, string}"
+)
+
 sparse_cross_op = define_op(
     "SparseCross",
-    "indices: N * int64, values: sparse_types, shapes: N * int64, dense_inputs: dense_types "
-    "-> output_indices: int64, output_values: out_type, output_shape: int64",
-    "N: int >= 0, hashed_output: bool, num_buckets: int >= 0, hash_key: int, "
-    "sparse_types: list({int64, string}) >= 0, dense_types: list({int64, string}) >= 0, "
-    "out_type: {int64, string}, internal_type: {int64, string}",
+    _INPUTS.replace("dense:", "dense_inputs:"),
+    f"{_HASHING}hash_key: int, {_TYPES}",
 )
 array_util.no_gradient(sparse_cross_op)
 
+# The ops of tf.contrib.layers: the first combines hashes in a way of its own, without a key.
+sparse_feature_cross_op = define_op("SparseFeatureCross", _INPUTS, _HASHING + _TYPES)
+sparse_feature_cross_v2_op = define_op(
+    "SparseFeatureCrossV2", _INPUTS, f"{_HASHING}hash_key: int, {_TYPES}"
+)
+array_util.no_gradient(sparse_feature_cross_op)
+array_util.no_gradient(sparse_feature_cross_v2_op)
+
+# What programs give `sparse_feature_cross`, so that all of them have the same numbers.
+SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY: Final = 956888297470
 _HASH_KEY = 0xDECAFCAFFE
 """TF's own where none is given, so that crosses keep their numbers."""
 
 
 @sparse_cross_op.shape
+@sparse_feature_cross_op.shape
+@sparse_feature_cross_v2_op.shape
 def _cross_shape(sig: ShapeSig) -> list[Shape]:
     return [(None, 2), (None,), (2,)]
 
@@ -46,7 +66,7 @@ def sparse_cross(inputs: Any, name: str | None = None) -> SparseTensor:
     Raises:
         TypeError: `inputs` is no list, or holds something else.
     """
-    return _cross(inputs, False, 0, None, name)
+    return _cross(sparse_cross_op, inputs, False, 0, name, hash_key=_HASH_KEY)
 
 
 def sparse_cross_hashed(
@@ -66,11 +86,44 @@ def sparse_cross_hashed(
     Raises:
         TypeError: `inputs` is no list, or holds something else.
     """
-    return _cross(inputs, True, num_buckets, hash_key, name)
+    return _cross(sparse_cross_op, inputs, True, num_buckets, name, hash_key=hash_key or _HASH_KEY)
+
+
+def sparse_feature_cross(
+    inputs: Any,
+    hashed_output: bool = False,
+    num_buckets: int = 0,
+    name: str | None = None,
+    hash_key: int | None = None,
+) -> SparseTensor:
+    """`sparse_cross` and `sparse_cross_hashed` as tf.contrib.layers had them.
+
+    Args:
+        inputs: a list of SparseTensors and Tensors [rows, features], of integers or strings.
+        hashed_output: whether to give hashes rather than strings such as `a_X_b`.
+        num_buckets: hashes are taken modulo this, unless it is 0.
+        name: a name for the operation.
+        hash_key: what the hash starts from; without one, hashes are combined in an older way.
+
+    Returns:
+        A SparseTensor of strings or int64 [rows, combinations].
+
+    Raises:
+        TypeError: `inputs` is no list, or holds something else.
+    """
+    if hash_key:
+        op = sparse_feature_cross_v2_op
+        return _cross(op, inputs, hashed_output, num_buckets, name, hash_key=hash_key)
+    return _cross(sparse_feature_cross_op, inputs, hashed_output, num_buckets, name)
 
 
 def _cross(
-    inputs: Any, hashed: bool, num_buckets: int, hash_key: int | None, name: str | None
+    op: Callable[..., Any],
+    inputs: Any,
+    hashed: bool,
+    num_buckets: int,
+    name: str | None,
+    **key: int,
 ) -> SparseTensor:
     if not isinstance(inputs, list):
         raise TypeError("Inputs must be a list")
@@ -80,9 +133,9 @@ def _cross(
     dense = [_column(i) for i in inputs if not isinstance(i, SparseTensor)]
     values = [_column(i.values) for i in sparse]
     numbers = any(v.dtype.base_dtype is not dtypes.string for v in (*values, *dense))
-    parts = sparse_cross_op(
+    parts = op(
         [i.indices for i in sparse], values, [i.dense_shape for i in sparse], dense,
-        hashed_output=hashed, num_buckets=num_buckets, hash_key=hash_key or _HASH_KEY,
+        hashed_output=hashed, num_buckets=num_buckets, **key,
         out_type=dtypes.int64 if hashed else dtypes.string,
         internal_type=dtypes.int64 if numbers else dtypes.string, name=name,
     )  # fmt: skip

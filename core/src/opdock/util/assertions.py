@@ -96,7 +96,7 @@ class ArrayAssertions(absltest.TestCase):
             return self.evaluate(value)
         return value
 
-    def _array(self, value: Any) -> np.ndarray[Any, Any]:
+    def _GetNdArray(self, value: Any) -> np.ndarray[Any, Any]:
         given = self._value(value)
         try:
             array = np.asarray(given)
@@ -129,7 +129,7 @@ class ArrayAssertions(absltest.TestCase):
             for i, (x, y) in enumerate(zip(a, b, strict=True)):
                 self.assertAllClose(x, y, rtol, atol, f"{msg or ''} (element {i})")
             return
-        x, y = self._array(a), self._array(b)
+        x, y = self._GetNdArray(a), self._GetNdArray(b)
         # Half precision has few digits.
         if np.float16 in (x.dtype, y.dtype):
             rtol, atol = max(rtol, 1e-3), max(atol, 1e-3)
@@ -186,7 +186,7 @@ class ArrayAssertions(absltest.TestCase):
         if has_ragged(a, b):
             self._assert_ragged(a, b, msg, self.assertEqual)
             return
-        x, y = self._array(a), self._array(b)
+        x, y = self._GetNdArray(a), self._GetNdArray(b)
         if "O" in (x.dtype.kind, y.dtype.kind) or "U" in (x.dtype.kind, y.dtype.kind):
             x, y = _as_bytes(x), _as_bytes(y)
         self.assertShapesEqual(x, y, msg)
@@ -248,23 +248,23 @@ class ArrayAssertions(absltest.TestCase):
     # ------------------------------------------------------------ every element
     def assertAllGreater(self, a: Any, comparison_target: Any) -> None:
         """Asserts that all elements exceed a value."""
-        self.assertGreater(np.min(self._array(a)), comparison_target)
+        self.assertGreater(np.min(self._GetNdArray(a)), comparison_target)
 
     def assertAllLess(self, a: Any, comparison_target: Any) -> None:
         """Asserts that all elements are below a value."""
-        self.assertLess(np.max(self._array(a)), comparison_target)
+        self.assertLess(np.max(self._GetNdArray(a)), comparison_target)
 
     def assertAllGreaterEqual(self, a: Any, comparison_target: Any) -> None:
         """Asserts that no element is below a value."""
-        self.assertGreaterEqual(np.min(self._array(a)), comparison_target)
+        self.assertGreaterEqual(np.min(self._GetNdArray(a)), comparison_target)
 
     def assertAllLessEqual(self, a: Any, comparison_target: Any) -> None:
         """Asserts that no element exceeds a value."""
-        self.assertLessEqual(np.max(self._array(a)), comparison_target)
+        self.assertLessEqual(np.max(self._GetNdArray(a)), comparison_target)
 
     def assertAllInSet(self, target: Any, expected_set: Any) -> None:
         """Asserts that every element is one of a set."""
-        odd = set(self._array(target).reshape(-1).tolist()) - set(expected_set)
+        odd = set(self._GetNdArray(target).reshape(-1).tolist()) - set(expected_set)
         self.assertFalse(
             odd, f"{len(odd)} unique element(s) are not in the set {expected_set}: {odd}"
         )
@@ -274,7 +274,7 @@ class ArrayAssertions(absltest.TestCase):
         open_upper_bound: bool = False,
     ) -> None:  # fmt: skip
         """Asserts that every element lies between two bounds."""
-        value = self._array(target)
+        value = self._GetNdArray(target)
         low = value <= lower_bound if open_lower_bound else value < lower_bound
         high = value >= upper_bound if open_upper_bound else value > upper_bound
         self.assertFalse(

@@ -120,6 +120,25 @@ def test_the_same_source_is_compiled_once(written: str, arrives: Arrives) -> Non
     assert arrives(first)
 
 
+def test_code_that_is_there_stays(written: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A thread may be inside it while the worker, or a caller that did not wait, compiles it again.
+    function = compiled.Function(written.replace("@NAME(", "@twice("), "twice")
+    compile_ir = llvm.compile_ir
+
+    def slower(source: str, name: str) -> llvm.Code:
+        monkeypatch.setattr(llvm, "compile_ir", compile_ir)
+        function.compile()  # as another thread does meanwhile
+        first.append(function.address)
+        return compile_ir(source, name)
+
+    first: list[int | None] = []
+    monkeypatch.setattr(llvm, "compile_ir", slower)
+    function.compile()
+    function.compile()
+    assert first == [function.address]
+    assert first != [None]
+
+
 def test_what_nobody_wants_any_more_is_not_compiled(
     written: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

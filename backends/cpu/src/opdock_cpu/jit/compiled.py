@@ -58,8 +58,9 @@ class Function:
         return self._have(llvm.load_cached)
 
     def compile(self) -> None:
-        """Compiles it now."""
-        self._have(llvm.compile_ir)
+        """Compiles it now, unless it is there."""
+        if self._code is None:
+            self._have(llvm.compile_ir)
 
     def _have(self, get: Callable[[str, str], llvm.Code | None]) -> bool:
         try:

@@ -20,6 +20,9 @@ table = KernelTable()
 
 _MUL: Final = np.uint64(0xC6A4A7935BD1E995)
 _SHIFT: Final = np.uint64(47)
+_GOLDEN: Final = np.uint64(0x9E3779B97F4A7800)
+_TEN: Final = np.uint64(10)
+_NO_KEY: Final = 0xDECAFCAFFE  # what hashes start from where the op has none
 
 
 def _mix(value: Array) -> Array:
@@ -33,13 +36,23 @@ def fingerprint_cat(first: Array, second: Array) -> Array:
         return _mix(_mix(mixed) * _MUL)
 
 
+def hash_combine(first: Array, second: Array) -> Array:
+    """Two hashes as one, uint64: how TF's SparseFeatureCross does it without a key."""
+    with np.errstate(over="ignore"):
+        shifted = (first.astype(np.int64) >> 4).astype(np.uint64)  # with its sign
+        return np.asarray(first ^ (second + _GOLDEN + (first << _TEN) + shifted))
+
+
 @table.binder("SparseCross")
+@table.binder("SparseFeatureCross")
+@table.binder("SparseFeatureCrossV2")
 def sparse_cross(sig: NodeSig) -> Callable[..., tuple[Array, Array, Array]]:
     """Every combination of one feature from each column, by row; the last varies fastest."""
     attrs = sig.attrs
     n, hashed = int(attrs["N"]), bool(attrs["hashed_output"])
     buckets = np.uint64(int(attrs["num_buckets"]) or 2**63 - 1)
-    key = np.uint64(int(attrs["hash_key"]) % 2**64)
+    key = np.uint64(int(attrs.get("hash_key", _NO_KEY)) % 2**64)
+    combine = fingerprint_cat if "hash_key" in attrs else hash_combine
 
     def run(*inputs: Array) -> tuple[Array, Array, Array]:
         sparse = tuple(zip(inputs[:n], inputs[n : 2 * n], inputs[2 * n : 3 * n], strict=True))
@@ -50,7 +63,7 @@ def sparse_cross(sig: NodeSig) -> Callable[..., tuple[Array, Array, Array]]:
         columns += [turn(list(d)) for d in dense]
         found = []
         for features in zip(*columns, strict=True):
-            found.append(_hashes(features, key) % buckets if hashed else _texts(features))
+            found.append(_hashes(features, key, combine) % buckets if hashed else _texts(features))
         counts = np.array([len(f) for f in found], np.int64)
         places = np.empty((int(counts.sum()), 2), np.int64)
         places[:, 0] = np.repeat(np.arange(rows), counts)
@@ -63,10 +76,12 @@ def sparse_cross(sig: NodeSig) -> Callable[..., tuple[Array, Array, Array]]:
     return run
 
 
-def _hashes(features: Sequence[Array], key: np.uint64) -> Array:
+def _hashes(
+    features: Sequence[Array], key: np.uint64, combine: Callable[[Array, Array], Array]
+) -> Array:
     out = np.full(1, key, np.uint64)
     for column in features:
-        out = fingerprint_cat(out[:, None], column[None, :]).reshape(-1)
+        out = combine(out[:, None], column[None, :]).reshape(-1)
     return out
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from opdock import dtypes
 from opdock.graph.nodes.collections import GraphKeys, add_to_collection, add_to_collections
+from opdock.graph.variables.variable_scope import get_variable
 from opdock.windows import channels_first
 
 
@@ -28,6 +30,21 @@ def variable_getter(rename: Mapping[str, str] | None = None) -> Callable[..., An
         return inner(name, *args, collections=collections, **kwargs)
 
     return getter
+
+
+def model_variable(
+    name: str,
+    shape: Any,
+    initializer: Any = None,
+    trainable: bool = True,
+    collections: Any = None,
+    regularizer: Any = None,
+) -> Any:
+    """A float32 variable of the scope, in MODEL_VARIABLES too: whole, or in its scope's parts."""
+    found = [*(collections or ()), GraphKeys.GLOBAL_VARIABLES, GraphKeys.MODEL_VARIABLES]
+    return get_variable(
+        name, shape, dtypes.float32, initializer, regularizer, trainable, [*dict.fromkeys(found)]
+    )
 
 
 def collect_variable(variable: Any, collections: Any, kind: str) -> None:

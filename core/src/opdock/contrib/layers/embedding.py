@@ -14,6 +14,7 @@ from opdock.graph.variables.variable_scope import get_variable, variable_scope
 from opdock.ops.array import reshape, shape
 from opdock.ops.compare import not_equal
 from opdock.ops.composed import embedding
+from opdock.ops.composed.check_static import assert_same_float_dtype
 from opdock.ops.gather import gather, gather_nd
 from opdock.ops.joining import concat
 from opdock.ops.select import where
@@ -47,10 +48,12 @@ def safe_embedding_lookup_sparse(
         max_norm: rows with a larger l2-norm are scaled down before they are combined.
 
     Raises:
-        ValueError: the table is missing.
+        ValueError: the table is missing, or types differ among its parts and the weights.
     """
     if embedding_weights is None:
         raise ValueError(f"Missing embedding_weights {embedding_weights}.")
+    if isinstance(embedding_weights, list):
+        assert_same_float_dtype([*embedding_weights, sparse_weights])
     return embedding.safe_embedding_lookup_sparse(
         embedding_weights, sparse_ids, sparse_weights, combiner or "mean", default_id, name,
         partition_strategy, max_norm,

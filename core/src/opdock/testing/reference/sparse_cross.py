@@ -30,6 +30,16 @@ def _cat(first: int, second: int) -> int:
     return _mix(_mix(found) * _MUL & _MASK)
 
 
+def _signed(value: int) -> int:
+    return value - 2**64 if value >= 2**63 else value
+
+
+def _combine(first: int, second: int) -> int:
+    """As TF's SparseFeatureCross does without a key."""
+    around = second + 0x9E3779B97F4A7800 + (first << 10) + (_signed(first) >> 4)
+    return first ^ (around & _MASK)
+
+
 def _print(value: Any) -> int:
     return _PRINTS[value] if isinstance(value, bytes) else int(value) & _MASK
 
@@ -39,6 +49,8 @@ def _text(value: Any) -> bytes:
 
 
 @reference("SparseCross")
+@reference("SparseFeatureCross")
+@reference("SparseFeatureCrossV2")
 def sparse_cross(attrs: Any, indices: Any, values: Any, shapes: Any, dense: Any) -> Any:
     """Joins the strings, or the fingerprints, of every combination in each row."""
     rows = int(shapes[0][0]) if len(shapes) else len(dense[0])
@@ -58,9 +70,10 @@ def sparse_cross(attrs: Any, indices: Any, values: Any, shapes: Any, dense: Any)
             if not attrs["hashed_output"]:
                 found.append(b"_X_".join(map(_text, parts)))
                 continue
-            number = int(attrs["hash_key"]) & _MASK
+            number = int(attrs.get("hash_key", 0xDECAFCAFFE)) & _MASK
+            join = _cat if "hash_key" in attrs else _combine
             for part in parts:
-                number = _cat(number, _print(part))
+                number = join(number, _print(part))
             found.append(number % (attrs["num_buckets"] or 2**63 - 1))
     every = np.array(found, np.int64 if attrs["hashed_output"] else object)
     return np.array(cells, np.int64), every, np.array([rows, widest], np.int64)

@@ -16,20 +16,17 @@ _TEXT = np.array([b"a", b"b", b"c"], object)
 _DENSE = np.array([[b"x", b"y"], [b"z", b"w"]], object)
 
 
-def _attrs(hashed: bool, buckets: int = 0) -> dict[str, Any]:
+def _attrs(hashed: bool, key: bool) -> dict[str, Any]:
     kind = np.dtype(np.int64) if hashed else np.dtype(object)
-    return {
-        "hashed_output": hashed, "num_buckets": buckets, "hash_key": _KEY, "out_type": kind,
-        "internal_type": np.dtype(np.int64) if hashed else np.dtype(object),
-    }  # fmt: skip
+    attrs = {"hashed_output": hashed, "num_buckets": 0, "out_type": kind, "internal_type": kind}
+    return {**attrs, "hash_key": _KEY} if key else attrs
 
 
-@samples("SparseCross", vary="out_type")
-def crosses(dtype: np.dtype[Any], rng: Sampler) -> Iterator[Sample]:
+def _crosses(dtype: np.dtype[Any], key: bool) -> Iterator[Sample]:
     """Sparse with dense, sparse with sparse, a row without a feature."""
     hashed = np.dtype(dtype).kind == "i"
     numbers = np.array([3, -1, 7], np.int64)
-    text = _attrs(hashed)
+    text = _attrs(hashed, key)
     yield Sample([[_CELLS], [_TEXT], [_SIZE], [_DENSE]], text, "text", grad=False)
     mixed = {**text, "internal_type": np.dtype(np.int64)}
     yield Sample(
@@ -42,11 +39,25 @@ def crosses(dtype: np.dtype[Any], rng: Sampler) -> Iterator[Sample]:
         yield Sample([[_CELLS], [numbers], [_SIZE], [numbers[:2, None]]], few, "few", grad=False)
 
 
-@error_samples("SparseCross")
-def bad_crosses() -> Iterator[ErrorSample]:
+def _bad_crosses(key: bool) -> Iterator[ErrorSample]:
     """Rows that differ in number."""
     yield ErrorSample(
         [[_CELLS], [_TEXT], [_SIZE], [_DENSE[:1]]],
-        _attrs(False),
+        _attrs(False, key),
         match="Expected batch size 2 got 1",
     )
+
+
+def _offer(op: str, key: bool = True) -> None:
+    @samples(op, vary="out_type")
+    def crosses(dtype: np.dtype[Any], rng: Sampler) -> Iterator[Sample]:
+        return _crosses(dtype, key)
+
+    @error_samples(op)
+    def bad_crosses() -> Iterator[ErrorSample]:
+        return _bad_crosses(key)
+
+
+_offer("SparseCross")
+_offer("SparseFeatureCross", key=False)
+_offer("SparseFeatureCrossV2")
