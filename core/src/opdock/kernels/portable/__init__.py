@@ -33,15 +33,27 @@ Exclusion = str | Mapping[DType, str] | Callable[[NodeSig], bool | str]
 """Why a device does without a kernel: always, for element types, or for a node (True: it will do).
 """
 
-_registry: dict[Callable[..., Any], list[tuple[str, Mapping[str, Any]]]] = {}
+
+@dataclasses.dataclass(frozen=True)
+class _Use:
+    """What a binder was registered for: fields of the kernel's record, and what it calls."""
+
+    op: str
+    fields: Mapping[str, Any]
+    extension: str
+
+
+_registry: dict[Callable[..., Any], list[_Use]] = {}
 _mounted: dict[tuple[Any, ...], tuple[Any, KernelTable]] = {}
 
 
-def portable(*ops: str, **options: Any) -> Callable[[_F], _F]:
+def portable(*ops: str, extension: str = "", **options: Any) -> Callable[[_F], _F]:
     """Decorator for a binder `bind(xp, sig)` that works on every array namespace.
 
     Args:
         *ops: the op types it computes.
+        extension: the optional part of the standard that it calls, "linalg" or "fft": a device
+            whose namespace has none does without the kernel.
         **options: `Kernel` fields (`when`, `out`, `host_inputs`, `may_alias`, ...); any other
             keyword constrains the type attribute of that name.
     """
@@ -50,7 +62,7 @@ def portable(*ops: str, **options: Any) -> Callable[[_F], _F]:
     record = {"priority": PRIORITY, **split_fields(options), "label": PORTABLE}
 
     def attach(function: _F) -> _F:
-        _registry.setdefault(function, []).extend((op, record) for op in ops)
+        _registry.setdefault(function, []).extend(_Use(op, record, extension) for op in ops)
         _mounted.clear()  # devices that open from now on have the kernel too
         return function
 
@@ -131,8 +143,8 @@ def family(
         bind = functools.update_wrapper(
             functools.partial(_bind_over, function, namespace), function
         )
-        for op, record in uses:
-            kernel = Kernel(op=op, bind=bind, **{**record, "label": "", "priority": 0})
+        for use in uses:
+            kernel = Kernel(op=use.op, bind=bind, **{**use.fields, "label": "", "priority": 0})
             narrowed = restrict(kernel, allowed)
             if narrowed is not None:
                 yield narrowed
@@ -146,7 +158,10 @@ def _kernels(xp: Any, allowed: frozenset[DType] | None) -> Iterable[Kernel]:
     found = [_labelled(k) for m in _load_families() for k in _elementwise(m, xp)]
     for function, uses in _registry.items():
         bind = functools.partial(function, xp)
-        found += [Kernel(op=op, bind=bind, **record) for op, record in uses]
+        for use in uses:
+            lacks = bool(use.extension) and not hasattr(xp, use.extension)
+            why = f"the namespace has no {use.extension}" if lacks else ""
+            found.append(Kernel(op=use.op, bind=bind, refused=why, **use.fields))
     if allowed is None:
         return found
     # Narrowing may make a general kernel look as specific as a special one, so order decides.
