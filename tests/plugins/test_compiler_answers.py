@@ -155,3 +155,26 @@ def test_doctor_tries_the_compiler(answer, told):
     manager = get_manager()
     (probed,) = [d for d in manager.devices() if d.spec.name == "evasive"]
     assert trial.faults(manager.open(probed)) == told
+
+
+def test_a_refused_reading_leaves_with_those_that_read():
+    """A variable is no member of a segment: what remains is offered without its readers."""
+    offered: list[list[str]] = []
+
+    def compile_segment(segment: Any) -> Any:
+        offered.append(sorted(n.op for n in segment.nodes))
+        bad = {n: "no variables" for n in segment.nodes if n.op == "read"}
+        return Refusal(nodes=bad) if bad else segment.run
+
+    evasive.install(compile_segment)
+    with tf.device("/device:EVASIVE:0"):
+        x = tf.placeholder(tf.float32, [3])
+        v = tf.Variable(np.full(3, 2.0, np.float32))
+        y = tf.tanh(tf.exp(x) * v)
+    with tf.Session() as sess:
+        sess.run(v.initializer)
+        offered.clear()
+        np.testing.assert_allclose(sess.run(y, {x: np.zeros(3)}), np.tanh(np.full(3, 2.0)), 1e-6)
+    assert "read" in offered[0]
+    assert all("read" not in ops for ops in offered[1:])
+    assert len(offered) <= 3

@@ -201,3 +201,18 @@ def test_in_the_thread_of_a_queue_runner(kind: type[BaseException]) -> None:
 
         raised(all_items, kind("boom"), calls=5)
         assert session.run(blast(tf.constant(2.0))) == 2.0
+
+
+class Mute(Exception):
+    """Its own text cannot be asked for."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+def test_an_error_without_words() -> None:
+    """It is no reason to hear of another one."""
+    made = blast(tf.placeholder_with_default(X, [4]))
+    with tf.Session() as session, lit(Mute()):
+        with pytest.raises(tf.errors.InternalError, match=r"raised Mute \[OPD-KERNEL-001\]"):
+            session.run(made)

@@ -97,7 +97,8 @@ CODES: Final = MappingProxyType({
         "A kernel failed in a way that has no TensorFlow error",
         "`InternalError`, while a step ran or was bound: code of a plugin raised something else "
         "than `tf.errors`.",
-        "A defect of the plugin that is named: `Session.bisect` makes a file of it to report.",
+        "A defect of the plugin that is named, or of what computed its inputs, which "
+        "`OPDOCK_CHECK=1` looks at: `Session.bisect` makes a file of it to report.",
     ),
     "OPD-KERNEL-002": Code(
         "What a plugin gave is wrong",

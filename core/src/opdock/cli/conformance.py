@@ -57,7 +57,10 @@ _KEYS: Final = {
 @click.option("--markdown", "markdown_file", type=_FILE, help="Write the op x type matrix.")
 @click.option("--badge", "badge_file", type=_FILE, help="Write shields.io data, or an .svg.")
 @click.option("--baseline", type=_FILE, help="Fail when something was better there.")
-@click.option("--write-baseline", type=_FILE, help="Write what --baseline compares with.")
+@click.option(
+    "--write-baseline", type=_FILE,
+    help="Write what --baseline compares with; --level and --op renew a part of the file.",
+)  # fmt: skip
 @click.option(
     "--unit-timeout", type=click.FloatRange(0), default=300.0, show_default=True,
     help="Fail a unit after so many seconds; 0 lets it run on.",
@@ -96,7 +99,10 @@ def command(
     from opdock.testing.levels.fuzz import FuzzOptions
 
     _tell_of_crashes()
-    known = _read_baseline(baseline) if baseline is not None else None
+    known = _read_baseline("--baseline", baseline) if baseline is not None else None
+    earlier = None
+    if write_baseline is not None and write_baseline.is_file() and (levels or ops):
+        earlier = _read_baseline("--write-baseline", write_baseline)
     screen = Screen(stderr=json_file == _STDOUT)
     watch = Watch(unit_timeout or None, fatal=True)
     dut = _open(device)
@@ -132,7 +138,8 @@ def command(
     if report.left and (badge_file or write_baseline):
         screen.say("neither a badge nor a baseline is written", "partial ", "yellow")
         badge_file = write_baseline = None
-    _files(report, folder, json_file, markdown_file, badge_file, write_baseline)
+    _files(report, folder, json_file, markdown_file, badge_file)
+    _write_if(write_baseline, lambda: json.dumps(report.baseline(earlier), indent=1) + "\n")
     lost = _lost(report, known, bool(ops) or bool(report.left))
     for line in lost:
         screen.say(f"{line} in {baseline}", "lost ", "red", indent=2)
@@ -172,7 +179,6 @@ def _files(
     json_file: Path | None,
     markdown_file: Path | None,
     badge_file: Path | None,
-    write_baseline: Path | None,
 ) -> None:
     """Writes what was asked for."""
     from opdock.testing.report.render import badge, badge_svg, markdown
@@ -190,7 +196,6 @@ def _files(
     _write_if(markdown_file, lambda: markdown(report))
     is_image = badge_file is not None and badge_file.suffix == ".svg"
     _write_if(badge_file, image if is_image else shield)
-    _write_if(write_baseline, lambda: json.dumps(report.baseline(), indent=1) + "\n")
     if folder is not None:
         _write_if(folder / "report.json", data)
         _write_if(folder / "matrix.md", lambda: markdown(report))
@@ -257,13 +262,13 @@ def _lost(report: Report, known: dict[str, Any] | None, filtered: bool) -> list[
     return lost + report.demotions(known["ways"])
 
 
-def _read_baseline(path: Path) -> dict[str, Any]:
+def _read_baseline(option: str, path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         passed = [str(name) for name in data["passed"]]
         return {"passed": passed, "ways": {str(k): str(v) for k, v in data.get("ways", {}).items()}}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
-        raise Wrong(f"--baseline {path}: {type(e).__name__}: {e}") from None
+        raise Wrong(f"{option} {path}: {type(e).__name__}: {e}") from None
 
 
 def _write_if(path: Path | None, text: Callable[[], str]) -> None:

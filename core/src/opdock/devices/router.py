@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from opdock import errors
 from opdock.devices.protocols import Device
 from opdock.devices.routes import HOST, CopyRoute, RouteTable
 
@@ -175,8 +176,21 @@ def _ends(own_type: str, places: Sequence[Place]) -> Iterator[tuple[str, Device 
 
 
 def _bound(route: CopyRoute, source: Device | None, destination: Device | None) -> Carry:
-    copy = route.copy
-    return lambda buffer: copy(buffer, source, destination)
+    """A plugin's copy; what it declines goes through the host."""
+    copy, plain = route.copy, _through_host(_apart(source), _apart(destination))
+
+    def carry(buffer: Any) -> Any:
+        try:
+            return copy(buffer, source, destination)
+        except (errors.UnimplementedError, NotImplementedError):
+            return plain(buffer)
+
+    return carry
+
+
+def _apart(device: Device | None) -> Device | None:
+    """A device whose memory is not the host's."""
+    return None if device is None or device.is_host else device
 
 
 # ---------------------------------------------------------------- DLPack

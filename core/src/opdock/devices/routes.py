@@ -24,7 +24,8 @@ class CopyRoute:
             A backend whose devices work on NumPy arrays, or `HOST`, stands for host memory.
         copy: `copy(buffer, src_device, dst_device) -> buffer`; for `HOST` the device is None. The
             work that makes `buffer` may still be queued: a copy that does not join its device's
-            queue calls `src_device.synchronize()` first.
+            queue calls `src_device.synchronize()` first. `UnimplementedError` for what it does not
+            carry, which goes through host memory then.
         cost: relative cost; a plain step between a device and host memory costs 1.0.
         shares: whether the new buffer may share memory with the old one. Such a way is taken only
             for results that nothing writes again.

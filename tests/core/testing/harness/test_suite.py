@@ -269,6 +269,23 @@ def test_unknown_levels_and_devices_are_errors(dut: DeviceUnderTest) -> None:
         open_device("nosuch:0")
 
 
+def test_a_part_of_a_baseline_is_renewed(dut: DeviceUnderTest, tmp_path: Any) -> None:
+    """What did not run stays; what ran is as it is now."""
+    base = tmp_path / "base.json"
+    told = ["L2/Abs/float32", "L2/Log/float32", "L2/Neg/float32"]
+    base.write_text(json.dumps({"passed": told, "ways": {"Log": "native"}}), encoding="utf-8")
+    options = ["--device", "faulty:0", "--level", "L2", "--op", "Neg", "--op", "Abs"]
+    CliRunner().invoke(command, [*options, "--write-baseline", str(base)])
+    found = json.loads(base.read_text(encoding="utf-8"))
+    assert found["passed"] == ["L2/Log/float32", "L2/Neg/float32"]  # Abs is wrong by now
+    assert found["ways"] == {"Log": "native"}
+
+    base.write_text("{}", encoding="utf-8")
+    broken = CliRunner().invoke(command, [*options, "--write-baseline", str(base)])
+    assert broken.exit_code == 2
+    assert "--write-baseline" in broken.output
+
+
 def test_the_command(dut: DeviceUnderTest, tmp_path: Any) -> None:
     base, card = tmp_path / "base.json", tmp_path / "sub" / "card.md"
     options = ["--device", "faulty:0", "--level", "L2", "--op", "Neg"]

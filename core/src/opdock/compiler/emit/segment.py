@@ -228,10 +228,22 @@ class _Former:
                 node.host_inputs |= {i}
 
     def _refused(self, group: _Group, answer: Refusal) -> None:
-        parts = {self.members.member(part): why for part, why in answer.nodes.items()}
+        inside = set(group.members)
+        parts: dict[Node, str] = {}
+        for part, why in answer.nodes.items():
+            node = self.members.member(part)
+            leaving = [node] if node in inside else self._readers(group, node)
+            parts.update(dict.fromkeys(leaving, why))
         self.members.refused.update(parts or group.members)
         parts = parts or {group.members[-1]: answer.reason}
         self.block.missed += [(node.name, FUSION, why) for node, why in parts.items()]
+
+    def _readers(self, group: _Group, variable: Node) -> list[Node]:
+        """The members that read a variable, which is none: its reading is refused with them."""
+        roots = self.members.roots
+        return [
+            m for m in group.members if any(root_of(v.node, roots) is variable for v in m.inputs)
+        ]
 
     # ------------------------------------------------------------ the block
     def _rewire(self, parts: list[Node | _Group]) -> None:

@@ -38,17 +38,27 @@ Exclusion = str | Mapping[DType, str] | Callable[[NodeSig], bool | str]
 """Why a device does without a kernel: always, for element types, or for a node (True: it will do).
 """
 
-_Use = tuple[Callable[..., Any], Mapping[str, Any]]
+
+@dataclasses.dataclass(frozen=True)
+class _Use:
+    """What a binder was registered for: fields of the kernel's record, and what it calls."""
+
+    bind: Callable[..., Any]
+    fields: Mapping[str, Any]
+    extension: str
+
 
 _registry: dict[str, list[_Use]] = {}
 _mounted: dict[tuple[Any, ...], tuple[Any, MountedTable]] = {}
 
 
-def portable(*ops: str, **options: Any) -> Callable[[_F], _F]:
+def portable(*ops: str, extension: str = "", **options: Any) -> Callable[[_F], _F]:
     """Decorator for a binder `bind(xp, sig)` that works on every array namespace.
 
     Args:
         *ops: the op types it computes.
+        extension: the optional part of the standard that it calls, "linalg" or "fft": a device
+            whose namespace has none does without the kernel.
         **options: `Kernel` fields (`when`, `out`, `host_inputs`, `may_alias`, ...); any other
             keyword constrains the type attribute of that name.
     """
@@ -58,7 +68,7 @@ def portable(*ops: str, **options: Any) -> Callable[[_F], _F]:
 
     def attach(function: _F) -> _F:
         for op in ops:
-            _registry.setdefault(op, []).append((function, record))
+            _registry.setdefault(op, []).append(_Use(function, record, extension))
             for _xp, table in _mounted.values():
                 table.forget(op)  # devices that open from now on have the kernel too
         return function
@@ -192,13 +202,13 @@ def family(
     allowed = frozenset(dtypes)
     module = _load(name).__name__
     for op, uses in list(_registry.items()):
-        for function, record in uses:
-            if function.__module__ != module:
+        for use in uses:
+            if use.bind.__module__ != module:
                 continue
             bind = functools.update_wrapper(
-                functools.partial(_bind_over, function, namespace), function
+                functools.partial(_bind_over, use.bind, namespace), use.bind
             )
-            kernel = Kernel(op=op, bind=bind, **{**record, "label": "", "priority": 0})
+            kernel = Kernel(op=op, bind=bind, **{**use.fields, "label": "", "priority": 0})
             narrowed = restrict(kernel, allowed)
             if narrowed is not None:
                 yield narrowed
@@ -208,10 +218,16 @@ def _bind_over(function: Any, namespace: Callable[[NodeSig], Any], sig: NodeSig)
     return function(namespace(sig), sig)
 
 
+def _kernel(op: str, use: _Use, xp: Any) -> Kernel:
+    lacks = bool(use.extension) and not hasattr(xp, use.extension)
+    why = f"the namespace has no {use.extension}" if lacks else ""
+    return Kernel(op=op, bind=_over(xp, use.bind), refused=why, **use.fields)
+
+
 def _kernels(op: str, xp: Any, allowed: frozenset[DType] | None) -> Iterable[Kernel]:
     for name in _homes().get(op, ()):
         _load(name)
-    found = [Kernel(op=op, bind=_over(xp, f), **record) for f, record in _registry.get(op, ())]
+    found = [_kernel(op, use, xp) for use in _registry.get(op, ())]
     spec = registry.find(op)
     if spec is not None and spec.expr is not None:
         made = _load(ELEMENTWISE).elementwise_kernel(spec, xp)

@@ -39,7 +39,7 @@ def is_empty(x: Any) -> bool:
     return 0 in tuple(x.shape)
 
 
-@portable("Cholesky", T=TYPES)
+@portable("Cholesky", T=TYPES, extension="linalg")
 def cholesky(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
     """The lower factor."""
 
@@ -55,7 +55,7 @@ def cholesky(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
     return run
 
 
-@portable("Qr", T=TYPES)
+@portable("Qr", T=TYPES, extension="linalg")
 def qr(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
     """Orthonormal columns and an upper triangle."""
     mode = "complete" if sig.attrs["full_matrices"] else "reduced"
@@ -74,7 +74,7 @@ def qr(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
     return run
 
 
-@portable("Svd", T=TYPES)
+@portable("Svd", T=TYPES, extension="linalg")
 def svd(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
     """Singular values and vectors; v is not transposed."""
     vectors, full = sig.attrs["compute_uv"], sig.attrs["full_matrices"]
@@ -100,7 +100,7 @@ def svd(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
 _EIGEN = "Self-adjoint eigen decomposition was not successful. The input might not be valid."
 
 
-@portable("SelfAdjointEigV2", T=TYPES)
+@portable("SelfAdjointEigV2", T=TYPES, extension="linalg")
 def self_adjoint_eig_v2(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
     """Eigenvalues from small to large, and eigenvectors."""
     vectors = sig.attrs["compute_v"]
@@ -122,7 +122,7 @@ def self_adjoint_eig_v2(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
     return run
 
 
-@portable("SelfAdjointEig", T={float32, float64})
+@portable("SelfAdjointEig", T={float32, float64}, extension="linalg")
 def self_adjoint_eig(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
     """The old form: a row of eigenvalues above the eigenvectors."""
 
@@ -141,7 +141,7 @@ _SINGULAR = "Input is not invertible."
 _BLOCK = 16
 
 
-@portable("Lu", T=TYPES)
+@portable("Lu", T=TYPES, extension="linalg")
 def lu(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
     """Both triangles in one matrix, and the order of rows from partial pivoting."""
     index = getattr(xp, sig.out_dtypes[1].name)
@@ -211,7 +211,7 @@ def _solve_unit_lower(xp: Any, lower: Any, rhs: Any) -> Any:
     return xp.concat([top, _solve_unit_lower(xp, lower[:, half:, half:], rest)], axis=1)
 
 
-@portable("CholeskyGrad", T=TYPES)
+@portable("CholeskyGrad", T=TYPES, extension="linalg")
 def cholesky_grad(xp: Any, sig: NodeSig) -> Callable[[Any, Any], Any]:
     """The gradient of a Cholesky factorisation."""
 

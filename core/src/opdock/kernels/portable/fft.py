@@ -18,7 +18,9 @@ def _axes(op: str) -> tuple[int, ...]:
     return tuple(range(-rank, 0))
 
 
-@portable(*(f"{way}FFT{s}" for way in ("", "I") for s in _SUFFIXES), Tcomplex=COMPLEX)
+@portable(
+    *(f"{way}FFT{s}" for way in ("", "I") for s in _SUFFIXES), extension="fft", Tcomplex=COMPLEX
+)
 def transform(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
     """The transform of complex numbers, forward or back."""
     axes = _axes(sig.op)
@@ -34,7 +36,11 @@ def transform(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
     return run
 
 
-@portable(*(f"{way}RFFT{s}" for way in ("", "I") for s in _SUFFIXES), host_inputs=("fft_length",))
+@portable(
+    *(f"{way}RFFT{s}" for way in ("", "I") for s in _SUFFIXES),
+    extension="fft",
+    host_inputs=("fft_length",),
+)
 def real_transform(xp: Any, sig: NodeSig) -> Callable[[Any, Any], Any]:
     """The transform of real numbers, forward or back; the input is cropped or padded to length."""
     axes, inverse = _axes(sig.op), sig.op.startswith("I")

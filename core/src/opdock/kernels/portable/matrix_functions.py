@@ -23,7 +23,7 @@ _COEFFICIENTS: Final = [
 ]
 
 
-@portable("MatrixExponential", T=TYPES)
+@portable("MatrixExponential", T=TYPES, extension="linalg")
 def matrix_exponential(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
     """Scaling and squaring of a Padé approximant, each matrix as often as it needs."""
 

@@ -19,7 +19,7 @@ def adjoint(xp: Any, x: Any) -> Any:
     return xp.conj(turned) if xp.isdtype(x.dtype, "complex floating") else turned
 
 
-@portable("MatrixDeterminant", T=TYPES)
+@portable("MatrixDeterminant", T=TYPES, extension="linalg")
 def determinant(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
     """The determinants."""
 
@@ -32,7 +32,7 @@ def determinant(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
     return run
 
 
-@portable("LogMatrixDeterminant", T=TYPES)
+@portable("LogMatrixDeterminant", T=TYPES, extension="linalg")
 def log_determinant(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
     """Signs and logarithms of magnitudes."""
 
@@ -47,7 +47,7 @@ def log_determinant(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
     return run
 
 
-@portable("MatrixInverse", T=TYPES)
+@portable("MatrixInverse", T=TYPES, extension="linalg")
 def inverse(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
     """The inverses."""
     of_adjoint = sig.attrs["adjoint"]
@@ -84,7 +84,7 @@ def check_solve(matrix: Any, rhs: Any, square: bool = True) -> None:
         )
 
 
-@portable("MatrixSolve", T=TYPES)
+@portable("MatrixSolve", T=TYPES, extension="linalg")
 def solve(xp: Any, sig: NodeSig) -> Callable[[Any, Any], Any]:
     """The solutions of general systems."""
     of_adjoint = sig.attrs["adjoint"]
@@ -99,7 +99,7 @@ def solve(xp: Any, sig: NodeSig) -> Callable[[Any, Any], Any]:
     return run
 
 
-@portable("MatrixTriangularSolve", T=TYPES)
+@portable("MatrixTriangularSolve", T=TYPES, extension="linalg")
 def triangular_solve(xp: Any, sig: NodeSig) -> Callable[[Any, Any], Any]:
     """The solutions of triangular systems, by the general solver on the triangle."""
     triangle = xp.tril if sig.attrs["lower"] else xp.triu
@@ -119,6 +119,7 @@ def triangular_solve(xp: Any, sig: NodeSig) -> Callable[[Any, Any], Any]:
 @portable(
     "MatrixSolveLs",
     T=TYPES,
+    extension="linalg",
     host_inputs=("l2_regularizer",),
     when=lambda sig: bool(sig.attrs["fast"]) or "fast=False needs an orthogonal decomposition",
 )

@@ -76,7 +76,8 @@ class Bound:
     def __init__(self, compiled: Compiled, services: Services) -> None:
         self.schedule = compiled.schedule
         check_temporaries(s.node for s in self.schedule.steps if s.kind == "builtin")
-        self.presets = {s: _preset(n, services) for s, n in self.schedule.presets.items()}
+        nodes = compiled.block.nodes
+        self.presets = {s: _preset(n, nodes, services) for s, n in self.schedule.presets.items()}
         targets = {s.node.target: None for s in self.schedule.steps if s.node.target is not None}
         self.limited = [target for target in targets if target.within() is not None]
         self.notes: list[list[str]] = [[] for _ in self.schedule.steps]
@@ -130,7 +131,7 @@ def _unless_ended(call: Call, session: Cancellation) -> Call:
     return run
 
 
-def _preset(node: Node, services: Services) -> Any:
+def _preset(node: Node, nodes: Sequence[Node], services: Services) -> Any:
     if not node.is_const:
         return variable_cell(node, services.resources)
     value = node.attrs["value"]
@@ -143,7 +144,8 @@ def _preset(node: Node, services: Services) -> Any:
         return upload(value)
     except Exception as e:
         found = as_op_error(e, node, f"the upload to {node.target.name} by {node.target.owner}")
-        raise services.losses.meet(node, found) or found from e
+        losses = services.losses
+        raise losses.meet(node, found) or losses.not_taken(node, nodes, found) or found from e
 
 
 def _bind_or_fail(step: Step, services: Services, said: list[str]) -> Call:

@@ -44,13 +44,34 @@ def as_op_error(error: Exception, node: Node, what: str = "") -> errors.OpError:
     for kind, cls in _TRANSLATED:
         if isinstance(error, kind):
             by = f"\n\t ({' of '.join(filter(None, (what, culprit(node))))})" if what else ""
-            text = str(error) or _WORDLESS.get(kind, kind.__name__)
+            text = _words(error) or _WORDLESS.get(kind, kind.__name__)
             return cls(None, node.origin, f"{_in_our_words(text)}{by}{where(node)}")
-    text = f"{type(error).__name__}: {error}"
+    if (name := _missing(error, node)) is not None:
+        text = f"The namespace of {culprit(node)} has no {name!r}{where(node)}"
+        return errors.UnimplementedError(None, node.origin, text)
+    text = ": ".join(filter(None, (type(error).__name__, _words(error))))
     by = " of ".join(filter(None, (what, culprit(node))))
     failed = f"{by} raised" if by else "it raised"
     text = f"Op {node.op} failed: {failed} {text}{_late(node)}{where(node)}"
     return errors.InternalError(None, node.origin, coded("OPD-KERNEL-001", text))
+
+
+def _words(error: Exception) -> str:
+    """What an exception says of itself; nothing if not even that works."""
+    try:
+        return str(error)
+    except Exception:
+        return ""
+
+
+def _missing(error: Exception, node: Node) -> str | None:
+    """The function that a portable kernel did not find in its device's array library."""
+    if not isinstance(error, AttributeError) or node.target is None or node.kernel is None:
+        return None
+    space = node.target.device.namespace
+    known = (space, *(getattr(space, part, None) for part in ("linalg", "fft")))
+    found = node.kernel.is_portable and any(error.obj is s for s in known if s is not None)
+    return error.name if found else None
 
 
 def _late(node: Node) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from opdock import errors
 from opdock.codes import coded
@@ -21,7 +21,15 @@ from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
 from opdock.runtime.resources import ResourceManager
 
-__all__ = ["DeviceLostError", "Losses", "NoRoomError", "RestartError", "has_effect", "homewards"]
+__all__ = [
+    "DeviceLostError",
+    "Losses",
+    "NoRoomError",
+    "NotHeldError",
+    "RestartError",
+    "has_effect",
+    "homewards",
+]
 
 _log = logging.getLogger("opdock.fallback")
 
@@ -42,6 +50,17 @@ class DeviceLostError(errors.UnavailableError, RestartError):
 
 class NoRoomError(errors.ResourceExhaustedError, RestartError):
     """A value could not be copied to a device for lack of memory there."""
+
+
+class NotHeldError(errors.UnimplementedError, RestartError):
+    """A value could not be copied to a device that holds no such arrays."""
+
+
+_NOT_TAKEN: Final = (
+    (errors.ResourceExhaustedError, NoRoomError, "has no room for"),
+    (errors.UnimplementedError, NotHeldError, "does not hold"),
+)
+"""What devices say of values that they do not take, and what becomes of it."""
 
 
 class Losses:
@@ -78,34 +97,46 @@ class Losses:
         self._placer.experience.lose(report)
         _log.warning("%s", report)
 
-    def no_room(
-        self, copy: Node, nodes: Sequence[Node], error: errors.OpError
-    ) -> NoRoomError | None:
-        """Keeps the consumers, among `nodes`, of a copy from a device that has no room for it.
+    def not_taken(
+        self, brought: Node, nodes: Sequence[Node], error: errors.OpError
+    ) -> NoRoomError | NotHeldError | None:
+        """Keeps from a device what it has no room for, or refuses to hold.
+
+        Args:
+            brought: what brought a value to the device, a copy or a constant.
+            nodes: the program, some of which want the value there.
+            error: what the device said.
 
         Returns:
             The error to raise, or None when placing them elsewhere is not possible.
         """
-        if copy.op != COPY or not isinstance(error, errors.ResourceExhaustedError):
+        where = _destination(brought)
+        if where is None or where == HOST or not self._placer.soft:
             return None
-        where = copy.attrs["to"]
-        if where == HOST or not self._placer.soft:
-            return None
-        users = [n for n in nodes if any(v.node is copy for v in n.inputs)]
+        for kind, cls, why in _NOT_TAKEN:
+            if isinstance(error, kind) and self._leave(brought, where, nodes, why, error):
+                found = cls(None, error.op, error.message)
+                found.again = True
+                return found
+        return None
+
+    def _leave(
+        self, brought: Node, where: str, nodes: Sequence[Node], why: str, error: errors.OpError
+    ) -> bool:
+        """Bans from a device a constant of its, and who wants a value there; whether that helps."""
+        users = [n for n in nodes if any(v.node is brought for v in n.inputs) and n.op != COPY]
         tied = any(n.builtin or cell_inputs(n) for n in users)
+        leaving = [m for n in users for m in (n.fused.members if n.fused is not None else (n,))]
+        leaving += [brought] if brought.is_const else []
         experience = self._placer.experience
-        if not users or tied or all(experience.banned(n, where) for n in users):
-            return None
+        if not leaving or tied or all(experience.banned(n, where) for n in leaving):
+            return False
         reason = error.message.split("\n", 1)[0]
-        for node in users:
+        for node in leaving:
             experience.ban(node, where, ALL, reason)
-            _log.warning(
-                "%s (%s) leaves %s, which has no room for its input: %s",
-                node.name, node.op, where, reason,
-            )  # fmt: skip
-        found = NoRoomError(None, error.op, error.message)
-        found.again = True
-        return found
+            told = f"{why} {'it' if node is brought else 'its input'}"
+            _log.warning("%s (%s) leaves %s, which %s: %s", node.name, node.op, where, told, reason)
+        return True
 
     # ------------------------------------------------------------ whose fault
     def _involved(self, node: Node) -> list[Target]:
@@ -130,6 +161,14 @@ class Losses:
             except errors.UnavailableError:
                 return target
         return None
+
+
+def _destination(node: Node) -> str | None:
+    """The memory to which a node brings a value that was made elsewhere."""
+    if node.op == COPY:
+        name: str = node.attrs["to"]
+        return name
+    return node.target.name if node.is_const and node.target is not None else None
 
 
 def homewards(

@@ -17,7 +17,7 @@ __all__ = ["Rescue"]
 
 _DECLINES = (errors.UnimplementedError, errors.ResourceExhaustedError)
 _MAY_MOVE = ("kernel", "segment")
-_ELSEWHERE = (errors.UnavailableError, errors.ResourceExhaustedError)
+_ELSEWHERE = (errors.UnavailableError, *_DECLINES)
 
 
 class Rescue:
@@ -56,7 +56,7 @@ class Rescue:
         """Raises a `RestartError` when other placement is what may help."""
         step, losses = self._steps[i], self._fallback.losses
         restart = found if isinstance(found, RestartError) else losses.meet(step.node, found)
-        restart = restart or losses.no_room(step.node, self._nodes, found)
+        restart = restart or losses.not_taken(step.node, self._nodes, found)
         if restart is not None:
             done = self._steps[: i + (step.kind == "control")]
             restart.again = restart.again and not any(map(has_effect, done))

@@ -199,12 +199,20 @@ class Report:
             if o.level == "ops" and o.status == "passed"
         }
 
-    def baseline(self) -> dict[str, Any]:
-        """What a later run is compared with."""
+    def baseline(self, earlier: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """What a later run is compared with.
+
+        Args:
+            earlier: an earlier one, which stays as it is where this run did not look.
+        """
+        known = earlier or {"passed": (), "ways": {}}
+        looked_at = {o.id for o in self.outcomes}
+        surveyed = {o.op for o in self.outcomes if o.level == "ops"}
+        ways = {op: way for op, way in known["ways"].items() if op not in surveyed}
         return {
             "device": self.device["backend"],
-            "passed": self.passed_ids(),
-            "ways": dict(sorted(self.way_by_op().items())),
+            "passed": sorted({*known["passed"]} - looked_at | {*self.passed_ids()}),
+            "ways": dict(sorted((ways | self.way_by_op()).items())),
         }
 
     def demotions(self, ways: Mapping[str, str]) -> list[str]:
