@@ -20,7 +20,6 @@ MODULES: Final[dict[str, str]] = {
     "core.protobuf.tpu": "there are no TPUs here",
     "keras.optimizers.Optimizer": "Keras is a library: pip install 'opdock[keras]' brings tf.keras",
     "python.autograph": "autograph rewrites Python into graphs: call tf.cond and tf.while_loop",
-    "python.distribute": "distribution strategies are out of scope",
     "python.eager": "opdock runs TensorFlow 1's graphs, not eagerly",
     "python.keras": "Keras is a library: pip install 'opdock[keras]' brings what runs on opdock",
     "python.ops.control_flow_ops.ControlFlowContext": "loops and branches are functions here",
