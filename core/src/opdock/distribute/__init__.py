@@ -9,6 +9,11 @@ from typing import Any, Final
 _WHERE: Final[dict[str, str]] = {
     "opdock.distribute.strategy": "InputContext InputReplicationMode Strategy",
     "opdock.distribute.extended": "StrategyExtended",
+    "opdock.distribute.mirrored": "MirroredStrategy",
+    "opdock.distribute.one_device": "OneDeviceStrategy",
+    "opdock.distribute.cross_device_ops": (
+        "CrossDeviceOps HierarchicalCopyAllReduce NcclAllReduce ReductionToOneDevice"
+    ),
     "opdock.distribute.replica": "ReplicaContext",
     "opdock.distribute.reductions": "ReduceOp",
     "opdock.distribute.modes": "has_strategy in_cross_replica_context",

@@ -12,13 +12,19 @@ from opdock.graph.nodes.replication import current
 __all__ = [
     "UpdateContext", "get_cross_replica_context", "get_update_device", "has_strategy",
     "in_cross_replica_context", "require_replica_context",
+    "strategy_in_scope",
 ]  # fmt: skip
 
 
 def has_strategy() -> bool:
     """Whether a strategy other than the default one is in scope."""
+    return strategy_in_scope() is not None
+
+
+def strategy_in_scope() -> Any:
+    """The strategy in scope; None for the default one, as for none."""
     mode = current()
-    return mode is not None and not mode.strategy._is_default
+    return None if mode is None or mode.strategy._is_default else mode.strategy
 
 
 def in_cross_replica_context() -> bool:
