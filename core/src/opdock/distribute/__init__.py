@@ -21,6 +21,7 @@ _WHERE: Final[dict[str, str]] = {
         "experimental_set_strategy get_loss_reduction get_replica_context get_strategy"
     ),
     "opdock.train.server_lib": "Server",
+    "opdock.distribute.experimental": "experimental",
 }
 _MODULES: Final = {name: module for module, names in _WHERE.items() for name in names.split()}
 
@@ -29,8 +30,12 @@ def __getattr__(name: str) -> Any:
     module = _MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(module), name)
+    value = globals()[name] = _value(import_module(module), name)
     return value
+
+
+def _value(module: Any, name: str) -> Any:
+    return module if module.__name__.endswith(f".{name}") else getattr(module, name)
 
 
 def __dir__() -> list[str]:

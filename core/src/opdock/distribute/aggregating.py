@@ -27,7 +27,7 @@ class AggregatingVariable(ResourceVariable):
         self.__dict__.update(variable.__dict__)
         self._variable, self._distribute_strategy = variable, strategy
         self._aggregation = aggregation
-        variable._aggregating_container = self
+        variable.__dict__["_aggregating_container"] = self
 
     def get(self) -> ResourceVariable:
         """The variable itself."""

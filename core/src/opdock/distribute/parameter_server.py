@@ -79,6 +79,7 @@ class ParameterServerExtended(InputExtended, StrategyExtended):
     def __init__(
         self, container_strategy: Any, cluster_resolver: Any = None,
         compute_devices: Sequence[str] | None = None, parameter_device: str | None = None,
+        num_gpus: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__(container_strategy)
         self._cross_device_ops = ReductionToOneDevice(reduce_to_device=_HOST)
@@ -86,6 +87,9 @@ class ParameterServerExtended(InputExtended, StrategyExtended):
             self._gpus = int(cluster_resolver.num_accelerators().get("GPU", 0))
             cluster = cluster_resolver.cluster_spec()
             task = cluster_resolver.task_type, cluster_resolver.task_id
+        elif num_gpus is not None:
+            # The cluster is told by `configure`.
+            self._gpus, cluster, task = num_gpus, {}, (None, None)
         else:
             self._gpus = local_gpus() if compute_devices is None else 0
             cluster, task = cluster_of_environment(), task_of_environment()

@@ -17,6 +17,7 @@ from opdock.distribute.reductions import ReduceOp
 from opdock.distribute.values import DistributedValues, Mirrored
 from opdock.dtypes import DType
 from opdock.graph.nodes.collections import GraphKeys
+from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import device
@@ -100,6 +101,8 @@ def updated(variable: Any, method: str, args: tuple[Any, ...], kwargs: dict[str,
             one = reduced_by(strategy, value, variable.aggregation, variable)
             return strategy.extended.update(variable, assign, args=(one, *others), kwargs=kwargs)
 
+        # Each replica's call has a name of its own; what is made of all of them is another's.
+        kwargs = {key: value for key, value in kwargs.items() if key != "name"}
         return context.get_replica_context().merge_call(merge, args=args, kwargs=kwargs)
 
 
@@ -356,8 +359,7 @@ class SyncOnReadVariable(DistributedVariable):
         strategy = self._distribute_strategy
         with in_scope_of(strategy):
             op = ReduceOp.from_variable_aggregation(self._aggregation)
-            found: Tensor = strategy.reduce(op, self, axis=None)
-            return found
+            return convert_to_tensor(strategy.reduce(op, self, axis=None))
 
     def _as_graph_element(self) -> Tensor:
         return self._whole() if in_cross_replica_context() else super()._as_graph_element()

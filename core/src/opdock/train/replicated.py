@@ -112,7 +112,8 @@ def distributed_apply(
                     global_step, lambda step, **kw: step.assign_add(1, read_value=False, **kw),
                     kwargs={"name": scope},
                 )  # fmt: skip
-        if isinstance(done, (Tensor, DistributedValues)):
+        done = own_copy(done)
+        if isinstance(done, Tensor):
             done = done.op
         train_ops = get_default_graph().get_collection_ref(GraphKeys.TRAIN_OP)
         if done not in train_ops:
