@@ -282,7 +282,7 @@ class DistributedVariable(DistributedValues, Variable):
 
     def is_initialized(self, name: str | None = None) -> Tensor:
         """Whether all copies have a value."""
-        found = self.primary.is_initialized()
+        found: Tensor = self.primary.is_initialized()
         for copy in self._values[1:]:
             found = logical_and(found, copy.is_initialized(), name=name)
         return found
