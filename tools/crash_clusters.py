@@ -12,6 +12,7 @@ that nobody has disturbed, and no process and no shared memory may be left.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import faulthandler
 import signal
 import socket
@@ -28,12 +29,15 @@ from typing import Any
 import numpy as np
 
 LIMIT = 30.0
-"""Seconds without a step, with all processes there, after which the cluster counts as hanging."""
+"""Seconds without a step, with all processes there, after which the cluster counts as hanging.
+
+Time for which the machine's other work has kept a process from a processor is none of them."""
 START = 90.0
 """Seconds in which a process has to be there."""
 LAST = 300
 """Steps after the last kill."""
 TOLERANCE = 1e-3
+_LAST_WORDS = 5.0  # seconds in which a task writes down what it is doing
 _ON_ITS_WAY = 0.2  # seconds in which what was printed before is read
 ROLES = (("ps", 0), ("worker", 0), ("worker", 1))
 NAMES = {("ps", 0): "parameter server", ("worker", 0): "chief", ("worker", 1): "worker"}
@@ -137,13 +141,35 @@ class Cluster:
         return all(task in self._up for task in self._tasks.values())
 
     def _wait(self, limit: float, ready: Callable[[], bool]) -> None:
-        with self._changed:
-            if self._changed.wait_for(ready, limit):
-                return
+        begin, kept = time.monotonic(), self._kept_waiting()
+        rest = limit
+        while rest > 0:
+            with self._changed:
+                if self._changed.wait_for(ready, rest):
+                    return
+            for role, task in self._tasks.items():
+                if task.poll() is not None:
+                    raise RuntimeError(
+                        f"{NAMES[role]} ended by itself with {task.returncode}; see {self._folder}"
+                    )
+            now = self._kept_waiting()
+            starved = sum(now[pid] - kept.get(pid, 0.0) for pid in now)
+            rest = limit + starved - (time.monotonic() - begin)
         for task in self._tasks.values():
             task.send_signal(signal.SIGUSR1)  # its log has what it is doing
-        time.sleep(1)
+        time.sleep(_LAST_WORDS)
         raise TimeoutError(f"no step for {limit:.0f} s; see {self._folder}")
+
+    def _kept_waiting(self) -> dict[int, float]:
+        """For how many seconds each task's busiest thread has waited for a processor."""
+        found = {}
+        for task in self._tasks.values():
+            waited = [0]
+            for thread in Path(f"/proc/{task.pid}/task").glob("*/schedstat"):
+                with contextlib.suppress(OSError):
+                    waited.append(int(thread.read_text().split()[1]))
+            found[task.pid] = max(waited) / 1e9
+        return found
 
     def kill(self, role: tuple[str, int]) -> None:
         """Ends a task as nothing else does."""

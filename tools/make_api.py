@@ -220,6 +220,7 @@ SUBMODULES = (
     "random",
     "train",
     "layers",
+    "distribute",
     "losses",
     "saved_model",
     "summary",

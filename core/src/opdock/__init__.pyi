@@ -616,6 +616,7 @@ from opdock.api import config as config
 from opdock import contrib as contrib
 from opdock import data as data
 from opdock.api import debugging as debugging
+from opdock import distribute as distribute
 from opdock import distributions as distributions
 from opdock import dtypes as dtypes
 from opdock import errors as errors

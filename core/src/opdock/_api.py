@@ -623,6 +623,7 @@ SUBMODULES: Final = {
     "contrib": "opdock.contrib",
     "data": "opdock.data",
     "debugging": "opdock.api.debugging",
+    "distribute": "opdock.distribute",
     "distributions": "opdock.distributions",
     "dtypes": "opdock.dtypes",
     "errors": "opdock.errors",

@@ -84,8 +84,7 @@ def test_there_is_one_replica() -> None:
     assert context.merge_call(lambda strategy, x: (strategy, x), args=(3,)) == (
         tf.distribute.get_strategy(), 3
     )  # fmt: skip
-    with tf.Session() as sess:
-        assert sess.run(context.replica_id_in_sync_group) == 0
+    assert context.replica_id_in_sync_group == 0
 
 
 def test_arguments_are_seen_through_decorators_of_tfs_kind() -> None:

@@ -9,6 +9,7 @@ from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import colocate_with, control_dependencies, name_scope
+from opdock.graph.variables.flavour import VariableAggregation, VariableSynchronization
 from opdock.graph.variables.initializers import ones_initializer, zeros_initializer
 from opdock.layers.base import Layer, applied, static
 from opdock.layers.spec import InputSpec
@@ -160,7 +161,11 @@ class BatchNormalization(Layer):
             self._scope.set_partitioner(None)
 
         def statistic(name: str, initializer: Any) -> Any:
-            return self.add_weight(name, shape, self._param_dtype, initializer, trainable=False)
+            return self.add_weight(
+                name, shape, self._param_dtype, initializer, trainable=False,
+                synchronization=VariableSynchronization.ON_READ,
+                aggregation=VariableAggregation.MEAN,
+            )  # fmt: skip
 
         def deviations(shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
             return sqrt(self.moving_variance_initializer(shape, dtype, partition_info))

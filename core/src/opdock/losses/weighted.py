@@ -8,6 +8,7 @@ from opdock import dtypes
 from opdock.docstrings import explained
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.losses.collection import add_loss
@@ -118,6 +119,7 @@ def compute_weighted_loss(
 ) -> Tensor:  # fmt: skip
     """Weights losses, reduces them, and adds the result to a collection."""
     Reduction.validate(reduction)
+    get_default_graph()._last_loss_reduction = reduction
     with (
         name_scope(scope, "weighted_loss", [losses, weights]),
         control_dependencies([assert_broadcastable(weights, losses)]),

@@ -41,9 +41,6 @@ MODULES: Final[dict[str, str]] = {
     "compat.v2.optimizers": "of TensorFlow 2: tf.train has the optimizers of 1",
     "contrib.tpu.python": "there are no TPUs here",
     "core.protobuf.tpu": "there are no TPUs here",
-    "distribute.MirroredStrategy": _STRATEGIES,
-    "distribute.OneDeviceStrategy": _STRATEGIES,
-    "distribute.experimental": _STRATEGIES,
     "keras.optimizers.Optimizer": "Keras is a library: pip install 'opdock[keras]' brings tf.keras",
     "python.autograph": "autograph rewrites Python into graphs: call tf.cond and tf.while_loop",
     **{
@@ -53,7 +50,6 @@ MODULES: Final[dict[str, str]] = {
     },
     "python.data.util.structure.NoneTensorSpec": "elements of datasets are never None",
     "python.debug": "tfdbg is out of scope: Session.explain and `opdock record` look into steps",
-    "python.distribute": _STRATEGIES,
     "python.eager": _EAGER,
     "python.keras": "Keras is a library: pip install 'opdock[keras]' brings what runs on opdock",
     "python.ops.control_flow_ops.ControlFlowContext": "loops and branches are functions here",

@@ -10,7 +10,6 @@ __all__ = ["reason"]
 _OUT: Final[dict[str, str]] = {
     "autograph": "rewrites Python into graphs; TF 1 programs call tf.cond and tf.while_loop",
     "config": "settings of TF 2's runtime",
-    "distribute": "strategies of TF 2; devices are placed with tf.device",
     "experimental": "settings of TF 2's runtime",
     "lite": "a converter for another runtime",
     "tpu": "needs a TPU's own runtime",

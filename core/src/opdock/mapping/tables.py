@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from opdock.mapping.contrib_tables import CONTRIB
+from opdock.mapping.distribute_tables import DISTRIBUTE_NAMES, DISTRIBUTE_SOURCES
 from opdock.mapping.feature_tables import FEATURE_COLUMN_NAMES, FEATURE_COLUMNS
 from opdock.mapping.later_tables import LATER_V1, LATER_V2
 from opdock.mapping.ops_tables import OPS_NAMES, OPS_SOURCES, OPS_V2
@@ -62,11 +63,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.framework.test_util": ("opdock.util.for_tests", "opdock.api.test"),
     "python.framework.random_seed": ("opdock.graph.nodes.seeds",),
     "python.framework.tensor_shape": ("opdock.shapes", "opdock.util.graph_helpers"),
-    "python.distribute.distribute_lib": ("opdock.util.one_replica",),
-    "python.distribute.distribution_strategy_context": ("opdock.util.one_replica",),
-    "python.distribute.estimator_training": ("opdock.util.one_replica",),
-    "python.distribute.reduce_util": ("opdock.util.one_replica",),
-    "python.keras.utils.losses_utils": ("opdock.util.one_replica",),
+    **DISTRIBUTE_SOURCES,
     "contrib.tpu.python.tpu.tpu_function": ("opdock.util.no_tpu",),
     "python.tpu.tensor_tracer": ("opdock.util.no_tpu",),
     "python.tpu.tpu_function": ("opdock.util.no_tpu",),
@@ -293,19 +290,7 @@ _GFILE: Final = {
 NAMES: Final[dict[str, dict[str, str]]] = {
     "": LATER_V1,
     **CONTRIB,
-    "distribute": {
-        "Server": "opdock:train.Server",
-        **{
-            name: f"opdock.util.one_replica:{name}"
-            for name in (
-                "ReplicaContext",
-                "get_replica_context",
-                "get_strategy",
-                "has_strategy",
-                "in_cross_replica_context",
-            )
-        },
-    },
+    **DISTRIBUTE_NAMES,
     "io.gfile": _GFILE,
     "tpu": {
         name: f"opdock.contrib.tpu:{name}"

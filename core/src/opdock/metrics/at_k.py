@@ -7,10 +7,9 @@ from typing import Any
 
 from opdock import dtypes
 from opdock.docstrings import explained
-from opdock.graph.nodes.collections import add_to_collections
 from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
-from opdock.metrics.common import WORDS, Metric, collected, metric_variable, safe_div
+from opdock.metrics.common import WORDS, Metric, across, collected, metric_variable, safe_div
 from opdock.metrics.label_sets import (
     clean_out_of_range,
     expand_labels,
@@ -93,7 +92,7 @@ def _share(
         predicted = cast(predictions_idx, dtypes.int64)
         right, add_right = _streaming("true_positive", labels, predicted, k, class_id, weights)
         wrong, add_wrong = _streaming(other, labels, predicted, k, class_id, weights)
-        value = emit("RealDiv", right, emit("Add", right, wrong), name=scope)
+        value = across(lambda: emit("RealDiv", right, emit("Add", right, wrong), name=scope))
         update = emit("RealDiv", add_right, emit("Add", add_right, add_wrong), name="update")
         return collected(value, update, metrics_collections, updates_collections)
 
@@ -233,11 +232,9 @@ def average_precision_at_top_k(
         if weights is None else reduce_sum(weights, name="batch_max"),
     )  # fmt: skip
     total, add_total = _summed("total", average, lambda: reduce_sum(average, name="batch_total"))
-    value = safe_div(total, most, name="mean")
+    value = across(lambda: safe_div(total, most, name="mean"))
     update = safe_div(add_total, add_most, name=name)
-    if metrics_collections:
-        add_to_collections(metrics_collections, value)
-    return collected(value, update, None, updates_collections)
+    return collected(value, update, metrics_collections, updates_collections)
 
 
 def _summed(title: str, given: Any, batch: Callable[[], Any]) -> tuple[Any, Any]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from opdock import dtypes
+from opdock.distribute.modes import has_strategy
 from opdock.graph.nodes.collections import GraphKeys, add_to_collections
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.replication import is_first_replica
 from opdock.graph.nodes.scopes import control_dependencies
+from opdock.graph.variables.flavour import VariableAggregation, VariableSynchronization
 from opdock.graph.variables.variable import Variable
 from opdock.graph.variables.variable_scope import variable_scope
 from opdock.ops.array import expand_dims, rank, squeeze
@@ -48,7 +52,18 @@ def metric_variable(shape: Any, dtype: Any, name: str, validate_shape: bool = Tr
     return Variable(
         lambda: zeros(shape, dtype), trainable=False, name=name, validate_shape=validate_shape,
         collections=[GraphKeys.LOCAL_VARIABLES, GraphKeys.METRIC_VARIABLES],
+        synchronization=VariableSynchronization.ON_READ, aggregation=VariableAggregation.SUM,
     )  # fmt: skip
+
+
+def across(value: Callable[[], Tensor]) -> Tensor:
+    """What a function makes of a metric's variables, those of all replicas taken together."""
+    if not has_strategy():
+        return value()
+    from opdock.distribute.context import get_replica_context
+
+    found: Tensor = get_replica_context().merge_call(lambda _: value())
+    return found
 
 
 def scope(name: str | None, title: str, *given: Any) -> variable_scope:
@@ -60,9 +75,10 @@ def collected(
     value: Tensor, update: Tensor, metrics_collections: Any, updates_collections: Any
 ) -> Metric:
     """A metric, once it is in the user's collections."""
-    for result, collections in ((value, metrics_collections), (update, updates_collections)):
-        if collections:
-            add_to_collections(collections, result)
+    if metrics_collections and is_first_replica():
+        add_to_collections(metrics_collections, value)  # which all replicas have in common
+    if updates_collections:
+        add_to_collections(updates_collections, update)
     return value, update
 
 

@@ -10,6 +10,7 @@ from opdock.docstrings import explained
 from opdock.metrics.common import (
     WORDS,
     Metric,
+    across,
     aligned,
     collected,
     metric_variable,
@@ -40,7 +41,7 @@ def _count(values: Any, weights: Any) -> Metric:
     if weights is not None:
         values, _, weights = aligned(values, None, to_float(weights))
         values = emit("Mul", values, broadcast_weights(weights, values))
-    return count.value(), assign_add(count, reduce_sum(values))
+    return across(count.value), assign_add(count, reduce_sum(values))
 
 
 def _counted(
@@ -134,7 +135,7 @@ def _part(
         )
         right, add_right = true_positives(labels, predictions, weights)
         wrong, add_wrong = other(labels, predictions, weights)
-        value = _share(right, wrong, "value")
+        value = across(lambda: _share(right, wrong, "value"))
         update = _share(add_right, add_wrong, "update_op")
         return collected(value, update, metrics_collections, updates_collections)
 

@@ -7,7 +7,7 @@ from typing import Any
 from opdock import dtypes
 from opdock.docstrings import explained
 from opdock.graph.nodes.operation import Tensor
-from opdock.metrics.common import WORDS, collected, metric_variable, scope, to_float
+from opdock.metrics.common import WORDS, across, collected, metric_variable, scope, to_float
 from opdock.ops.cast import cast
 from opdock.ops.composed.confusion import confusion_matrix
 from opdock.ops.diag import diag_part
@@ -48,7 +48,7 @@ def mean_iou(
             weights=None if weights is None else _flat(cast(weights, dtypes.float64)),
         )  # fmt: skip
         update = assign_add(total, matrix)
-        value = _mean_iou(total)
+        value = across(lambda: _mean_iou(total))
         return collected(value, update, metrics_collections, updates_collections)
 
 

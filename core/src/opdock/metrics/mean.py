@@ -11,6 +11,7 @@ from opdock.graph.nodes.scopes import control_dependencies
 from opdock.metrics.common import (
     WORDS,
     Metric,
+    across,
     aligned,
     collected,
     metric_variable,
@@ -52,7 +53,7 @@ def mean(
         update_total = assign_add(total, reduce_sum(values))
         with control_dependencies([values]):
             update_count = assign_add(count, number)
-        value = safe_div(total, count, "value")
+        value = across(lambda: safe_div(total, count, "value"))
         update = safe_div(update_total, update_count, "update_op")
         return collected(value, update, metrics_collections, updates_collections)
 
@@ -82,7 +83,7 @@ def mean_tensor(
         update_total = assign_add(total, values)
         with control_dependencies([values]):
             update_count = assign_add(count, number)
-        value = safe_div(total, count, "value")
+        value = across(lambda: safe_div(total, count, "value"))
         update = safe_div(update_total, update_count, "update_op")
         return collected(value, update, metrics_collections, updates_collections)
 
@@ -146,7 +147,7 @@ def root_mean_squared_error(
     value, update = mean_squared_error(
         labels, predictions, weights, None, None, name or "root_mean_squared_error"
     )
-    root, update_root = emit("Sqrt", value), emit("Sqrt", update)
+    root, update_root = across(lambda: emit("Sqrt", value)), emit("Sqrt", update)
     return collected(root, update_root, metrics_collections, updates_collections)
 
 
@@ -190,7 +191,8 @@ def mean_cosine_distance(
     predictions, labels, weights = _pair(predictions, labels, weights)
     product = reduce_sum(emit("Mul", predictions, labels), axis=[dim], keepdims=True)
     value, update = mean(product, weights, None, None, name or "mean_cosine_distance")
-    distance, update_distance = emit("Sub", 1.0, value), emit("Sub", 1.0, update)
+    distance = across(lambda: emit("Sub", 1.0, value))
+    update_distance = emit("Sub", 1.0, update)
     return collected(distance, update_distance, metrics_collections, updates_collections)
 
 
@@ -242,6 +244,6 @@ def mean_per_class_accuracy(
             ones, correct = ones * weights, correct * weights
         update_total = scatter_add(total, labels, ones)
         update_count = scatter_add(count, labels, correct)
-        value = emit("Mean", safe_div(count, total), [0], name="mean_accuracy")
+        value = across(lambda: emit("Mean", safe_div(count, total), [0], name="mean_accuracy"))
         update = safe_div(update_count, update_total, "update_op")
         return collected(value, update, metrics_collections, updates_collections)

@@ -12,6 +12,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.metrics.common import (
     WORDS,
     Metric,
+    across,
     aligned,
     checked,
     collected,
@@ -120,7 +121,7 @@ def auc(
         else:
             cuts = default_thresholds(num_thresholds)
         values, updates = counts_at(labels, predictions, cuts, weights)
-        value = _area(values, curve, summation_method, "value")
+        value = across(lambda: _area(values, curve, summation_method, "value"))
         update = _area(updates, curve, summation_method, "update_op")
         return collected(value, update, metrics_collections, updates_collections)
 
@@ -170,7 +171,7 @@ def _rates(
             right, wrong = counts[kinds[0]], counts[kinds[1]]
             return emit("RealDiv", right + 0.0, right + wrong + epsilon, name=node)
 
-        value, update = part(values, "value"), part(updates, "update_op")
+        value, update = across(lambda: part(values, "value")), part(updates, "update_op")
         return collected(value, update, metrics_collections, updates_collections)
 
 
@@ -251,7 +252,7 @@ def _rates_when(
             right, wrong = counts[part[0]][at], counts[part[1]][at]
             return emit("RealDiv", right, right + wrong + _EPSILON, name=node)
 
-        value = rate({kind: held + 0.0 for kind, held in values.items()}, "value")
+        value = across(lambda: rate({kind: held + 0.0 for kind, held in values.items()}, "value"))
         update = rate(updates, "update_op")
         return collected(value, update, metrics_collections, updates_collections)
 
@@ -319,5 +320,5 @@ def _counted_at(
     with scope(name, _NAMES[kind], predictions, labels, weights):
         values, updates = counts_at(labels, predictions, thresholds, weights, (kind,))
         return collected(
-            values[kind].value(), updates[kind], metrics_collections, updates_collections
+            across(values[kind].value), updates[kind], metrics_collections, updates_collections
         )

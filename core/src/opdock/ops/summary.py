@@ -10,8 +10,10 @@ from typing import Any
 
 from opdock import dtypes
 from opdock.graph.nodes.collections import GraphKeys, add_to_collection, get_collection
+from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.replication import is_first_replica
 from opdock.graph.nodes.scopes import name_scope
 from opdock.io import protos
 from opdock.ops.registry import define_op
@@ -111,6 +113,8 @@ def scalar(name: str, tensor: Any, collections: Any = None, family: str | None =
     Returns:
         A scalar string tensor, a serialized `Summary`.
     """
+    if not is_first_replica():
+        return constant("")
     with summary_scope(name, family, values=[tensor]) as (tag, scope):
         value: Tensor = scalar_summary_op(tag, tensor, name=scope)
         collect(value, collections, [GraphKeys.SUMMARIES])
@@ -132,6 +136,8 @@ def histogram(name: str, values: Any, collections: Any = None, family: str | Non
     Raises:
         tf.errors.InvalidArgumentError: at run time, when a value is NaN or infinite.
     """
+    if not is_first_replica():
+        return constant("")
     with summary_scope(name, family, default_name="HistogramSummary", values=[values]) as (
         tag,
         scope,
@@ -158,6 +164,8 @@ def image(
     Returns:
         A scalar string tensor, a serialized `Summary`.
     """
+    if not is_first_replica():
+        return constant("")
     with summary_scope(name, family, values=[tensor]) as (tag, scope):
         value: Tensor = image_summary_op(tag, tensor, max_images=max_outputs, name=scope)
         collect(value, collections, [GraphKeys.SUMMARIES])
@@ -181,6 +189,8 @@ def audio(
     Returns:
         A scalar string tensor, a serialized `Summary`.
     """
+    if not is_first_replica():
+        return constant("")
     with summary_scope(name, family=family, values=[tensor]) as (tag, scope):
         rate = convert_to_tensor(sample_rate, dtype=dtypes.float32, name="sample_rate")
         value: Tensor = audio_summary_v2_op(tag, tensor, rate, max_outputs=max_outputs, name=scope)
@@ -213,6 +223,8 @@ def tensor_summary(
         metadata.summary_description = str(summary_description)
     if display_name is not None:
         metadata.display_name = display_name
+    if not is_first_replica():
+        return constant("")
     with summary_scope(name, family, values=[tensor]) as (tag, scope):
         value: Tensor = tensor_summary_v2_op(tag, tensor, metadata.SerializeToString(), name=scope)
         collect(value, collections, [GraphKeys.SUMMARIES])

@@ -6,6 +6,8 @@ import itertools
 from typing import Any
 
 from opdock import dtypes
+from opdock.distribute.modes import has_strategy, strategy_in_scope
+from opdock.distribute.reductions import ReduceOp
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
@@ -36,32 +38,71 @@ def assign_moving_average(
             variables of its own.
         name: the operation's name.
     """
+    if has_strategy():
+        return _assign_on_replicas(variable, value, decay, zero_debias, name)
     with (
         name_scope(name, "AssignMovingAvg", [variable, value, decay]) as scope,
         colocate_with(variable.op),
     ):
-        rate = convert_to_tensor(1.0 - decay, name="decay")
-        if rate.dtype.base_dtype is not variable.dtype.base_dtype:
-            rate = get("Cast")(rate, DstT=variable.dtype.base_dtype)
+        rate = _rate(variable, decay)
         if zero_debias:
             return variable.assign(_debiased(variable, value, rate), name=scope)
         return variable.assign_sub((variable - value) * rate, name=scope)
 
 
-def _debiased(unbiased: Any, value: Any, rate: Any) -> Any:
-    """The average without its bias to the start at zero."""
+def _assign_on_replicas(
+    variable: Any, value: Any, decay: Any, zero_debias: bool, name: str | None
+) -> Any:
+    """The same for each copy of a variable, towards the mean of the replicas' values."""
+    from opdock.distribute.context import get_replica_context
+
+    def move(copy: Any, value: Any, *parts: Any) -> Any:
+        rate = _rate(copy, decay)
+        if parts:
+            return copy.assign(_debiased(copy, value, rate, parts))
+        return copy.assign_sub((copy - value) * rate)
+
+    def merged(strategy: Any, variable: Any, value: Any) -> Any:
+        mean = strategy.extended.reduce_to(ReduceOp.MEAN, value, variable)
+        parts = ()
+        if zero_debias:
+            with variable_scope.variable_scope(variable.op.name):
+                parts = _parts(variable)
+        return strategy.extended.update(variable, move, args=(mean, *parts))
+
+    replica = get_replica_context()
+    with name_scope(name, "AssignMovingAvg", [variable, value, decay]):
+        if replica is None:
+            return merged(strategy_in_scope(), variable, value)
+        return replica.merge_call(merged, args=(variable, value))
+
+
+def _rate(variable: Any, decay: Any) -> Any:
+    rate = convert_to_tensor(1.0 - decay, name="decay")
+    if rate.dtype.base_dtype is not variable.dtype.base_dtype:
+        rate = get("Cast")(rate, DstT=variable.dtype.base_dtype)
+    return rate
+
+
+def _parts(unbiased: Any) -> tuple[Any, ...]:
+    """The variables that an average without bias is made of: one with bias, and its steps."""
+    zeros, dtype = initializers.zeros_initializer(), unbiased.dtype.base_dtype
+    biased = variable_scope.get_variable(
+        _free_name("biased"), initializer=zeros, shape=unbiased.get_shape(), trainable=False,
+        dtype=dtype,
+    )  # fmt: skip
+    step = variable_scope.get_variable(
+        _free_name("local_step"), shape=[], dtype=dtype, initializer=zeros, trainable=False
+    )
+    return biased, step
+
+
+def _debiased(unbiased: Any, value: Any, rate: Any, parts: tuple[Any, ...] = ()) -> Any:
+    """The average without its bias to the start at zero; parts that are not given are made."""
     with variable_scope.variable_scope(unbiased.op.name, values=[unbiased, value, rate]):
-        zeros = initializers.zeros_initializer()
-        dtype = unbiased.dtype.base_dtype
-        biased = variable_scope.get_variable(
-            _free_name("biased"), initializer=zeros, shape=unbiased.get_shape(), trainable=False,
-            dtype=dtype,
-        )  # fmt: skip
-        step = variable_scope.get_variable(
-            _free_name("local_step"), shape=[], dtype=dtype, initializer=zeros, trainable=False
-        )
+        biased, step = parts or _parts(unbiased)
         new_biased = biased.assign_sub((biased - value) * rate)
-        new_step = step.assign_add(convert_to_tensor(1, dtype))
+        new_step = step.assign_add(convert_to_tensor(1, unbiased.dtype.base_dtype))
         correction = 1 - get("Pow")(1.0 - rate, convert_to_tensor(new_step))
         return new_biased / correction
 

@@ -9,6 +9,8 @@ from typing import Any, Final
 from opdock import dtypes
 from opdock.autodiff.custom import used_variables
 from opdock.autodiff.gradients import gradients
+from opdock.distribute.modes import has_strategy
+from opdock.distribute.values import DistributedValues
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.composite import IndexedSlices, internal_convert_to_tensor_or_indexed_slices
 from opdock.graph.nodes.convert import convert_to_tensor
@@ -22,6 +24,14 @@ from opdock.graph.variables.variable_lists import trainable_variables
 from opdock.ops import control
 from opdock.train import slot_creator
 from opdock.train.applied import AppliedUpdates
+from opdock.train.replicated import (
+    apply_on_replicas,
+    container_of,
+    distributed_apply,
+    own_copy,
+    scaled_loss,
+)
+from opdock.train.slot_creator import beside
 from opdock.train.tracking.slots import TrackedSlots
 from opdock.util import nest
 
@@ -121,12 +131,13 @@ class Optimizer(TrackedSlots, AppliedUpdates):
             TypeError: `var_list` holds something that is no variable.
         """
         if callable(loss):
-            loss = loss()
+            loss = scaled_loss(loss())
             if var_list is None:
                 var_list = used_variables(get_default_graph(), [loss], [])
             with get_default_graph().control_dependencies([loss]):
                 found = gradients(loss, _flat(var_list), grad_ys=grad_loss)
             return list(zip(found, _flat(var_list), strict=True))
+        loss = scaled_loss(loss)
         if gate_gradients not in (self.GATE_NONE, self.GATE_OP, self.GATE_GRAPH):
             raise ValueError(
                 "gate_gradients must be one of: Optimizer.GATE_NONE, Optimizer.GATE_OP, "
@@ -169,6 +180,8 @@ class Optimizer(TrackedSlots, AppliedUpdates):
             ValueError: there is no pair, or none has a gradient.
             TypeError: a gradient or variable is not one.
         """
+        if has_strategy():
+            return apply_on_replicas(self, grads_and_vars, global_step, name)
         pairs = [(g, v) for g, v in grads_and_vars]
         if not pairs:
             raise ValueError("No variables provided.")
@@ -190,6 +203,13 @@ class Optimizer(TrackedSlots, AppliedUpdates):
             )
         with frames_known(sys._getframe()):
             return self._apply_pairs(converted, variables, global_step, name)
+
+    def _distributed_apply(
+        self, distribution: Any, grads_and_vars: Any, global_step: Any = None,
+        name: str | None = None,
+    ) -> Any:  # fmt: skip
+        """`apply_gradients` across replicas; subclasses that wrap an optimizer call it."""
+        return distributed_apply(self, distribution, grads_and_vars, global_step, name)
 
     def _apply_pairs(
         self, converted: list[tuple[Any, Any]], variables: list[Any], global_step: Any,
@@ -245,7 +265,9 @@ class Optimizer(TrackedSlots, AppliedUpdates):
     # ------------------------------------------------------------ slots
     def get_slot(self, var: Any, name: str) -> Any:
         """The slot `name` of a variable, or None."""
-        return self._slots.get(name, {}).get(_key(var))
+        found = self._slots.get(name, {}).get(_key(var))
+        # Of a copy of a variable, the copy beside it.
+        return found if container_of(var) is var else own_copy(found, var.device)
 
     def get_slot_names(self) -> list[str]:
         """The names of the slots."""
@@ -291,7 +313,7 @@ class Optimizer(TrackedSlots, AppliedUpdates):
         key = (name, colocate_with.graph)
         found = self._non_slots.get(key)
         if found is None:
-            with get_default_graph().colocate_with(colocate_with.op):
+            with beside(colocate_with):
                 found = Variable(
                     initial_value, name=name, trainable=False,
                     use_resource=not colocate_with.dtype._is_ref_dtype,
@@ -301,7 +323,7 @@ class Optimizer(TrackedSlots, AppliedUpdates):
         return found
 
     def _get_non_slot_variable(self, name: str, graph: Any = None) -> Any:
-        return self._non_slots.get((name, graph or _program_graph()))
+        return own_copy(self._non_slots.get((name, graph or _program_graph())))
 
     # ------------------------------------------------------------ what subclasses say
     def _valid_dtypes(self) -> set[dtypes.DType]:
@@ -357,7 +379,8 @@ def _program_graph() -> Any:
 
 
 def _key(var: Any) -> Any:
-    return var.op
+    var = container_of(var)
+    return (var.primary if isinstance(var, DistributedValues) else var).op
 
 
 def _flat(var_list: Any) -> list[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from opdock.distribute.values import DistributedValues
 from opdock.graph.nodes.devicespec import DeviceSpec, canonical_name
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -200,10 +201,17 @@ def names_of(var_list: Any) -> dict[str, Any]:
 
 def _made(item: Any) -> list[Any]:
     """The saveables that an object such as a table makes of itself, or the item as it is."""
-    gather = getattr(item, "_gather_saveables_for_checkpoint", None)
-    if gather is None or _variable_tensor(item) is not None:
+    if not _gathers(item):
         return [item]
-    return [part() if callable(part) else part for part in gather().values()]
+    parts = item._gather_saveables_for_checkpoint().values()
+    return [part() if callable(part) else part for part in parts]
+
+
+def _gathers(item: Any) -> bool:
+    """Whether an object says itself what of it is saved: one that is not just a tensor."""
+    if not hasattr(item, "_gather_saveables_for_checkpoint"):
+        return False
+    return isinstance(item, DistributedValues) or _variable_tensor(item) is None
 
 
 def _flat(items: Any) -> Iterator[Any]:
@@ -248,11 +256,10 @@ def _saveables(item: Any, name: Any) -> Iterator[SaveableObject]:
             "names_to_saveables must be a dict mapping string names to checkpointable operations."
             f" Name is not a string: {name}"
         )
-    gather = getattr(item, "_gather_saveables_for_checkpoint", None)
     if isinstance(item, SaveableObject):
         yield item
-    elif gather is not None and _variable_tensor(item) is None:
-        for part, make in gather().items():
+    elif _gathers(item):
+        for part, make in item._gather_saveables_for_checkpoint().items():
             # An object that stands for a variable goes by its own name.
             full = name if part == VARIABLE_VALUE_KEY else f"{name}_{part}"
             made = make(full) if callable(make) and not isinstance(make, Tensor) else make

@@ -5,9 +5,11 @@ Their names (`w/Adam`, `w/Adam_1`) are part of the checkpoint format.
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from opdock import dtypes
+from opdock.distribute.modes import strategy_in_scope
 from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import colocate_with
 from opdock.graph.variables import initializers, variable_scope
@@ -21,7 +23,7 @@ def _slot(primary: Any, value: Any, validate_shape: bool, shape: Any, dtype: Any
         "",
         initializer=value,
         trainable=False,
-        use_resource=hasattr(primary, "handle"),
+        use_resource=isinstance(primary, Variable) and not primary.dtype._is_ref_dtype,
         shape=shape,
         dtype=dtype,
         validate_shape=validate_shape,
@@ -35,6 +37,16 @@ def _slot(primary: Any, value: Any, validate_shape: bool, shape: Any, dtype: Any
             Variable.SaveSliceInfo(whole, info.full_shape, info.var_offset, info.var_shape)
         )
     return slot
+
+
+def beside(variable: Any) -> contextlib.AbstractContextManager[Any]:
+    """Inside, variables are made on the device, or the devices, of another one."""
+    strategy = strategy_in_scope()
+    if strategy is None:
+        return colocate_with(variable.op)
+    found: contextlib.AbstractContextManager[Any]
+    found = strategy.extended.colocate_vars_with(variable)
+    return found
 
 
 def create_slot(primary: Any, val: Any, name: str, colocate_with_primary: bool = True) -> Any:
@@ -63,7 +75,7 @@ def _scoped(
     with variable_scope.variable_scope(None, f"{primary.op.name}/{name}"):
         if not colocate:
             return _slot(primary, value, validate, shape, dtype)
-        with colocate_with(primary.op):
+        with beside(primary):
             return _slot(primary, value, validate, shape, dtype)
 
 

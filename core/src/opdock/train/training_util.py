@@ -11,6 +11,7 @@ from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.graph.variables import initializers, variable_scope
+from opdock.graph.variables.flavour import VariableAggregation
 from opdock.graph.variables.variable import Variable
 from opdock.ops import state
 
@@ -49,6 +50,7 @@ def create_global_step(graph: Graph | None = None) -> Any:
             GraphKeys.GLOBAL_STEP, shape=[], dtype=dtypes.int64,
             initializer=initializers.zeros_initializer(), trainable=False,
             collections=[GraphKeys.GLOBAL_VARIABLES, GraphKeys.GLOBAL_STEP],
+            aggregation=VariableAggregation.ONLY_FIRST_REPLICA,
         )  # fmt: skip
 
 

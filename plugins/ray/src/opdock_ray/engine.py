@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import atexit
+import contextlib
 import logging
 import os
+import signal
 import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,6 +18,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from opdock.plugin import Handle, Packet, errors
 from opdock_ray import host, link
+from opdock_ray.asking import Asking, Over
 from opdock_ray.mailbox import Letter, Mailbox
 
 __all__ = ["RayEngine"]
@@ -26,9 +28,9 @@ _SILENCE: Final = "OPDOCK_RAY_SILENCE"
 _DEFAULT_SILENCE: Final = 60.0
 _MOST: Final = 10_000  # packets that a task works on at once: each may wait for another
 _FAREWELL: Final = 15.0
-_INTRODUCTION: Final = 5.0  # seconds that a process which ends waits for what it has asked Ray
 _LOOK: Final = 0.2
 _log = logging.getLogger("opdock.cluster")
+_asking: Final = Asking()
 
 
 class RayEngine:
@@ -83,7 +85,8 @@ class RayEngine:
         until = time.monotonic() + _FAREWELL
         while True:
             try:
-                made = actor.remote(silence, min(silence / 4, 5.0), door)
+                with _asking():
+                    made = actor.remote(silence, min(silence / 4, 5.0), door)
                 return _Serving(address, made, handle, workers, entrance)
             except ValueError as e:
                 # Of a task that has just been killed Ray knows the actor for a while.
@@ -104,8 +107,9 @@ class RayEngine:
         """
         self._join()
         try:
-            actor = ray.get_actor(address, namespace=_NAMESPACE)
-        except (ValueError, RayError) as e:
+            with _asking():
+                actor = ray.get_actor(address, namespace=_NAMESPACE)
+        except (ValueError, RayError, Over) as e:
             raise errors.UnavailableError(None, None, f"Ray has no actor {address!r}") from e
         with self._lock:
             self._ways = {key: way for key, way in self._ways.items() if way.open}
@@ -116,7 +120,11 @@ class RayEngine:
 
 
 def _init() -> None:
+    """Joins Ray; what SIGTERM does to the process is not Ray's to say."""
+    before = signal.getsignal(signal.SIGTERM)
     ray.init(address="auto", namespace=_NAMESPACE, log_to_driver=False, logging_level=logging.ERROR)
+    if before is not None and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, before)
 
 
 def _node() -> str:
@@ -136,35 +144,28 @@ class _Way:
         self._address, self._actor = address, actor
         self._link: link.Link | None = None
         self.open = True
-        self._asked = threading.Event()
         if link.possible():
-            # Ray ends the process, as if it had failed, if it is asked after it has shut down.
-            atexit.register(self._asked.wait, _INTRODUCTION)
             threading.Thread(target=self._join, daemon=True, name="opdock-link").start()
 
     def _join(self) -> None:
         """Links this process and the task's, if both are of one machine, until one of them ends."""
-        try:
-            made = self._linked()
-        finally:
-            self._asked.set()
-            atexit.unregister(self._asked.wait)
+        made = self._linked()
         if made is not None:
             made.listen()
             self._unlink(made, None)
 
     def _linked(self) -> link.Link | None:
         try:
-            node, door = ray.get(self._actor.door.remote())
-            if node != _node() or not door:
-                return None
-            made = link.Link(door)
-        except (RayError, OSError, EOFError, AuthenticationError) as e:
+            with _asking():
+                node, door = ray.get(self._actor.door.remote())
+                if node != _node() or not door:
+                    return None
+                self._link = made = link.Link(door)
+                self._actor.watch.remote().future().add_done_callback(self._silent)
+                return made
+        except (RayError, OSError, EOFError, AuthenticationError, Over) as e:
             _log.debug("%s is reached by its mailbox alone: %s", self._address, e)
             return None
-        self._link = made
-        self._actor.watch.remote().future().add_done_callback(self._silent)
-        return made
 
     def _silent(self, watch: Future[None]) -> None:
         """The task has not been heard of for too long, or has ended."""
@@ -190,10 +191,10 @@ class _Way:
             except Exception as e:
                 answer.set_exception(self._gone(e))
 
-        self._insist()
         try:
-            self._actor.post.remote(*packet).future().add_done_callback(arrived)
-        except RayActorError as e:
+            with _asking():
+                self._actor.post.remote(*packet).future().add_done_callback(arrived)
+        except (RayActorError, Over) as e:
             raise self._gone(e) from None
         return answer
 
@@ -203,22 +204,17 @@ class _Way:
         if made is not None:
             made.tell(packet)
             return
-        self._insist()
         try:
-            self._actor.leave.remote(*packet)
-        except RayActorError as e:
+            with _asking():
+                self._actor.leave.remote(*packet)
+        except (RayActorError, Over) as e:
             raise self._gone(e) from None
-
-    def _insist(self) -> None:
-        # A session may be closed while the interpreter ends, after Ray has: see above.
-        if not ray.is_initialized():
-            raise self._gone(None)
 
     def _gone(self, error: BaseException | None) -> errors.OpError:
         self.open = False
         cause = getattr(error, "cause", None)
         why = str(cause) if isinstance(cause, TimeoutError) else "its process has ended"
-        if error is not None and not isinstance(error, RayError):
+        if error is not None and not isinstance(error, (RayError, Over)):
             why = f"{type(error).__name__}: {error}"
         return errors.UnavailableError(
             None, None, f"The task at {self._address} does not answer: {why}."
@@ -244,24 +240,29 @@ class _Serving:
         self._workers, self._entrance = workers, entrance
         self._open = True
         threading.Thread(target=self._work, daemon=True, name="opdock-mail").start()
-        atexit.register(self._leave)
+        _asking.rouses(self._leave)
 
     def _leave(self) -> None:
         """That no more mail comes is no news to a process that is ending."""
         self._open = False
+        self._actor.rouse.remote()
 
     def close(self) -> None:
         """Lets nobody in any more."""
-        atexit.unregister(self._leave)
+        _asking.forget(self._leave)
         self._open = False
         if self._entrance is not None:
             self._entrance.close()
-        ray.kill(self._actor)
+        with contextlib.suppress(Over), _asking():
+            ray.kill(self._actor)
 
     def _work(self) -> None:
-        while self._open and ray.is_initialized():
+        while self._open:
             try:
-                letters: list[Letter] = ray.get(self._actor.take.remote())
+                with _asking():
+                    letters: list[Letter] = ray.get(self._actor.take.remote())
+            except Over:
+                return
             except Exception as e:
                 # Ray is gone, or this process is ending.
                 if self._open:
@@ -273,5 +274,6 @@ class _Serving:
     def _answer(self, letter: Letter) -> None:
         number, header, parts = letter
         answer = self._handle(Packet(header, parts))
-        if number and ray.is_initialized():
-            self._actor.answer.remote(number, *answer)
+        with contextlib.suppress(Over), _asking():
+            if number:
+                self._actor.answer.remote(number, *answer)

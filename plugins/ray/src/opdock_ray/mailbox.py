@@ -30,7 +30,7 @@ class Mailbox:
 
     def __init__(self, silence: float, turn: float, door: Any) -> None:
         self._silence, self._turn, self._door = silence, turn, door
-        self._come: asyncio.Queue[Letter] = asyncio.Queue()
+        self._come: asyncio.Queue[Letter | None] = asyncio.Queue()
         self._waiting: dict[int, asyncio.Future[tuple[bytes, tuple[Any, ...]]]] = {}
         self._last = 0
         self._heard = time.monotonic()
@@ -89,7 +89,11 @@ class Mailbox:
             self._heard = time.monotonic()
         while not self._come.empty():
             found.append(self._come.get_nowait())
-        return found
+        return [letter for letter in found if letter is not None]
+
+    async def rouse(self) -> None:
+        """Has `take` come back, with nothing if nothing has come."""
+        self._come.put_nowait(None)
 
     async def answer(self, number: int, header: bytes, parts: tuple[Any, ...]) -> None:
         """Takes the task's answer to what came with a number."""

@@ -41,6 +41,8 @@ class GraphContents:
 
     tensor_type: type[Tensor] = Tensor
     """What the results of its operations are."""
+    _last_loss_reduction: str | None = None
+    """How the last loss of `tf.losses` was made of those of its batch."""
 
     def __init__(self) -> None:
         self._ops: list[Operation] = []

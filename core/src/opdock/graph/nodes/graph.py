@@ -102,12 +102,11 @@ class Graph(GraphContents):
 
     @property
     def _variable_creator_stack(self) -> tuple[Any, ...]:
-        found: tuple[Any, ...] = self._scoped_state.get("variable_creators", ())
-        return found
+        return self._thread.variable_creators
 
     @_variable_creator_stack.setter
     def _variable_creator_stack(self, creators: tuple[Any, ...]) -> None:
-        self._scoped_state["variable_creators"] = creators
+        self._thread.variable_creators = creators
 
     # ------------------------------------------------------------ making operations
     def _create_op(

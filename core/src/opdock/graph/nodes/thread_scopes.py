@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import Any
 
 from opdock.graph.nodes.devicespec import DeviceFunction
 from opdock.graph.nodes.operation import Operation
@@ -55,10 +56,14 @@ class ThreadState(threading.local):
     Attributes:
         name_stack: the name scope that it is in.
         device_depth: how many device scopes it is in.
+        variable_creators: what has a say when a variable is made, the outermost last.
+        modes: the strategies and replicas that it builds for, see `replication`.
     """
 
     name_stack = ""
     device_depth = 0
+    variable_creators: tuple[Any, ...] = ()
+    modes: tuple[Any, ...] = ()
 
 
 __all__ = ["Controller", "Scopes", "ThreadScopes", "ThreadState"]

@@ -111,12 +111,16 @@ class Flavoured(type):
             given.pop("trackable_parent", None)  # creators tell one another
             # Newer libraries say how functions make variables that run eagerly.
             given.pop("experimental_enable_variable_lifting", None)
+            strategy = given.pop("distribute_strategy", None)
             use_resource = given.pop("use_resource", None)
             if use_resource is None:
                 use_resource = variable_scope.get_variable_scope().use_resource
             if use_resource is None:
                 use_resource = resource_variables_enabled()
-            return variable_class(use_resource)(**given)
+            made = variable_class(use_resource)(**given)
+            if strategy is not None:
+                made._distribute_strategy = strategy
+            return made
 
         maker: Callable[..., Any] = create
         for wrap in get_default_graph()._variable_creator_stack:

@@ -261,6 +261,7 @@ class UnreadVariable(ResourceVariable):
 
     def __init__(self, variable: ResourceVariable, update: Operation) -> None:
         self.__dict__.update(variable.__dict__)
+        self.__dict__.pop("_distributed_container", None)  # it is more than a copy: it waits
         self._cached_value = None
         self._update_op = update
         with control_dependencies([update]):

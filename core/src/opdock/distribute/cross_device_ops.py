@@ -1,0 +1,235 @@
+"""How values of several devices become one, and reach several devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from opdock.distribute import device_util
+from opdock.distribute.reductions import ReduceOp
+from opdock.distribute.values import DistributedValues, Mirrored, PerReplica, regroup
+from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import device
+from opdock.graph.variables.variable import Variable
+from opdock.ops.identity import identity
+from opdock.ops.joining import concat
+from opdock.ops.sums import add_n
+
+__all__ = [
+    "AllReduceCrossDeviceOps", "CrossDeviceOps", "HierarchicalCopyAllReduce",
+    "MultiWorkerAllReduce", "NcclAllReduce", "ReductionToOneDevice",
+    "devices_from", "reduce_non_distributed_value",
+]  # fmt: skip
+
+
+class CrossDeviceOps:
+    """Base class. A subclass says by which ways values are reduced."""
+
+    def reduce(self, reduce_op: Any, per_replica_value: Any, destinations: Any) -> Any:
+        """The values of replicas as one, on the devices of `destinations`.
+
+        Args:
+            reduce_op: a `tf.distribute.ReduceOp`.
+            per_replica_value: the values, or a tensor.
+            destinations: a device's name, a tensor, a variable, or values of each replica.
+
+        Raises:
+            ValueError: there is no destination.
+        """
+        value = _per_replica(per_replica_value)
+        where = devices_from(destinations)
+        if len(value.values) == 1 and set(value.devices) == set(where):
+            return regroup(value.devices, value.values, Mirrored)
+        return self.reduce_implementation(reduce_op, value, destinations)
+
+    def batch_reduce(
+        self, reduce_op: Any, value_destination_pairs: Iterable[tuple[Any, Any]]
+    ) -> list[Any]:
+        """`reduce` for many values at once."""
+        pairs = [(_per_replica(value), to) for value, to in value_destination_pairs]
+        return self.batch_reduce_implementation(reduce_op, pairs)
+
+    def broadcast(self, tensor: Any, destinations: Any) -> Any:
+        """A tensor on the devices of `destinations`."""
+        devices_from(destinations)
+        return self.broadcast_implementation(tensor, destinations)
+
+    def reduce_implementation(
+        self, reduce_op: Any, per_replica_value: Any, destinations: Any
+    ) -> Any:
+        """What `reduce` gives where something is to be done."""
+        raise NotImplementedError("_reduce method must be implemented in descendants.")
+
+    def batch_reduce_implementation(
+        self, reduce_op: Any, value_destination_pairs: Sequence[tuple[Any, Any]]
+    ) -> list[Any]:
+        """What `batch_reduce` gives."""
+        return [self.reduce(reduce_op, value, to) for value, to in value_destination_pairs]
+
+    def broadcast_implementation(self, tensor: Any, destinations: Any) -> Any:
+        """What `broadcast` gives."""
+        where = devices_from(destinations)
+        return regroup(where, [_copy(tensor, d) for d in where], Mirrored)
+
+
+class ReductionToOneDevice(CrossDeviceOps):
+    """Values are added on one device, and the result is copied to all.
+
+    Args:
+        reduce_to_device: the device; by default the first of those that want the result.
+        accumulation_fn: adds a list of tensors; `tf.add_n` by default.
+    """
+
+    def __init__(
+        self, reduce_to_device: str | None = None,
+        accumulation_fn: Callable[[list[Any]], Any] | None = None,
+    ) -> None:  # fmt: skip
+        self.reduce_to_device = reduce_to_device
+        self.accumulation_fn = accumulation_fn or add_n
+
+    def reduce_implementation(
+        self, reduce_op: Any, per_replica_value: Any, destinations: Any
+    ) -> Any:
+        """Adds on one device and copies."""
+        where = devices_from(destinations)
+        with device(self.reduce_to_device or where[0]):
+            total = _total(per_replica_value.values, reduce_op, self.accumulation_fn)
+        copies = [_copy(total, d) for d in where]
+        return copies[0] if len(copies) == 1 else regroup(where, copies, Mirrored)
+
+
+class AllReduceCrossDeviceOps(ReductionToOneDevice):
+    """The reduction where devices talk to each other; how they do is up to their backends.
+
+    Args:
+        all_reduce_alg: the algorithm that TF would take.
+        num_packs: how many packs of gradients TF would make.
+    """
+
+    def __init__(self, all_reduce_alg: str = "nccl", num_packs: int = 1) -> None:
+        if num_packs < 0:
+            raise ValueError(f"num_packs must be >= 0, but {num_packs} is specified")
+        super().__init__()
+        self._all_reduce_alg, self._num_packs = all_reduce_alg, num_packs
+
+
+class NcclAllReduce(AllReduceCrossDeviceOps):
+    """The reduction that programs ask for on NVIDIA's GPUs.
+
+    Args:
+        num_packs: how many packs of gradients TF would make.
+    """
+
+    def __init__(self, num_packs: int = 1) -> None:
+        super().__init__("nccl", num_packs)
+
+
+class HierarchicalCopyAllReduce(AllReduceCrossDeviceOps):
+    """The reduction that programs ask for where groups of devices are near each other.
+
+    Args:
+        num_packs: how many packs of gradients TF would make.
+    """
+
+    def __init__(self, num_packs: int = 1) -> None:
+        super().__init__("hierarchical_copy", num_packs)
+
+
+class MultiWorkerAllReduce(AllReduceCrossDeviceOps):
+    """The reduction that programs ask for over the devices of several workers.
+
+    Args:
+        worker_devices: the workers.
+        num_gpus_per_worker: how many GPUs each has.
+    """
+
+    def __init__(
+        self, worker_devices: Sequence[str], num_gpus_per_worker: int,
+        all_reduce_spec: Any = ("pscpu/pscpu", 2, -1), num_packs: int = 0,
+    ) -> None:  # fmt: skip
+        super().__init__(str(all_reduce_spec), num_packs)
+        self._worker_devices, self._num_gpus_per_worker = worker_devices, num_gpus_per_worker
+
+
+def reduce_non_distributed_value(
+    reduce_op: Any, replicas: int, value: Any, destinations: Any
+) -> Any:
+    """A value that all replicas have in common, reduced: the mean is itself.
+
+    Raises:
+        ValueError: the sum over several replicas is asked for.
+    """
+    if isinstance(value, (int, float)) and value == 0:
+        return 0
+    if reduce_op is ReduceOp.MEAN:
+        return value
+    where = devices_from(destinations)
+    if replicas != 1:
+        raise ValueError(
+            f"A non-DistributedValues value {value} cannot be reduced with the given reduce op "
+            f"{reduce_op}."
+        )
+    return _copy(value, where[0])
+
+
+# ---------------------------------------------------------------- parts
+def _per_replica(value: Any) -> Any:
+    if isinstance(value, DistributedValues):
+        return value
+    if isinstance(value, (list, tuple)) or not hasattr(value, "device"):
+        raise ValueError(
+            f"Cannot convert `input_tensor` to a `PerReplica` object, got {value!r} but expected "
+            "a tensor"
+        )
+    return PerReplica((value.device,), (value,))
+
+
+def devices_from(destinations: Any) -> tuple[str, ...]:
+    """The devices that are meant.
+
+    Raises:
+        ValueError: none is.
+    """
+    if isinstance(destinations, DistributedValues):
+        return destinations.devices
+    if isinstance(destinations, (Tensor, IndexedSlices, Variable)):
+        destinations = destinations.device
+    elif not isinstance(destinations, str):
+        raise ValueError(
+            "destinations must be one of a `DistributedValues` object, a tf.Variable object, or a "
+            "device string."
+        )
+    if not destinations:
+        raise ValueError("destinations can not be empty")
+    return (device_util.resolve(destinations),)
+
+
+def _copy(value: Any, where: str) -> Any:
+    with device(where):
+        if isinstance(value, IndexedSlices):
+            shape = value.dense_shape
+            return IndexedSlices(
+                identity(value.values), identity(value.indices),
+                None if shape is None else identity(shape),
+            )  # fmt: skip
+        return identity(value)
+
+
+def _total(values: Sequence[Any], reduce_op: Any, add: Callable[[list[Any]], Any]) -> Any:
+    """The sum or the mean of values, slices of them if all are."""
+    if reduce_op not in (ReduceOp.SUM, ReduceOp.MEAN):
+        raise ValueError("`reduce_op` must be Reduce.SUM or Reduce.MEAN.")
+    share = 1 if reduce_op is ReduceOp.SUM else len(values)
+    if all(isinstance(v, IndexedSlices) for v in values):
+        rows = concat([v.values for v in values], 0)
+        return IndexedSlices(
+            rows if share == 1 else rows / share, concat([v.indices for v in values], 0),
+            values[0].dense_shape,
+        )  # fmt: skip
+    total = add([_dense(v) for v in values])
+    return total if share == 1 else total / share
+
+
+def _dense(value: Any) -> Any:
+    return identity(value) if isinstance(value, IndexedSlices) else value

@@ -1,0 +1,57 @@
+"""Where the names of TensorFlow's modules for strategies are in opdock, as data."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_CONTEXT: Final = ("opdock.distribute.context", "opdock.distribute.modes")
+
+# Internal module -> opdock's modules in which its names are looked up before TF's exports are.
+DISTRIBUTE_SOURCES: Final[dict[str, tuple[str, ...]]] = {
+    "python.distribute.cross_device_ops": ("opdock.distribute.cross_device_ops",),
+    "python.distribute.device_util": ("opdock.distribute.device_util",),
+    "python.distribute.distribute_lib": (
+        "opdock.distribute.strategy",
+        "opdock.distribute.extended",
+        "opdock.distribute.replica",
+        *_CONTEXT,
+    ),
+    "python.distribute.distribution_strategy_context": _CONTEXT,
+    "python.distribute.estimator_training": ("opdock.distribute.estimator_training",),
+    "python.distribute.mirrored_strategy": ("opdock.distribute.mirrored",),
+    "python.distribute.one_device_strategy": ("opdock.distribute.one_device",),
+    "python.distribute.parameter_server_strategy": ("opdock.distribute.parameter_server",),
+    "python.distribute.central_storage_strategy": ("opdock.distribute.parameter_server",),
+    "python.distribute.reduce_util": ("opdock.distribute.reductions",),
+    "python.distribute.values": (
+        "opdock.distribute.values",
+        "opdock.distribute.variables",
+        "opdock.distribute.aggregating",
+    ),
+    "python.keras.utils.losses_utils": ("opdock.util.loss_reduction",),
+}
+
+# Module -> name -> "module:name" of opdock, where the names differ.
+DISTRIBUTE_NAMES: Final[dict[str, dict[str, str]]] = {
+    "contrib.distribute": {
+        "AllReduceCrossDeviceOps": "opdock.distribute.cross_device_ops:AllReduceCrossDeviceOps",
+        "DistributeConfig": "opdock.contrib.distribute:DistributeConfig",
+        "DistributionStrategy": "opdock.distribute.strategy:Strategy",
+        "DistributionStrategyExtended": "opdock.distribute.extended:StrategyExtended",
+        "MirroredStrategy": "opdock.contrib.distribute:MirroredStrategy",
+        "MultiWorkerAllReduce": "opdock.distribute.cross_device_ops:MultiWorkerAllReduce",
+        "OneDeviceStrategy": "opdock.distribute.one_device:OneDeviceStrategy",
+        "ParameterServerStrategy": "opdock.contrib.distribute:ParameterServerStrategy",
+        "ReductionToOneDeviceCrossDeviceOps": (
+            "opdock.distribute.cross_device_ops:ReductionToOneDevice"
+        ),
+    },
+    "python.distribute.distribute_config": {
+        "DistributeConfig": "opdock.contrib.distribute:DistributeConfig",
+    },
+    "python.distribute.distribute_lib": {
+        "StrategyV1": "opdock.distribute.strategy:Strategy",
+        "StrategyExtendedV1": "opdock.distribute.extended:StrategyExtended",
+        "StrategyExtendedV2": "opdock.distribute.extended:StrategyExtended",
+    },
+}

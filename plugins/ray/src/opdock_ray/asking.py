@@ -1,0 +1,77 @@
+"""Asking Ray while it is there, and not any more once the interpreter ends.
+
+Ray ends the process, as if it had failed, when a thread is with it after it has shut down: be it
+that the thread asks then, or that it gets an answer for which it has been waiting. Ray shuts down
+while the interpreter ends, and threads go on meanwhile. So whoever asks says so, and before Ray
+shuts down nobody new is let in, those who wait are roused, and who is with Ray is waited for.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import ray
+from ray.exceptions import RayError
+
+__all__ = ["Asking", "Over"]
+
+_PATIENCE: Final = 5.0
+
+
+class Over(Exception):
+    """Ray has shut down, or is about to."""
+
+
+class Asking:
+    """Who is with Ray now; calling it is asking.
+
+    It is made after Ray was imported, so that its end comes before that of Ray.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._asking = 0
+        self._closed = False
+        self._rouse: list[Callable[[], None]] = []
+        atexit.register(self._close)
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Inside, Ray is there.
+
+        Raises:
+            Over: it is not any more.
+        """
+        with self._changed:
+            if self._closed or not ray.is_initialized():
+                raise Over
+            self._asking += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._asking -= 1
+                self._changed.notify_all()
+
+    def rouses(self, function: Callable[[], None]) -> None:
+        """Has a function called at the end, after which somebody who waits for an answer has it."""
+        with self._changed:
+            self._rouse.append(function)
+
+    def forget(self, function: Callable[[], None]) -> None:
+        """Takes back `rouses`."""
+        with self._changed:
+            self._rouse.remove(function)
+
+    def _close(self) -> None:
+        with self._changed:
+            self._closed, rouse = True, tuple(self._rouse)
+        for function in rouse if ray.is_initialized() else ():
+            with contextlib.suppress(RayError):
+                function()
+        with self._changed:
+            self._changed.wait_for(lambda: not self._asking, _PATIENCE)
