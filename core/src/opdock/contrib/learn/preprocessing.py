@@ -166,7 +166,8 @@ class VocabularyProcessor:
                 f"{filename} was not written by VocabularyProcessor.save of opdock. TensorFlow's "
                 "were pickles, which are not read here, as reading one may run any code."
             )
-        length, least = kept.get("max_document_length"), kept.get("min_frequency")
+        length: Any = kept.get("max_document_length")
+        least: Any = kept.get("min_frequency")
         words, counts = kept.get("words"), kept.get("frequencies")
         if not (
             all(type(v) is int and v >= 0 for v in (length, least))
