@@ -215,7 +215,8 @@ def _shifted(bias: Array, weights: Array, ends: Sequence[Any], first: bool) -> A
         return np.multiply(bias, F32(255.0 * 127.0 / high * each))
     scale = F32(255.0 * 127.0 / ((high - low) * each))
     shift = F32(255) * low / (high - low)
-    return np.add(bias * scale, weights.sum(axis=0, dtype=np.int32).astype(F32) * shift)
+    summed: Array = weights.sum(axis=0, dtype=np.int32).astype(F32)
+    return np.add(bias * scale, summed * shift)
 
 
 # ---------------------------------------------------------------- ranges by channel

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -127,9 +127,13 @@ def _product(name: str, attrs: Any, a: Array, b: Array, bias: Array, *ends: Arra
     return _result(name, attrs["Toutput"], numbers), *ends[4:]
 
 
+def _of(name: str, oracle: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda attrs, *inputs: oracle(name, attrs, *inputs)
+
+
 for _names, _oracle in ((LAYERS, _layer), (PRODUCTS, _product)):
     for _name in _names:
-        reference(_name)(functools.partial(_oracle, _name))
+        reference(_name)(_of(_name, _oracle))
 
 
 @reference("RequantizePerChannel")

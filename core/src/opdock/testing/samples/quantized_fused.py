@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -60,6 +59,14 @@ def _windows(padding: str, stride: int = 1, dilation: int = 1) -> dict[str, Any]
     }  # fmt: skip
 
 
+_Named = Callable[[str, np.dtype[Any], Sampler], Iterable[Sample]]
+
+
+def _of(name: str, make: _Named) -> Callable[[np.dtype[Any], Sampler], Iterable[Sample]]:
+    """The samples of one op, whose name says what it takes."""
+    return lambda dtype, rng: make(name, dtype, rng)
+
+
 def _convolutions(name: str, dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """Both paddings, strides, dilations, a pad that was taken in; each bias and kind of range."""
     depthwise = "Depthwise" in name
@@ -78,7 +85,7 @@ def _convolutions(name: str, dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sam
 
 
 for _name in LAYERS:
-    samples(_name, vary="Tinput", types=_BYTES)(functools.partial(_convolutions, _name))
+    samples(_name, vary="Tinput", types=_BYTES)(_of(_name, _convolutions))
 
 
 def _products(name: str, dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
@@ -100,7 +107,7 @@ def _products(name: str, dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]
 
 
 for _name in PRODUCTS:
-    samples(_name, vary="T1", types=_BYTES)(functools.partial(_products, _name))
+    samples(_name, vary="T1", types=_BYTES)(_of(_name, _products))
 
 
 @samples("RequantizePerChannel", types=[dtypes.qint32])
