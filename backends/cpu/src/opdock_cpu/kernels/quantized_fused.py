@@ -216,7 +216,8 @@ def _shifted(bias: Array, weights: Array, ends: Sequence[Any], first: bool) -> A
     scale = F32(255.0 * 127.0 / ((high - low) * each))
     shift = F32(255) * low / (high - low)
     summed: Array = weights.sum(axis=0, dtype=np.int32).astype(F32)
-    return np.add(bias * scale, summed * shift)
+    moved: Array = bias * scale + summed * shift
+    return moved
 
 
 # ---------------------------------------------------------------- ranges by channel
