@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tests.hostile import checkpoints, graphs, pictures, records, values
+from tests.hostile import checkpoints, graphs, pictures, records, tools, values
 from tests.hostile.base import Format
 
 FORMATS: dict[str, Format] = {
     **graphs.FORMATS, **checkpoints.FORMATS, **records.FORMATS, **values.FORMATS,
-    **pictures.FORMATS,
+    **pictures.FORMATS, **tools.FORMATS,
 }  # fmt: skip

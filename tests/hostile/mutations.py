@@ -5,6 +5,8 @@ Every change is drawn from the generator that is given, so a case is known by it
 
 from __future__ import annotations
 
+import copy
+import json
 import struct
 from collections.abc import Callable, Sequence
 from random import Random
@@ -222,3 +224,52 @@ def mutate_message(rng: Random, message: Any) -> Any:
         except (ValueError, TypeError):
             continue  # the field takes no such value, so no file has it either
     return copy
+
+
+# ---------------------------------------------------------------- JSON
+_VALUES = (
+    None, True, False, "", "x", "a:0", "\0", [], {}, [[]], 0.5, 1e308, float("nan"), float("inf"),
+    10**30,
+)  # fmt: skip
+
+
+_DEEP = "many lists, one in the other"
+
+
+def _places(value: Any, depth: int = 0) -> list[tuple[Any, Any]]:
+    """Where values stand in what JSON says: (list or object, index or key)."""
+    if depth > 50 or not isinstance(value, list | dict):
+        return []
+    keys = list(value) if isinstance(value, dict) else range(len(value))
+    return [(value, k) for k in keys] + [p for k in keys for p in _places(value[k], depth + 1)]
+
+
+def mutate_json(rng: Random, text: bytes) -> bytes:
+    """The text by its values three times of four, else by its bytes."""
+    if rng.random() < 0.25:
+        return mutate_bytes(rng, text)
+    value = [json.loads(text)]
+    for _ in range(rng.choice((1, 1, 1, 2, 3, 4))):
+        places = _places(value)
+        if not places:
+            break
+        owner, key = rng.choice(places)
+        choice = rng.randrange(6)
+        if choice == 0:
+            del owner[key]
+        elif choice == 1:
+            owner[key] = rng.choice((*_VALUES, *NUMBERS))
+        elif choice == 2:
+            other, at = rng.choice(places)
+            owner[key] = copy.deepcopy(other[at])
+        elif choice == 3 and isinstance(owner, dict):
+            owner[rng.choice(("", "x", str(key) + "x"))] = owner.pop(key)
+        elif choice == 4:
+            owner[key] = _DEEP
+        elif isinstance(owner[key], int | float):
+            owner[key] = rng.choice((rng.randrange(-3, 12), *NUMBERS))
+        elif isinstance(owner[key], str):
+            owner[key] = mutate_bytes(rng, owner[key].encode()).decode("latin-1")
+    depth = rng.choice((1, 3, 500, 100_000))
+    text = json.dumps(value[0] if value else None).encode()
+    return text.replace(json.dumps(_DEEP).encode(), b"[" * depth + b"]" * depth)

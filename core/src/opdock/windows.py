@@ -176,7 +176,8 @@ class Layout(Format):
 
     Args:
         attrs: the node's attributes: strides, padding, and data_format, dilations (or rates) and
-            explicit_paddings where the op has them.
+            explicit_paddings where the op has them. A padding_list with anything in it stands
+            before padding: quantized layers have it where TensorFlow's passes took in a Pad.
         strides: the strides of ops that take them as an input.
 
     Raises:
@@ -189,8 +190,11 @@ class Layout(Format):
         rates = attrs.get("dilations") or attrs.get("rates") or [1] * self.rank
         self.strides = tuple(int(s) for s in self.spatial(steps))
         self.dilations = tuple(int(d) for d in self.spatial(rates))
-        self.padding = attrs["padding"]
-        self.explicit = self._explicit(attrs.get("explicit_paddings") or [])
+        taken_in = attrs.get("padding_list") or []
+        self.padding = "EXPLICIT" if any(taken_in) else attrs["padding"]
+        self.explicit = self._explicit(
+            taken_in if any(taken_in) else attrs.get("explicit_paddings") or []
+        )
         for stride in self.strides:
             if stride <= 0:
                 raise _invalid(f"Stride must be > 0, but got {stride}")

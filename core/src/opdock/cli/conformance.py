@@ -15,6 +15,7 @@ import click
 from opdock.cli._command import INTERRUPTED, Command, Wrong
 from opdock.cli._screen import Screen, counting
 from opdock.io.files import write_file
+from opdock.io.parsing import parsed_json
 
 if TYPE_CHECKING:
     from opdock.testing.harness.differential import DifferentialReport
@@ -264,7 +265,7 @@ def _lost(report: Report, known: dict[str, Any] | None, filtered: bool) -> list[
 
 def _read_baseline(option: str, path: Path) -> dict[str, Any]:
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
+        data = parsed_json(path.read_bytes(), "it")
         passed = [str(name) for name in data["passed"]]
         return {"passed": passed, "ways": {str(k): str(v) for k, v in data.get("ways", {}).items()}}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:

@@ -29,9 +29,6 @@ _GAPS: Final = (
     Gap(r"Nccl\w+", "needs several GPUs of one kind and their library"),
     Gap(r"Collective\w+", "reductions across the tasks of TF 2's strategies"),
     Gap(r"CudnnRNN\w*", "weights in an order that cuDNN alone knows; BlockLSTM is there"),
-    Gap(r"Quantized(Conv2D|DepthwiseConv2D|MatMul)(And|With|PerChannel)\w*"
-        r"|QuantizedDepthwiseConv2D|Requantiz\w+PerChannel",
-        "has kernels in builds with MKL alone"),
     Gap(r"Anonymous\w+|Delete(Iterator|MemoryCache|MultiDeviceIterator|RandomSeedGenerator)"
         r"|CacheDatasetV2|ShuffleDatasetV2", "lifetimes of objects in eager execution"),
     Gap(r"AdjustContrast|RandomCrop|TileGrad|RandomPoisson|StatefulStandardNormal",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -139,6 +139,9 @@ def from_onnx(model: Any) -> Imported:
     version, source = check_version(model), model.graph
     if len(source.node) > _MOST_NODES:
         raise _invalid(f"it has {len(source.node)} nodes")
+    for name in _names(source):
+        if not isinstance(name, str):
+            raise _invalid(f"the name {name!r} is no text")
     with Graph().as_default() as graph:
         reader = _Reader(graph, version, {_scope(info.name) for info in source.output})
         for tensor in source.initializer:
@@ -221,7 +224,8 @@ class _Reader:
             for name in node.output:
                 self.values.setdefault(name, _unknown())
             return node.op_type, told, str(e)
-        except (ValueError, TypeError) as e:
+        except (ValueError, TypeError, IndexError, ArithmeticError) as e:
+            # Lists of attributes and constants are as long, and numbers as large, as they like.
             raise _invalid(f"node '{told}' ({node.op_type}): {e}") from e
         found = [results] if isinstance(results, Tensor) else list(results)
         self.values.update(zip(node.output, found, strict=False))
@@ -229,8 +233,31 @@ class _Reader:
 
     def _read(self, node: Any, told: str) -> Node:
         inputs = [self._value(name, f"node '{told}'") if name else None for name in node.input]
+        self._check(node)
         attrs = {a.name: self._attribute(a) for a in node.attribute}
         return Node(node.op_type, inputs, attrs, len(node.output), self.version)
+
+    def _check(self, node: Any) -> None:
+        """ValueError unless the node has the inputs and attributes that ONNX says it has."""
+        schema = self._onnx.defs.get_schema(node.op_type, self.version)
+        if not schema.min_input <= len(node.input) <= schema.max_input:
+            raise ValueError(
+                f"it has {len(node.input)} inputs, expected {schema.min_input} to "
+                f"{schema.max_input}"
+            )
+        given = {a.name for a in node.attribute}
+        lacking = [n for n, a in schema.attributes.items() if a.required and n not in given]
+        if lacking:
+            raise ValueError(f"it lacks {', '.join(sorted(lacking))}")
+        for attribute in node.attribute:
+            known = schema.attributes.get(attribute.name)
+            if known is None:
+                raise ValueError(f"it has no attribute {attribute.name}")
+            if attribute.type != known.type.value:
+                raise ValueError(
+                    f"its attribute {attribute.name} is of kind {attribute.type}, "
+                    f"expected {known.type.value}"
+                )
 
     def _attribute(self, attribute: Any) -> Any:
         if attribute.type == attribute.TENSOR:
@@ -239,6 +266,15 @@ class _Reader:
             raise NoRuleError("it has a graph of its own")
         value = self._onnx.helper.get_attribute_value(attribute)
         return value.decode() if isinstance(value, bytes) else value
+
+
+def _names(graph: Any) -> Iterator[str | bytes]:
+    """All names in a model; protobuf gives those that are no UTF-8 as bytes."""
+    for named in (*graph.initializer, *graph.input, *graph.output):
+        yield named.name
+    for node in graph.node:
+        yield from (node.name, node.op_type, node.domain, *node.input, *node.output)
+        yield from (a.name for a in node.attribute)
 
 
 def _unknown() -> Tensor:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from opdock.io import protos
+from opdock.io.array_files import Arrays, array_of
 from opdock.syntax import expression_of
 
 __all__ = [
@@ -138,24 +139,25 @@ def load_inputs_from_input_arg_string(
 
 def _array(path: str, name: str | None) -> Any:
     # A pickled file may run anything, so it is refused.
-    data = np.load(path, allow_pickle=False)
-    if isinstance(data, np.ndarray):
-        if name:
-            warnings.warn(
-                f'Input file {path} contains a single ndarray. Name key "{name}" ignored.',
-                stacklevel=3,
-            )
-        return data
-    with data:
-        if name is None and len(data.files) != 1:
+    with open(path, "rb") as file:
+        if not file.read(2).startswith(b"PK"):
+            file.seek(0)
+            if name:
+                warnings.warn(
+                    f'Input file {path} contains a single ndarray. Name key "{name}" ignored.',
+                    stacklevel=3,
+                )
+            return array_of(file.read())
+    with Arrays(path) as arrays:
+        if name is None and len(arrays) != 1:
             raise RuntimeError(
                 f"Input file {path} contains more than one ndarrays. Please specify the name of"
                 " ndarray to use."
             )
-        wanted = data.files[0] if name is None else name
-        if wanted not in data:
+        wanted = next(iter(arrays)) if name is None else name
+        if wanted not in arrays:
             raise RuntimeError(f'Input file {path} does not contain variable with name "{wanted}".')
-        return data[wanted]
+        return arrays[wanted]
 
 
 # ---------------------------------------------------------------- expressions

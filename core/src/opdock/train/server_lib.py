@@ -115,9 +115,11 @@ def _message(jobs: dict[str, dict[int, str]]) -> Any:
         if not isinstance(job, (str, bytes)):
             raise TypeError(f"Job name {job!r} must be bytes or unicode")
         made = message.job.add(name=job)
-        for number, address in sorted(tasks.items()):
+        for number, address in tasks.items():
             if not isinstance(address, (str, bytes)):
                 raise TypeError(f"Task address {address!r} must be bytes or unicode")
+            if type(number) is not int or not 0 <= number < 1 << 31:
+                raise TypeError(f"Task index {number!r} of job {job!r} must be an integer from 0")
             made.tasks[number] = address
     return message
 

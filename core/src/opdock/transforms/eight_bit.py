@@ -83,11 +83,13 @@ def equivalent(node: Any) -> EightBit | None:
 
 def _is_plain(node: Any) -> bool:
     """Whether a node has no attribute that the 8-bit op lacks."""
-    strides = attribute(node, "strides") or [1] * 4
+    match attribute(node, "strides") or [1] * 4:
+        case [1, rows, columns, 1] if rows == columns:
+            pass
+        case _:
+            return False
     return (
         attribute(node, "data_format") in (None, "NHWC")
         and attribute(node, "padding") != "EXPLICIT"
-        and set(attribute(node, "dilations") or ()) <= {1}
-        and strides[0] == strides[3] == 1
-        and strides[1] == strides[2]
+        and attribute(node, "dilations") in (None, [], [1] * 4)
     )

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.io.files import atomic_write
+from opdock.io.parsing import parsed_json
 
 __all__ = ["CategoricalVocabulary", "VocabularyProcessor", "tokenizer"]
 
@@ -151,12 +152,13 @@ class VocabularyProcessor:
         """Reads what `save` has written.
 
         Raises:
-            ValueError: the file is another, a pickle of TensorFlow's for example, which could run
-                anything.
+            OSError: the file cannot be read.
+            ValueError: the file is damaged, or another: a pickle of TensorFlow's for example, which
+                could run anything.
         """
         with open(filename, "rb") as file:
             try:
-                kept = json.loads(file.read())
+                kept = parsed_json(file.read(), filename)
             except ValueError:
                 kept = None
         if not isinstance(kept, dict) or kept.get("format") != _FORMAT:
@@ -164,9 +166,18 @@ class VocabularyProcessor:
                 f"{filename} was not written by VocabularyProcessor.save of opdock. TensorFlow's "
                 "were pickles, which are not read here, as reading one may run any code."
             )
-        vocabulary = CategoricalVocabulary(kept["words"][0])
-        for word in kept["words"][1:]:
+        length: Any = kept.get("max_document_length")
+        least: Any = kept.get("min_frequency")
+        words, counts = kept.get("words"), kept.get("frequencies")
+        if not (
+            all(type(v) is int and v >= 0 for v in (length, least))
+            and isinstance(words, list) and words and all(isinstance(w, str) for w in words)
+            and isinstance(counts, dict) and all(type(n) is int for n in counts.values())
+        ):  # fmt: skip
+            raise ValueError(f"{filename} is damaged: what it says is no vocabulary")
+        vocabulary = CategoricalVocabulary(words[0])
+        for word in words[1:]:
             vocabulary.get(word)
-        vocabulary._frequencies = kept["frequencies"]
+        vocabulary._frequencies = counts
         vocabulary.freeze()
-        return cls(kept["max_document_length"], kept["min_frequency"], vocabulary)
+        return cls(length, least, vocabulary)

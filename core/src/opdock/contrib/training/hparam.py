@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
+from opdock.io.parsing import parsed_json
+
 __all__ = ["HParams", "parse_values"]
 
 _ASSIGNMENT = re.compile(
@@ -170,6 +172,10 @@ class HParams:
             KeyError: there is none of this name.
             ValueError: the value is of another type, or a list where there was none.
         """
+        if name not in self._hparam_types:
+            raise KeyError(
+                f"There is no hparam '{name}'; there are {', '.join(self._hparam_types)}"
+            )
         kind, is_list = self._hparam_types[name]
         if isinstance(value, list) != is_list:
             raise ValueError(
@@ -231,7 +237,10 @@ class HParams:
             KeyError: there is none of a name.
             ValueError: a value does not fit, or the text is no JSON.
         """
-        return self.override_from_dict(json.loads(values_json))
+        values = parsed_json(values_json, "values_json")
+        if not isinstance(values, dict):
+            raise ValueError(f"values_json must be an object of values by name, got {values!r}")
+        return self.override_from_dict(values)
 
     def values(self) -> dict[str, Any]:
         """All values by name."""

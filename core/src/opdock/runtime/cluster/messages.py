@@ -16,6 +16,7 @@ from google.protobuf.message import DecodeError
 
 from opdock import dtypes, errors
 from opdock.io import protos
+from opdock.io.parsing import parsed_json
 from opdock.io.tensor_proto import decode_array, encode_array
 from opdock.plugins.clusters import Packet
 
@@ -80,7 +81,7 @@ def decode(packet: Packet) -> Message:
         InvalidArgumentError: it is none.
     """
     try:
-        header = json.loads(packet.header)
+        header = parsed_json(packet.header, "its header")
         names, described = header["blobs"], header["tensors"]
         if len(names) + len(described) != len(packet.parts):
             raise ValueError(f"{len(packet.parts)} parts for {len(names)} + {len(described)}")

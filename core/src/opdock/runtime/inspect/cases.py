@@ -10,7 +10,6 @@ import io
 import json
 import os
 import tempfile
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +22,7 @@ from opdock import dtypes
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.serial.importer import import_graph_def
 from opdock.io import protos
+from opdock.io.array_files import Arrays
 from opdock.io.tensor_proto import make_ndarray, make_tensor_proto
 from opdock.runtime.session import Session
 
@@ -152,25 +152,29 @@ def load_case(path: str | os.PathLike[str]) -> Case:
         OSError: the file cannot be read.
         ValueError: it is no case.
     """
+    from google.protobuf.message import DecodeError
+
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        data = json.loads(arrays["case"].tobytes())
-        if data["format"] != _FORMAT:
-            raise ValueError(f"its format is {data['format']!r}")
-        graph_def = protos.GraphDef.FromString(arrays["graph"].tobytes())
-        return Case(
-            graph_def,
-            {name: unpack(arrays, packed) for name, packed in data["feeds"].items()},
-            data["fetches"],
-            [unpack(arrays, packed) for packed in data["expected"]],
-            data["init"],
-            data["state"],
-            [unpack(arrays, packed) for packed in data["expected_state"]],
-            data["rtol"], data["atol"], data["about"], data["optimize"],
-        )  # fmt: skip
-    except (ValueError, KeyError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as e:
+        with Arrays(path) as arrays:
+            data = json.loads(arrays["case"].tobytes())
+            if data["format"] != _FORMAT:
+                raise ValueError(f"its format is {data['format']!r}")
+            return Case(
+                protos.GraphDef.FromString(arrays["graph"].tobytes()),
+                {str(name): unpack(arrays, packed) for name, packed in data["feeds"].items()},
+                [*map(str, data["fetches"])],
+                [unpack(arrays, packed) for packed in data["expected"]],
+                [*map(str, data["init"])], [*map(str, data["state"])],
+                [unpack(arrays, packed) for packed in data["expected_state"]],
+                _slack(data["rtol"]), _slack(data["atol"]),
+                {str(k): str(v) for k, v in data["about"].items()}, bool(data["optimize"]),
+            )  # fmt: skip
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, DecodeError) as e:
         raise ValueError(f"{path} is no replayable case: {type(e).__name__}: {e}") from e
+
+
+def _slack(value: Any) -> float | None:
+    return None if value is None else float(value)
 
 
 def _bytes(data: bytes) -> Array:
@@ -191,9 +195,15 @@ def pack(arrays: dict[str, Array], key: str, value: Any) -> dict[str, Any]:
 
 
 def unpack(arrays: Mapping[str, Array], packed: dict[str, Any]) -> Array:
-    """The array that `pack` has put among others."""
+    """The array that `pack` has put among others.
+
+    Raises:
+        KeyError, TypeError, ValueError, DecodeError: there is none that `pack` could have put.
+    """
     array, kind = arrays[packed["key"]], packed.get("as")
     if kind is None:
+        if dtypes.as_dtype(array.dtype).np != array.dtype:
+            raise TypeError(f"no tensor has elements of the type {array.dtype}")
         return array
     if kind == "TensorProto":
         return make_ndarray(protos.TensorProto.FromString(array.tobytes()))

@@ -9,12 +9,10 @@ compressed or pickled: `recording` is JSON, `graph_0` ... are GraphDefs.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 import threading
 import weakref
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -32,6 +30,7 @@ from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.traits import Control
 from opdock.io import protos
+from opdock.io.array_files import Arrays
 from opdock.io.files import atomic_write
 from opdock.runtime.engine import Engine
 from opdock.runtime.inspect.cases import pack, unpack
@@ -152,48 +151,17 @@ def load_recording(path: str | os.PathLike[str]) -> Recording:
     from google.protobuf.message import DecodeError
 
     try:
-        arrays = _members(path)
-        data = json.loads(arrays["recording"].tobytes())
-        if data["format"] != _FORMAT:
-            raise ValueError(f"its format is {data['format']!r}")
-        steps = [_step_of(s, arrays) for s in data["steps"]]
-        count = 1 + max((s.graph for s in steps), default=-1)
-        graphs = [protos.GraphDef.FromString(arrays[f"graph_{i}"].tobytes()) for i in range(count)]
-    except (
-        ValueError, KeyError, TypeError, AttributeError, EOFError, RecursionError,
-        zipfile.BadZipFile, DecodeError, NotImplementedError,
-    ) as e:  # fmt: skip
+        with Arrays(path, packed=False) as arrays:
+            data = json.loads(arrays["recording"].tobytes())
+            if data["format"] != _FORMAT:
+                raise ValueError(f"its format is {data['format']!r}")
+            steps = [_step_of(s, arrays) for s in data["steps"]]
+            count = 1 + max((s.graph for s in steps), default=-1)
+            found = [arrays[f"graph_{i}"] for i in range(count)]
+        graphs = [protos.GraphDef.FromString(a.tobytes()) for a in found]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, DecodeError) as e:
         raise ValueError(f"{path} is no recording: {type(e).__name__}: {e}") from e
     return Recording(graphs, steps)
-
-
-def _members(path: str | os.PathLike[str]) -> dict[str, Array]:
-    """The arrays of a file, none of which asks for more memory than it has bytes there."""
-    found: dict[str, Array] = {}
-    with zipfile.ZipFile(path) as archive:
-        size = os.path.getsize(path)
-        if sum(info.file_size for info in archive.infolist()) > size:
-            raise ValueError("its parts are larger than the file")
-        for info in archive.infolist():
-            if info.compress_type != zipfile.ZIP_STORED:
-                raise ValueError(f"{info.filename} is compressed")
-            found[info.filename.removesuffix(".npy")] = _array(archive.read(info))
-    return found
-
-
-def _array(raw: bytes) -> Array:
-    file = io.BytesIO(raw)
-    version = np.lib.format.read_magic(file)
-    if version != (1, 0):
-        raise ValueError(f"an array is of version {version}")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(file)
-    if dtype.hasobject:
-        raise ValueError("an array holds Python objects")
-    wanted = dtype.itemsize * int(np.prod(shape, dtype=object))
-    if wanted != len(raw) - file.tell():
-        raise ValueError(f"an array of shape {shape} has {len(raw) - file.tell()} bytes")
-    flat = np.frombuffer(raw, dtype, offset=file.tell()) if wanted else np.empty(0, dtype)
-    return flat.reshape(shape, order="F" if fortran else "C")
 
 
 def _step_of(data: Mapping[str, Any], arrays: Mapping[str, Array]) -> RecordedStep:
@@ -207,7 +175,8 @@ def _step_of(data: Mapping[str, Any], arrays: Mapping[str, Array]) -> RecordedSt
         int(data["graph"]), [*map(str, data["fetches"])], [*map(str, data["targets"])],
         named("feeds"), named("given"), [*map(str, data["outside"])],
         {(str(c), str(n)): unpack(arrays, p) for c, n, p in data["state"]}, streams,
-        [unpack(arrays, p) for p in data["results"]], [Decision(**d) for d in data["decisions"]],
+        [unpack(arrays, p) for p in data["results"]],
+        [Decision(**{k: str(v) for k, v in d.items()}) for d in data["decisions"]],
     )  # fmt: skip
 
 

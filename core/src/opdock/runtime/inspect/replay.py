@@ -16,7 +16,7 @@ from opdock.kernels.select.streams import RandomStream
 from opdock.runtime.fetch import FetchPlan
 from opdock.runtime.inspect.cases import device_scope, difference
 from opdock.runtime.inspect.recording import RecordedStep, Recording
-from opdock.runtime.inspect.walk import Walk, largest, order_of, pairs
+from opdock.runtime.inspect.walk import Walk, check_value, largest, order_of, pairs
 
 __all__ = ["Drift", "ReplayedStep", "replay"]
 
@@ -123,6 +123,8 @@ class _Step:
         outside = {*step.outside}
         given: Mapping[str, Array] = {**step.given, **step.feeds}
         feeds = {self.graph.get_tensor_by_name(n): v for n, v in given.items()}
+        for tensor, value in feeds.items():
+            check_value(f"'{tensor.name}'", value, tensor.dtype, tensor._shape)
         targets = [self.graph.get_operation_by_name(n) for n in step.targets if n not in outside]
         return FetchPlan(self.graph, [list(step.fetches), targets]), feeds
 

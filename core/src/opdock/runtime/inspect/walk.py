@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock import errors
+from opdock import errors, shapes
 from opdock.compiler.clean.prune import prune
 from opdock.compiler.emit.schedule import Step
 from opdock.compiler.ir.block import FEED, HOST
@@ -28,6 +28,7 @@ from opdock.shapes import Shape
 __all__ = [
     "Walk",
     "cell_key",
+    "check_value",
     "found_device",
     "largest",
     "order_of",
@@ -77,6 +78,9 @@ class Walk:
         state: the values that variables begin with, by container and name.
         streams: the random streams that ops begin with, by the ops' names.
 
+    Raises:
+        ValueError: a value is none that its variable can have.
+
     Attributes:
         values: data tensor to its value.
         taken, left: operation to the values of the variables it takes, by input.
@@ -99,8 +103,10 @@ class Walk:
         for name, stream in streams.items():
             self._engine.resources.node_state(name, functools.partial(_same, stream))
         self._feeds = list(feeds.values())
+        fetched = {t for t in plan.tensors if t.dtype._is_ref_dtype}  # which give their values
         self._tensors = [
-            t for op in order for t in op.outputs if t.dtype._is_data and t not in feeds
+            t for op in order for t in op.outputs
+            if (t.dtype._is_data or t in fetched) and t not in feeds
         ]  # fmt: skip
         block = prune(self._tensors, [*plan.targets, *order], _typed(feeds))
         for node in block.nodes:
@@ -113,6 +119,7 @@ class Walk:
             if node.traits.holds:
                 value = state.get(_key_of(node.attrs, node.name))
                 if value is not None:
+                    check_value(f"variable '{node.name}'", value, *_declared(node.attrs))
                     cell = self._program.bound.presets[slot]
                     cell.write(self._engine.between(HOST, memory_of(node.target))(value))
 
@@ -157,6 +164,25 @@ def _with_variables(step: Step) -> Operation | None:
 
 def _key_of(attrs: dict[str, Any], name: str) -> tuple[str, str]:
     return attrs.get("container") or "localhost", attrs.get("shared_name") or name
+
+
+def _declared(attrs: dict[str, Any]) -> tuple[DType | None, Shape]:
+    return attrs.get("dtype"), attrs.get("shape")
+
+
+def check_value(what: str, value: Any, dtype: DType | None, shape: Shape) -> None:
+    """ValueError unless a value from a file has the type and the shape that the graph has for it.
+
+    None, for either, is whatever the value has.
+    """
+    array = np.asarray(value)
+    wrong_type = dtype is not None and dtype._is_data and array.dtype != dtype.base_dtype.np
+    if wrong_type or not shapes.is_compatible(shape, array.shape):
+        kind = "a value" if dtype is None else dtype.base_dtype.name
+        raise ValueError(
+            f"{what} is {kind} of shape {shapes.text(shape)}, but what was kept is {array.dtype} "
+            f"of shape {shapes.text(array.shape)}"
+        )
 
 
 def _same(stream: RandomStream) -> RandomStream:

@@ -12,6 +12,7 @@ import os
 import shutil
 import struct
 import urllib.request
+import zlib
 from collections import namedtuple
 from typing import Any, Final
 
@@ -98,15 +99,18 @@ def _read(f: Any, magic: int, rank: int) -> np.ndarray[Any, Any]:
     start = f.read(2)
     f.seek(0)
     stream = gzip.GzipFile(fileobj=f) if start == b"\x1f\x8b" else f
-    head = stream.read(4 + 4 * rank)
     kind = "image" if magic == _IMAGES else "label"
+    try:
+        head = stream.read(4 + 4 * rank)
+        data = stream.read()  # as much as there is, whatever the head says
+    except (EOFError, zlib.error, gzip.BadGzipFile) as e:
+        raise ValueError(f"MNIST {kind} file {name} is damaged: {e}") from None
     if len(head) < 4 + 4 * rank:
         raise ValueError(f"MNIST {kind} file {name} ends within its head")
     found, *shape = struct.unpack(f">{rank + 1}I", head)
     if found != magic:
         raise ValueError(f"Invalid magic number {found} in MNIST {kind} file: {name}")
     size = int(np.prod(shape, dtype=object))
-    data = stream.read()  # as much as there is, whatever the head says
     if len(data) < size:
         raise ValueError(f"MNIST {kind} file {name} has {len(data)} bytes for shape {shape}")
     return np.frombuffer(data, np.uint8, size).reshape(shape)
