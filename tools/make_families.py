@@ -47,8 +47,8 @@ def portable() -> Modules:
     mirror.load_families()
     found: Modules = {}
     for op, uses in mirror._registry.items():
-        for function, _ in uses:
-            found.setdefault(function.__module__.rpartition(".")[2], set()).add(op)
+        for use in uses:
+            found.setdefault(use.bind.__module__.rpartition(".")[2], set()).add(op)
     expressed = {spec.name for spec in registry.all_ops() if spec.expr is not None}
     return {**found, mirror.ELEMENTWISE: expressed}
 

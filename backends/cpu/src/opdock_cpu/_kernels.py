@@ -142,6 +142,17 @@ TABLES: Final[Mapping[str, str]] = {
     "opdock_cpu.kernels.quantized:table": (
         "QuantizedAdd QuantizedBiasAdd QuantizedConcat QuantizedMatMul QuantizedMul"
     ),
+    "opdock_cpu.kernels.quantized_fused:table": (
+        "QuantizedConv2DAndRelu QuantizedConv2DAndReluAndRequantize QuantizedConv2DAndRequantize "
+        "QuantizedConv2DPerChannel QuantizedConv2DWithBias QuantizedConv2DWithBiasAndRelu "
+        "QuantizedConv2DWithBiasAndReluAndRequantize QuantizedConv2DWithBiasAndRequantize "
+        "QuantizedConv2DWithBiasSignedSumAndReluAndRequantize QuantizedConv2DWithBiasSumAndRelu "
+        "QuantizedConv2DWithBiasSumAndReluAndRequantize QuantizedDepthwiseConv2D "
+        "QuantizedDepthwiseConv2DWithBias QuantizedDepthwiseConv2DWithBiasAndRelu "
+        "QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize QuantizedMatMulWithBias "
+        "QuantizedMatMulWithBiasAndRelu QuantizedMatMulWithBiasAndReluAndRequantize "
+        "RequantizationRangePerChannel RequantizePerChannel"
+    ),
     "opdock_cpu.kernels.quantized_nn:table": (
         "QuantizedAvgPool QuantizedBatchNormWithGlobalNormalization QuantizedConv2D "
         "QuantizedInstanceNorm QuantizedMaxPool QuantizedRelu QuantizedRelu6 QuantizedReluX"
@@ -202,7 +213,7 @@ TABLES: Final[Mapping[str, str]] = {
         "MatrixDeterminant MatrixInverse MatrixSolve MatrixSolveLs MatrixTriangularSolve"
     ),
     "opdock_cpu.kernels.sorting:table": "LowerBound TopK TopKV2 UpperBound",
-    "opdock_cpu.kernels.sparse_cross:table": "SparseCross",
+    "opdock_cpu.kernels.sparse_cross:table": "SparseCross SparseFeatureCross SparseFeatureCrossV2",
     "opdock_cpu.kernels.sparse_layout:table": "SparseToDense",
     "opdock_cpu.kernels.sparse_math:table": (
         "SparseAdd SparseAddGrad SparseSoftmax SparseSparseMaximum SparseSparseMinimum "

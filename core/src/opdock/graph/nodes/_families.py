@@ -148,6 +148,7 @@ OPS: Final[Mapping[str, str]] = {
     "fractional_pool": (
         "FractionalAvgPool FractionalAvgPoolGrad FractionalMaxPool FractionalMaxPoolGrad"
     ),
+    "functional": "Case For RemoteCall StatelessCase",
     "fused_conv": "FusedPadConv2D FusedResizeAndPadConv2D",
     "gather": "Gather GatherNd GatherV2",
     "hashing": "Fingerprint StringToHashBucket StringToHashBucketFast StringToHashBucketStrong",
@@ -179,6 +180,10 @@ OPS: Final[Mapping[str, str]] = {
         "SaveV2 ShardedFilename ShardedFilespec WriteFile _OpenCheckpoint _ReadCheckpoint"
     ),
     "joining": "Concat ConcatOffset ConcatV2 Pack ParallelConcat",
+    "later": (
+        "DecodeImage DenseBincount MatrixDiagPartV3 MatrixDiagV3 MatrixSetDiagV3 "
+        "ParallelMapDatasetV2 ParseExampleV2 Xlog1py"
+    ),
     "linalg": "BatchMatMul BatchMatMulV2 MatMul SparseMatMul",
     "lookup": (
         "HashTable HashTableV2 InitializeTable InitializeTableFromTextFile "
@@ -242,6 +247,17 @@ OPS: Final[Mapping[str, str]] = {
         "QuantizedAdd QuantizedBiasAdd QuantizedConcat QuantizedMatMul QuantizedMul "
         "QuantizedReshape"
     ),
+    "quantized_fused": (
+        "QuantizedConv2DAndRelu QuantizedConv2DAndReluAndRequantize QuantizedConv2DAndRequantize "
+        "QuantizedConv2DPerChannel QuantizedConv2DWithBias QuantizedConv2DWithBiasAndRelu "
+        "QuantizedConv2DWithBiasAndReluAndRequantize QuantizedConv2DWithBiasAndRequantize "
+        "QuantizedConv2DWithBiasSignedSumAndReluAndRequantize QuantizedConv2DWithBiasSumAndRelu "
+        "QuantizedConv2DWithBiasSumAndReluAndRequantize QuantizedDepthwiseConv2D "
+        "QuantizedDepthwiseConv2DWithBias QuantizedDepthwiseConv2DWithBiasAndRelu "
+        "QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize QuantizedMatMulWithBias "
+        "QuantizedMatMulWithBiasAndRelu QuantizedMatMulWithBiasAndReluAndRequantize "
+        "RequantizationRangePerChannel RequantizePerChannel"
+    ),
     "quantized_nn": (
         "QuantizedAvgPool QuantizedBatchNormWithGlobalNormalization QuantizedConv2D "
         "QuantizedInstanceNorm QuantizedMaxPool QuantizedRelu QuantizedRelu6 QuantizedReluX"
@@ -304,7 +320,7 @@ OPS: Final[Mapping[str, str]] = {
     "spacebatch": (
         "BatchToSpace BatchToSpaceND DepthToSpace SpaceToBatch SpaceToBatchND SpaceToDepth"
     ),
-    "sparse_cross": "SparseCross",
+    "sparse_cross": "SparseCross SparseFeatureCross SparseFeatureCrossV2",
     "sparse_layout": (
         "SparseConcat SparseFillEmptyRows SparseFillEmptyRowsGrad SparseReorder SparseReshape "
         "SparseSlice SparseSliceGrad SparseSplit SparseToDense"
