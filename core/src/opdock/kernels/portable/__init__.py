@@ -260,7 +260,7 @@ def _load(name: str) -> Any:
         return importlib.import_module(f"{__name__}.{name}")
     except BaseException:
         for uses in _registry.values():
-            uses[:] = [(f, record) for f, record in uses if f.__module__ in sys.modules]
+            uses[:] = [use for use in uses if use.bind.__module__ in sys.modules]
         raise
 
 
