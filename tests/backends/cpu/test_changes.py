@@ -57,6 +57,33 @@ def test_a_table_of_embeddings_stays_where_it_is(session, name, resource) -> Non
     assert changed.tolist() == [2, 4, 7, 9]
 
 
+@pytest.mark.parametrize("resource", [False, True])
+@pytest.mark.parametrize("way", ["traced", "parallel"])
+def test_so_it_does_in_steps_that_run_op_by_op(way: str, resource: bool) -> None:
+    parallel = way == "parallel"
+    config = tf.ConfigProto(
+        inter_op_parallelism_threads=2 if parallel else 1, intra_op_parallelism_threads=1
+    )
+    options = None if parallel else tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+    with tf.Graph().as_default(), tf.Session(config=config) as session:
+        _, ids, loss = _embedding(resource)
+        train = tf.train.MomentumOptimizer(0.5, 0.9).minimize(loss)
+        # What runs the user's code is worth a thread.
+        heavy = [
+            tf.py_func(lambda x: x, [tf.cast(ids, tf.float32) + float(i)], tf.float32, False)
+            for i in range(2 * parallel)
+        ]
+        session.run(tf.global_variables_initializer())
+        found = []
+        for _ in range(3):
+            metadata = None if parallel else tf.RunMetadata()
+            session.run([train, loss, *heavy], {ids: [4, 7]}, options, metadata)
+            found.append(_buffers(session)["table"])
+        given = {ids: np.array([4, 7], np.int32)}
+        assert parallel == (session._program([train, loss, *heavy], given).overlap is not None)
+    assert found[1:] == found[:1] * 2
+
+
 @pytest.mark.parametrize("op", ["scatter_update", "scatter_add", "scatter_nd_update"])
 def test_what_was_read_before_an_update_stays(session, op) -> None:
     table = tf.Variable(tf.zeros([ROWS, WIDTH]), use_resource=True)

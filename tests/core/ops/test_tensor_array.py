@@ -281,3 +281,26 @@ def test_gradients_with_dimensions_in_front():
     )
     read = tf.raw_ops.TensorArrayReadV3(handle=handle, index=1, flow_in=flow, dtype=tf.float32)
     assert run(read).tolist() == [[0, 0]] * 3
+
+
+def test_gradients_are_not_written_once_they_were_read():
+    """In a turn a gradient that goes through the array of elements reads all of its own array."""
+    x = tf.constant([1.0, 2.0, 3.0])
+    own = tf.map_fn(lambda row: tf.gradients(row * row, row)[0], x)
+    assert run(own).tolist() == [2, 4, 6]
+    through = tf.map_fn(lambda row: tf.gradients(row * row, x)[0], x)
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="index 1 because it has already been read"
+    ):
+        run(through)
+
+
+def test_an_array_in_part_written_read_and_written_again():
+    array = tf.TensorArray(tf.float32, 3, element_shape=[2], clear_after_read=False)
+    array = array.write(1, [1.0, 2.0])
+    assert run(array.stack()).tolist() == [[0, 0], [1, 2], [0, 0]]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="index 1 because it has already been"):
+        run(array.unstack(tf.ones([3, 2])).stack())
+    with pytest.raises(tf.errors.InvalidArgumentError, match="inconsistent shapes.*index 2 has sh"):
+        loose = tf.TensorArray(tf.float32, 3, infer_shape=False)
+        run(loose.write(0, [1.0]).write(1, [2.0]).write(2, [1.0, 2.0]).gather([0, 1, 2]))

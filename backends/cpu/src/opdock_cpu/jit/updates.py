@@ -7,6 +7,7 @@ read while the other is written, and gradients mostly lie where they lay in the 
 
 from __future__ import annotations
 
+import functools
 import operator
 import sys
 import weakref
@@ -197,19 +198,19 @@ class _Updates:
         nanoseconds = sum(elements) * cost(line_of(one), [self._dtype] * (2 * len(self._state) + 1))
         self._chunks, self._loop = chunks_of(nanoseconds, count, 0), Loop()
         for usual in {False, bool(update.usual)}:
-            line = line_of(one, update.usual if usual else ())
-            others = [n for n in self._others if not usual or n not in dict(update.usual)]
-            self._codes[usual] = request(
-                lambda name, line=line, others=others: _module(
-                    name, line, self._state, update.gradient, others, self._dtype
-                )
-            )
+            self._codes[usual] = request(functools.partial(self._source, one, usual))
         self._cells: Sequence[Any] = ()
         self._locks = _Locks(())
         self._apart = False
         self._sides: list[_Side] = []
         self._gradients: Sequence[Any] = ()
         self._given: Any = None
+
+    def _source(self, one: NodeSig, as_usual: bool, name: str) -> str:
+        usual = self._update.usual if as_usual else ()
+        others = [n for n in self._others if n not in dict(usual)]
+        line, gradient = line_of(one, usual), self._update.gradient
+        return _module(name, line, self._state, gradient, others, self._dtype)
 
     def __call__(self, *inputs: Any) -> None:
         """Updates all variables."""

@@ -71,6 +71,10 @@ class Executor:
                     step.node.target.device.synchronize()
                 observer.after(step, begin, time.perf_counter(), results)
             values.update(zip(step.outputs, results, strict=False))
+            del results
+            # An update may write where nobody holds what was read.
+            for slot in step.frees:
+                values.pop(slot, None)
 
     def one(self, i: int, values: dict[int, Any], planned: bool = True) -> Sequence[Any]:
         """The results of a step; see `walk`."""
