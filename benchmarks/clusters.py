@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import socket
 import statistics
 import subprocess
 import sys
@@ -138,7 +137,9 @@ def crossing() -> tuple[int, int]:
 # ---------------------------------------------------------------- many processes
 def run(library: str, python: str, workload: str, seconds: float, workers: int) -> dict[str, float]:
     """Steps a second of the whole cluster, milliseconds a step of a worker, and bytes a step."""
-    cluster = {"ps": _addresses(1), "worker": _addresses(workers)}
+    from opdock.cli.launch import free_addresses
+
+    cluster = {"ps": free_addresses(1), "worker": free_addresses(workers)}
     env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
     line = [python, __file__, "--work", library, workload, json.dumps(cluster)]
     tasks: list[subprocess.Popen[str]] = []
@@ -166,16 +167,6 @@ def run(library: str, python: str, workload: str, seconds: float, workers: int) 
     count = sum(f["steps"] for f in found)
     crossed = statistics.mean(f["bytes"][0] for f in found) + sum(f["bytes"][1] for f in found)
     return {"rate": steps, "ms": workers * 1e3 / steps, "bytes": crossed / count}
-
-
-def _addresses(count: int) -> list[str]:
-    sockets = [socket.socket() for _ in range(count)]
-    for found in sockets:
-        found.bind(("localhost", 0))
-    names = [f"localhost:{found.getsockname()[1]}" for found in sockets]
-    for found in sockets:
-        found.close()
-    return names
 
 
 def table(rows: dict[str, dict[str, dict[str, float]]]) -> str:

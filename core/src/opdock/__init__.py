@@ -23,8 +23,9 @@ _public.install()
 def _load_operators() -> None:
     """Gives tensors their operators; names that no op family has come through here first."""
     global _loaded
-    _loaded = True
+    # Behind it, so that other threads wait for the operators, and an interrupted import is resumed.
     importlib.import_module("opdock.ops")
+    _loaded = True
 
 
 def _written(name: str) -> Any:

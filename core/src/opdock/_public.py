@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any, cast
 
@@ -22,6 +22,9 @@ class PublicModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+        below = f"{self.__name__}.{name}"
+        if PathFinder.find_spec(below, getattr(self, "__path__", ())) is not None:
+            return public_module(below)  # what opdock itself imports from here
         path = self.__name__.removeprefix("opdock.").removeprefix("api.")
         return importlib.import_module("opdock.mapping.modules").lookup(self, path, name)
 

@@ -49,7 +49,11 @@ def command(
     exit status is that task's. Tasks reach each other through a cluster engine, which a plugin
     brings.
     """
-    cluster = {"ps": _addresses(ps), "chief": _addresses(chief), "worker": _addresses(workers)}
+    cluster = {
+        "ps": free_addresses(ps),
+        "chief": free_addresses(chief),
+        "worker": free_addresses(workers),
+    }
     cluster = {job: tasks for job, tasks in cluster.items() if tasks}
     if not workers + chief:
         raise click.UsageError("a cluster needs a worker")
@@ -64,7 +68,7 @@ def command(
     sys.exit(_watch(tasks))
 
 
-def _addresses(count: int) -> list[str]:
+def free_addresses(count: int) -> list[str]:
     """Addresses of this machine that nobody has."""
     sockets = [socket.socket() for _ in range(count)]
     for found in sockets:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -43,6 +43,16 @@ def _over(files: tuple[str, ...], work: Callable[[str], None]) -> int:
             where = "" if name in e.message else f"{name}: "
             click.echo(f"{type(e).__name__}: {where}{e.message}", err=True)
     return min(statuses - {0}, default=0)
+
+
+def _tell(rows: list[dict[str, Any]], line: str, json_output: bool, status: int) -> NoReturn:
+    """Ends the command with a line for each row, or all of them as JSON."""
+    if json_output:
+        emit(rows)
+    else:
+        for row in rows:
+            click.echo(line.format(**row))
+    raise SystemExit(status)
 
 
 def _read(name: str) -> Any:
@@ -134,11 +144,8 @@ def verify(files: tuple[str, ...], json_output: bool) -> None:
             whole.append({"file": name, "records": count, "bytes": reader.offset})
 
     status = _over(files, check)
-    if json_output:
-        emit(whole)
-    for row in () if json_output else whole:
-        click.echo(f"{row['file']}: {row['records']} records, {row['bytes']} bytes, no damage")
-    raise SystemExit(status)
+    line = "{file}: {records} records, {bytes} bytes, no damage"
+    _tell(whole, line, json_output, status)
 
 
 @command.command(
@@ -200,11 +207,7 @@ def index(files: tuple[str, ...], json_output: bool) -> None:
         written.append({"file": name, "index": f"{name}.idx", "records": len(found)})
 
     status = _over(files, write)
-    if json_output:
-        emit(written)
-    for row in () if json_output else written:
-        click.echo(f"{row['index']}: {row['records']} records")
-    raise SystemExit(status)
+    _tell(written, "{index}: {records} records", json_output, status)
 
 
 @command.command(

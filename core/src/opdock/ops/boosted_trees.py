@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from opdock import shapes
 from opdock.ops.registry import OpSpec, ShapeSig, Traits, define_op
+from opdock.ops.support.common_shapes import all_scalar
 from opdock.shapes import Shape
 
 __all__: list[str] = []
@@ -92,15 +93,14 @@ center_bias_op = _on_ensemble(
 )
 
 
-@ensemble_handle_op.shape
-@is_initialized_op.shape
-@create_ensemble_op.shape
-@deserialize_ensemble_op.shape
-@serialize_ensemble_op.shape
-def _scalars_shape(sig: ShapeSig) -> list[Shape]:
-    for given in sig.shapes:
-        shapes.with_rank(given, 0)
-    return [()] * sig.n_outputs
+for _op in (
+    ensemble_handle_op,
+    is_initialized_op,
+    create_ensemble_op,
+    deserialize_ensemble_op,
+    serialize_ensemble_op,
+):
+    _op.shape(all_scalar)
 
 
 @get_states_op.shape

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from opdock import shapes
 from opdock.ops.registry import OpSpec, ShapeSig, Traits, define_op
+from opdock.ops.support.common_shapes import all_scalar
 from opdock.shapes import Shape
 
 __all__: list[str] = []
@@ -85,14 +86,13 @@ def _bucketize_shape(sig: ShapeSig) -> list[Shape]:
     return list(values)
 
 
-@streams_handle_op.shape
-@is_initialized_op.shape
-@create_streams_op.shape
-@flush_op.shape
-def _scalars_shape(sig: ShapeSig) -> list[Shape]:
-    for given in sig.shapes:
-        shapes.with_rank(given, 0)
-    return [()] * sig.n_outputs
+for _op in (
+    streams_handle_op,
+    is_initialized_op,
+    create_streams_op,
+    flush_op,
+):
+    _op.shape(all_scalar)
 
 
 @add_summaries_op.shape

@@ -8,6 +8,7 @@ from opdock import shapes
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.io.tensor_slice import parse_shape_and_slice
 from opdock.ops.registry import Cost, ShapeSig, Traits, define_op
+from opdock.ops.support.common_shapes import all_scalar
 from opdock.shapes import Shape
 
 __all__ = ["matching_files", "read_file", "write_file"]
@@ -104,12 +105,8 @@ def _merge_v2_checkpoints_shape(sig: ShapeSig) -> list[Shape]:
     return []
 
 
-@sharded_filename_op.shape
-@sharded_filespec_op.shape
-def _scalars_shape(sig: ShapeSig) -> list[Shape]:
-    for shape in sig.shapes:
-        shapes.with_rank(shape, 0)
-    return [()] * sig.n_outputs
+for _op in (sharded_filename_op, sharded_filespec_op):
+    _op.shape(all_scalar)
 
 
 # The first format.
@@ -178,8 +175,8 @@ write_file_op.declare(Traits(cost=Cost.WAIT))
 for _op in (read_file_op, matching_files_op):
     # TF does not call them stateful, but what files there are is not known before the step.
     _op.declare(Traits(fold=False, merge=False, cost=Cost.WAIT))
-read_file_op.shape(_scalars_shape)
-write_file_op.shape(_scalars_shape)
+read_file_op.shape(all_scalar)
+write_file_op.shape(all_scalar)
 
 
 @matching_files_op.shape

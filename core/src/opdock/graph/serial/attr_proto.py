@@ -6,7 +6,7 @@ for tensors, FuncGraph for functions, and lists of these. What has no native for
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -114,6 +114,9 @@ def encode_shape(shape: Shape) -> Any:
 
 
 # ---------------------------------------------------------------- proto to native
+_NATIVE: Final = (str, bytes, int, float, list, tuple, DType)
+
+
 def native_attr(value: Any, attr_type: str | None = None) -> Any:
     """The native value of an AttrValue; a value that is native already is returned as it is.
 
@@ -121,7 +124,8 @@ def native_attr(value: Any, attr_type: str | None = None) -> Any:
         TypeError: the content is not of the declared type.
         ValueError: a tensor's content does not fit its shape.
     """
-    if not isinstance(value, protos.AttrValue):
+    # The common ones first, so that building a graph needs no protobuf.
+    if isinstance(value, _NATIVE) or not isinstance(value, protos.AttrValue):
         return value
     field = value.WhichOneof("value")
     if field == "list":

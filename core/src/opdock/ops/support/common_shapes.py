@@ -30,6 +30,13 @@ def scalar(sig: ShapeSig) -> list[Shape]:
     return [()] * sig.n_outputs
 
 
+def all_scalar(sig: ShapeSig) -> list[Shape]:
+    """Every input and every output is a scalar."""
+    for given in sig.shapes:
+        shapes.with_rank(given, 0)
+    return [()] * sig.n_outputs
+
+
 def unknown(sig: ShapeSig) -> list[Shape]:
     """No output shape is known."""
     return [None] * sig.n_outputs
