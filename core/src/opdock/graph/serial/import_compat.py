@@ -28,8 +28,7 @@ _LATER_DEFAULTS: dict[str, tuple[Any, ...]] = {
     "batch_dims": (0,),
     "bad_indices_policy": ("",),
     "use_unbounded_threadpool": (False,),
-    "Tsegmentids": (dtypes.int32,),
-    "sparse_gradient": (False,),
+    "sparse_gradient": (False, True),  # what its gradient looks like
 }
 # Attributes that say nothing of what is computed, whatever they are.
 _REMARKS = frozenset({"debug_name", "metadata"})

@@ -51,8 +51,8 @@ _TABLE: Final[tuple[tuple[Kind, frozenset[Part], str, str], ...]] = (
     ("control", _DATA, "stands for a function before any pass looks; tests of calls cover it",
      "Case For PartitionedCall RemoteCall StatefulPartitionedCall StatelessCase SymbolicGradient"),
     ("control", _DATA, "stands for ops that have samples; tests of later ops say what it gives",
-     "DecodeImage DenseBincount MatrixDiagPartV3 MatrixDiagV3 MatrixSetDiagV3 "
-     "ParallelMapDatasetV2 ParseExampleV2 Xlog1py"),
+     ("DecodeImage DenseBincount MatrixDiagPartV3 MatrixDiagV3 MatrixSetDiagV3 "
+     "ParallelMapDatasetV2 ParseExampleV2 Xlog1py")),
     ("resource", _DATA, "keeps a tensor behind a handle; tests of session handles cover it",
      "DeleteSessionTensor GetSessionHandle GetSessionHandleV2 GetSessionTensor"),
     ("resource", _DATA, "waits for gradients behind a handle; tests of accumulators cover it",
