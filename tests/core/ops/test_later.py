@@ -156,3 +156,23 @@ def test_a_dataset_that_maps_in_parallel() -> None:
         tf.import_graph_def(made, name="")
         session.run("MakeIterator")
         assert [session.run("next:0") for _ in range(4)] == [0, 1, 4, 9]
+
+
+def test_the_names_that_datasets_had_before() -> None:
+    with tf.Graph().as_default() as written:
+        source = tf.data.Dataset.from_tensor_slices([3, 3, 5, 3]).map(lambda x: x + 1)
+        unique = source.apply(tf.data.experimental.unique())
+        count = tf.data.experimental.cardinality(source)
+        iterator = tf.data.make_initializable_iterator(unique)
+        tf.identity(iterator.get_next(), name="next")
+    made = written.as_graph_def()
+    for node in made.node:
+        if node.op in ("UniqueDataset", "MapDataset", "DatasetCardinality"):
+            node.op = f"Experimental{node.op}"
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        tf.import_graph_def(made, name="")
+        session.run("MakeIterator")
+        assert [session.run("next:0") for _ in range(2)] == [4, 6]
+        assert session.run(count.name) == 4
+        again = graph.as_graph_def()
+    assert "ExperimentalMapDataset" in {node.op for node in again.node}
