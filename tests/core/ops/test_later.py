@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 import opdock as tf
+from opdock.ops.composed.defined_function import Defun
 
 
 @pytest.fixture(autouse=True)
@@ -176,3 +177,31 @@ def test_the_names_that_datasets_had_before() -> None:
         assert session.run(count.name) == 4
         again = graph.as_graph_def()
     assert "ExperimentalMapDataset" in {node.op for node in again.node}
+
+
+def test_datasets_of_later_ops() -> None:
+    kinds = {"output_types": [tf.int64], "output_shapes": [[]]}
+    raw = tf.raw_ops
+    body = Defun(tf.int64, func_name="pair")(
+        lambda x: raw.RangeDataset(start=x, stop=x + 2, step=tf.constant(1, tf.int64), **kinds)
+    )
+    numbers = raw.RangeDataset(start=0, stop=4, step=2, **kinds)
+    numbers = raw.RewriteDataset(input_dataset=numbers, rewrite_name="none", **kinds)
+    several = {"other_arguments": [], "cycle_length": 1, "block_length": 2, "f": body}
+    third = raw.ParallelInterleaveDatasetV3(
+        input_dataset=numbers, num_parallel_calls=1, deterministic="true", **several, **kinds
+    )
+    fourth = raw.ParallelInterleaveDatasetV4(
+        input_dataset=numbers, num_parallel_calls=1, buffer_output_elements=-1,
+        prefetch_input_elements=-1, deterministic="default", **several, **kinds,
+    )  # fmt: skip
+    for source in (third, fourth):
+        batch = raw.ParallelBatchDataset(
+            input_dataset=source, batch_size=4, num_parallel_calls=2, drop_remainder=False,
+            output_types=[tf.int64], output_shapes=[[None]],
+        )  # fmt: skip
+        told = {"output_types": [tf.int64], "output_shapes": [[None]]}
+        batch = raw.OptionsDataset(input_dataset=batch, serialized_options="", **told)
+        batch = raw.FinalizeDataset(input_dataset=batch, **told)
+        (found,) = run(raw.DatasetToSingleElement(dataset=batch, **told))
+        assert found.tolist() == [0, 1, 2, 3]

@@ -18,11 +18,16 @@ from opdock.ops.calls import call_gradient
 from opdock.ops.cast import cast
 from opdock.ops.compare import equal, logical_and, logical_or, not_equal
 from opdock.ops.composed.image_files import decode_image
-from opdock.ops.data_functions import parallel_map_dataset_op
+from opdock.ops.data_elements import batch_dataset_v2_op
+from opdock.ops.data_functions import (
+    parallel_interleave_dataset_v2_op,
+    parallel_map_dataset_op,
+)
 from opdock.ops.elementary import log1p
 from opdock.ops.fill import ones, ones_like, zeros_like
 from opdock.ops.fill import range as range_
 from opdock.ops.gather import gather
+from opdock.ops.identity import identity
 from opdock.ops.joining import concat
 from opdock.ops.registry import ShapeSig
 from opdock.ops.scan import cumsum
@@ -224,33 +229,115 @@ def _parsed(sig: ShapeSig) -> list[Shape]:
     ]  # fmt: skip
 
 
+def _sloppy(attrs: Any) -> bool:
+    return as_str(attrs["deterministic"]) == "false"
+
+
+def _same(attrs: Any, *names: str) -> dict[str, Any]:
+    return {name: attrs[name] for name in (*names, "output_types", "output_shapes")}
+
+
+_F = f"f: func, Targuments: list(type) >= 0, {ELEMENTS}, deterministic: string = 'default'"
+_CAPTURED = "input_dataset: variant, other_arguments: Targuments"
+_INTERLEAVED = f"{_CAPTURED}, cycle_length: int64, block_length: int64"
+
+
 @stands_for(
-    "ParallelMapDatasetV2",
-    "input_dataset: variant, other_arguments: Targuments, num_parallel_calls: int64 "
-    "-> handle: variant",
-    f"f: func, Targuments: list(type) >= 0, {ELEMENTS}, use_inter_op_parallelism: bool = true, "
-    "deterministic: string = 'default', preserve_cardinality: bool = false",
-)
+    "ParallelMapDatasetV2", f"{_CAPTURED}, num_parallel_calls: int64 -> handle: variant",
+    f"{_F}, use_inter_op_parallelism: bool = true, preserve_cardinality: bool = false",
+)  # fmt: skip
 def parallel_map_dataset_v2_op(
     attrs: Any, source: Tensor, captured: list[Tensor], calls: Tensor
-) -> Tensor:
+) -> Any:
     """A dataset of what a function makes of each element."""
-    same = ("f", "output_types", "output_shapes", "use_inter_op_parallelism")
-    found: Tensor = parallel_map_dataset_op(
-        source, captured, cast(calls, dtypes.int32), **{name: attrs[name] for name in same},
-        sloppy=attrs["deterministic"] in (b"false", "false"),
-        preserve_cardinality=attrs["preserve_cardinality"],
+    return parallel_map_dataset_op(
+        source, captured, cast(calls, dtypes.int32), sloppy=_sloppy(attrs),
+        **_same(attrs, "f", "use_inter_op_parallelism", "preserve_cardinality"),
     )  # fmt: skip
-    return found
 
 
-@parallel_map_dataset_v2_op.shape
+@stands_for(
+    "ParallelInterleaveDatasetV3",
+    f"{_INTERLEAVED}, num_parallel_calls: int64 -> handle: variant",
+    _F,
+)
+def parallel_interleave_dataset_v3_op(
+    attrs: Any, source: Tensor, captured: list[Tensor], cycle: Tensor, block: Tensor, calls: Tensor
+) -> Any:
+    """A dataset of the elements of several datasets that a function makes, in turn."""
+    return parallel_interleave_dataset_v2_op(
+        source, captured, cycle, block, calls, sloppy=_sloppy(attrs), **_same(attrs, "f")
+    )
+
+
+@stands_for(
+    "ParallelInterleaveDatasetV4",
+    f"{_INTERLEAVED}, buffer_output_elements: int64, prefetch_input_elements: int64, "
+    "num_parallel_calls: int64 -> handle: variant",
+    _F,
+)
+def parallel_interleave_dataset_v4_op(
+    attrs: Any, source: Tensor, captured: list[Tensor], cycle: Tensor, block: Tensor,
+    buffered: Tensor, prefetched: Tensor, calls: Tensor,
+) -> Any:  # fmt: skip
+    """The same; how much is computed ahead changes no element."""
+    return parallel_interleave_dataset_v2_op(
+        source, captured, cycle, block, calls, sloppy=_sloppy(attrs), **_same(attrs, "f")
+    )
+
+
+@stands_for(
+    "ParallelBatchDataset",
+    "input_dataset: variant, batch_size: int64, num_parallel_calls: int64, drop_remainder: bool "
+    "-> handle: variant",
+    f"{ELEMENTS}, parallel_copy: bool = false, deterministic: string = 'default'",
+)
+def parallel_batch_dataset_op(
+    attrs: Any, source: Tensor, count: Tensor, calls: Tensor, drops: Tensor
+) -> Any:
+    """A dataset of so many elements at once."""
+    return batch_dataset_v2_op(source, count, drops, **_same(attrs))
+
+
+_UNCHANGED = "input_dataset: variant -> handle: variant"
+
+
+# What these tell the runtime of TensorFlow 2 changes no element.
+@stands_for(
+    "RewriteDataset", "input_dataset: variant, rewrite_name: string -> handle: variant", ELEMENTS
+)
+def rewrite_dataset_op(attrs: Any, source: Tensor, name: Tensor) -> Tensor:
+    """The dataset, which a pass of TF's names a rewrite for."""
+    return identity(source)
+
+
+@stands_for(
+    "OptionsDataset", _UNCHANGED, f"serialized_options: string, {ELEMENTS}"
+)  # fmt: skip
+def options_dataset_op(attrs: Any, source: Tensor) -> Tensor:
+    """The dataset, with options."""
+    return identity(source)
+
+
+@stands_for("FinalizeDataset", _UNCHANGED, f"{ELEMENTS}, has_captured_ref: bool = false")
+def finalize_dataset_op(attrs: Any, source: Tensor) -> Tensor:
+    """The dataset, which ends a pipeline."""
+    return identity(source)
+
+
 def _handle(sig: ShapeSig) -> Shape:
     return ()
 
 
+_DATASETS = (
+    parallel_map_dataset_v2_op, parallel_interleave_dataset_v3_op,
+    parallel_interleave_dataset_v4_op, parallel_batch_dataset_op, rewrite_dataset_op,
+    options_dataset_op, finalize_dataset_op,
+)  # fmt: skip
+for _op in _DATASETS:
+    _op.shape(_handle)
+
+
 decode_image_op.shape(common_shapes.unknown)
-for _op in (
-    dense_bincount_op, decode_image_op, parse_example_v2_op, parallel_map_dataset_v2_op,
-):  # fmt: skip
+for _op in (dense_bincount_op, decode_image_op, parse_example_v2_op, *_DATASETS):
     _op.not_differentiable()

@@ -51,8 +51,11 @@ _TABLE: Final[tuple[tuple[Kind, frozenset[Part], str, str], ...]] = (
     ("control", _DATA, "stands for a function before any pass looks; tests of calls cover it",
      "Case For PartitionedCall RemoteCall StatefulPartitionedCall StatelessCase SymbolicGradient"),
     ("control", _DATA, "stands for ops that have samples; tests of later ops say what it gives",
-     ("DecodeImage DenseBincount MatrixDiagPartV3 MatrixDiagV3 MatrixSetDiagV3 "
-     "ParallelMapDatasetV2 ParseExampleV2 Xlog1py")),
+     "DecodeImage DenseBincount FinalizeDataset MatrixDiagPartV3 MatrixDiagV3 MatrixSetDiagV3"),
+    ("control", _DATA, "stands for ops that have samples; tests of later ops say what it gives",
+     "OptionsDataset ParallelBatchDataset ParallelInterleaveDatasetV3"),
+    ("control", _DATA, "stands for ops that have samples; tests of later ops say what it gives",
+     "ParallelInterleaveDatasetV4 ParallelMapDatasetV2 ParseExampleV2 RewriteDataset Xlog1py"),
     ("control", _DATA, "the older name of an op that has its own entry; a test covers it",
      "ExperimentalBytesProducedStatsDataset ExperimentalCSVDataset"),
     ("control", _DATA, "the older name of an op that has its own entry; a test covers it",
