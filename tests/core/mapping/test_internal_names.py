@@ -164,3 +164,18 @@ def test_what_a_program_puts_in_the_place_of_an_internal_name_is_used() -> None:
         assert told == []
         deprecation.deprecated(None, "Call new().")(int)("3")
     assert len(told) == 1
+
+
+def test_cases_that_are_known_leave_no_op() -> None:
+    smart_case = importlib.import_module("opdock.python.framework.smart_cond").smart_case
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        assert smart_case([(False, lambda: 1), (True, lambda: 2)]) == 2
+        assert smart_case({False: lambda: 1}, default=lambda: 3) == 3
+        assert graph.get_operations() == []
+        given = tf.placeholder(tf.bool, [])
+        chosen = smart_case(
+            [(False, lambda: 1), (given, lambda: tf.constant(2)), (True, lambda: tf.constant(4))]
+        )
+        assert [session.run(chosen, {given: v}) for v in (True, False)] == [2, 4]
+    with pytest.raises(TypeError, match="fns must be"):
+        smart_case(3)

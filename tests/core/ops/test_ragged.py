@@ -7,6 +7,7 @@ import pytest
 
 import opdock as tf
 from opdock.ops.composed import ragged_map
+from opdock.ops.composed.ragged_math import reduce_join
 
 
 def run(fetch, feeds=None):
@@ -255,3 +256,14 @@ def test_a_function_of_each_row():
         ragged_map.map_fn(lambda row: row, rows, ragged(tf.int32, 3))
     with pytest.raises(ValueError, match="not a scalar"):
         ragged_map.map_fn(lambda row: row, 3)
+
+
+def test_strings_of_ragged_rows_are_joined():
+    rows = tf.ragged.constant([["a", "b", "c"], ["d"], []])
+    with tf.Session() as session:
+        each = session.run(reduce_join(rows, axis=1, separator="-"))
+        assert each.tolist() == [b"a-b-c", b"d", b""]
+        assert session.run(reduce_join(rows, axis=0)).tolist() == [b"ad", b"b", b"c"]
+        assert session.run(reduce_join(["a", "b"], axis=0)) == b"ab"
+    with pytest.raises(ValueError, match="keepdims=True"):
+        reduce_join(rows, axis=1, keepdims=True)

@@ -75,8 +75,8 @@ def test_what_cannot_be_is_said():
         pfor(lambda i: i, 4, parallel_iterations=1)
     with pytest.raises(ValueError, match="positive integer"):
         pfor(lambda i: i, 4, parallel_iterations=0)
-    with pytest.raises(tf.errors.UnimplementedError, match="pfor_config"):
-        pfor(lambda i, pfor_config: i, 4)
+    with pytest.raises(ValueError, match="parallel_iterations currently unsupported"):
+        pfor(lambda i, pfor_config: i, 4, parallel_iterations=2)
     with pytest.raises(ValueError, match="Number of expected outputs, 2"):
         for_loop(lambda i: i, [tf.int32, tf.int32], 4)
 
@@ -94,3 +94,18 @@ def test_a_tape_knows_what_rows_are_computed_from():
 
     with tf.Session() as sess:
         np.testing.assert_allclose(sess.run(pfor(slope, 4)), 3 * X**2)
+
+
+def test_a_call_may_ask_for_what_all_calls_give():
+    x = tf.constant(X)
+
+    def centred(i, pfor_config):
+        row = tf.gather(x, i)
+        stacked = pfor_config.reduce_concat(row * 2.0)
+        return row - pfor_config.reduce_mean(row), pfor_config.reduce_sum(row), stacked[0]
+
+    with tf.Session() as sess:
+        found, totals, firsts = sess.run(pfor(centred, len(X)))
+        np.testing.assert_allclose(found, X - X.mean(axis=0), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(totals, np.tile(X.sum(axis=0), [len(X), 1]), rtol=1e-6)
+        np.testing.assert_allclose(firsts, np.tile(2 * X[0], [len(X), 1]))

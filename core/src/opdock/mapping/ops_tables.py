@@ -51,6 +51,7 @@ OPS_NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "python.ops.ragged.ragged_array_ops": {"tile": "opdock:tile"},
     "python.ops.ragged.ragged_string_ops": {
+        "reduce_join": "opdock.ops.composed.ragged_math:reduce_join",
         "string_split_v2": "opdock.ops.strings:split_v2",
         "strings_split_v1": "opdock:strings.split",
     },

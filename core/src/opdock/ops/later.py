@@ -6,15 +6,10 @@ looks, those ops stand in its place. No function of the library makes them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from opdock import dtypes, shapes
 from opdock.compat import as_str
-from opdock.graph.control.func_graph import FuncGraph
-from opdock.graph.control.function_op import DefinedGraph
-from opdock.graph.nodes.graph import Graph
-from opdock.graph.nodes.opdef import ArgDef
 from opdock.graph.nodes.operation import Tensor
 from opdock.ops import diag, parsing
 from opdock.ops.arithmetic import maximum, minimum
@@ -23,60 +18,27 @@ from opdock.ops.calls import call_gradient
 from opdock.ops.cast import cast
 from opdock.ops.compare import equal, logical_and, logical_or, not_equal
 from opdock.ops.composed.image_files import decode_image
-from opdock.ops.data_functions import parallel_map_dataset_op
+from opdock.ops.data_elements import batch_dataset_v2_op
+from opdock.ops.data_functions import (
+    parallel_interleave_dataset_v2_op,
+    parallel_map_dataset_op,
+)
 from opdock.ops.elementary import log1p
 from opdock.ops.fill import ones, ones_like, zeros_like
 from opdock.ops.fill import range as range_
 from opdock.ops.gather import gather
+from opdock.ops.identity import identity
 from opdock.ops.joining import concat
-from opdock.ops.registry import Control, OpSpec, ShapeSig, Traits, define_op
+from opdock.ops.registry import ShapeSig
 from opdock.ops.scan import cumsum
 from opdock.ops.select import where_v2
 from opdock.ops.support import array_util, common_shapes
 from opdock.ops.support.data import ELEMENTS
+from opdock.ops.support.standing import stands_for
 from opdock.ops.unsorted_segment import unsorted_segment_sum
 from opdock.shapes import Shape
 
 __all__: list[str] = []
-
-_Body = Callable[..., Any]
-
-
-def _later(name: str, signature: str, attrs: str, **kinds: Any) -> Callable[[_Body], OpSpec]:
-    """Defines an op by a function of its attributes and inputs, which adds 1.15's ops."""
-
-    def define(body: _Body) -> OpSpec:
-        op = define_op(name, signature, attrs, **kinds)
-        op.declare(Traits(builtin=True, control=Control.CALL))
-
-        @op.callee
-        def called(given: dict[str, Any]) -> FuncGraph:
-            return _function(op, body, given)
-
-        return op
-
-    return define
-
-
-def _function(op: OpSpec, body: _Body, attrs: dict[str, Any]) -> FuncGraph:
-    """The op as a function of its inputs, each argument of several tensors a list."""
-    graph = DefinedGraph(op.name, Graph())
-    with graph.as_default():
-        given: list[Any] = []
-        for argument in op.definition.inputs:
-            tensors = [graph.add_input(kind, None) for kind in _kinds(argument, attrs)]
-            given.append(tensors if argument.is_list else tensors[0])
-        found = body(attrs, *given)
-        graph.outputs = list(found) if isinstance(found, (list, tuple)) else [found]
-    return graph
-
-
-def _kinds(argument: ArgDef, attrs: dict[str, Any]) -> list[Any]:
-    if argument.type_list_attr:
-        return list(attrs[argument.type_list_attr])
-    kind = attrs[argument.type_attr] if argument.type_attr else argument.dtype
-    return [kind] * (attrs[argument.number_attr] if argument.number_attr else 1)
-
 
 # ---------------------------------------------------------------- diagonals
 _ALIGN = "T: type, align: {'LEFT_RIGHT', 'RIGHT_LEFT', 'LEFT_LEFT', 'RIGHT_RIGHT'} = 'RIGHT_LEFT'"
@@ -109,7 +71,7 @@ def _aligned(diagonals: Tensor, k: Tensor, rows: Any, cols: Any, attrs: Any, bac
     return reshape(gather(flat, reshape(places, [-1]), axis=1), shape(diagonals))
 
 
-@_later(
+@stands_for(
     "MatrixDiagV3",
     "diagonal: T, k: int32, num_rows: int32, num_cols: int32, padding_value: T -> output: T",
     _ALIGN,
@@ -126,10 +88,11 @@ def matrix_diag_v3_op(
     rows = where_v2(neither, square, where_v2(equal(num_rows, -1), rows, num_rows))
     cols = where_v2(neither, square, where_v2(equal(num_cols, -1), cols, num_cols))
     band = _aligned(diagonal, k, rows, cols, attrs, back=True)
-    return diag.matrix_diag_v2_op(band, k, rows, cols, padding)
+    found: Tensor = diag.matrix_diag_v2_op(band, k, rows, cols, padding)
+    return found
 
 
-@_later("MatrixDiagPartV3", "input: T, k: int32, padding_value: T -> diagonal: T", _ALIGN)
+@stands_for("MatrixDiagPartV3", "input: T, k: int32, padding_value: T -> diagonal: T", _ALIGN)
 def matrix_diag_part_v3_op(attrs: Any, source: Tensor, k: Tensor, padding: Tensor) -> Tensor:
     """A band of diagonals of matrices."""
     band = diag.matrix_diag_part_v2_op(source, k, padding)
@@ -137,12 +100,13 @@ def matrix_diag_part_v3_op(attrs: Any, source: Tensor, k: Tensor, padding: Tenso
     return _aligned(band, k, rows, cols, attrs, back=False)
 
 
-@_later("MatrixSetDiagV3", "input: T, diagonal: T, k: int32 -> output: T", _ALIGN)
+@stands_for("MatrixSetDiagV3", "input: T, diagonal: T, k: int32 -> output: T", _ALIGN)
 def matrix_set_diag_v3_op(attrs: Any, source: Tensor, diagonal: Tensor, k: Tensor) -> Tensor:
     """Matrices with another band of diagonals."""
     rows, cols = shape(source)[-2], shape(source)[-1]
     band = _aligned(diagonal, k, rows, cols, attrs, back=True)
-    return diag.matrix_set_diag_v2_op(source, band, k)
+    found: Tensor = diag.matrix_set_diag_v2_op(source, band, k)
+    return found
 
 
 matrix_diag_v3_op.shape(diag.matrix_diag_v2_shape)
@@ -151,7 +115,7 @@ matrix_set_diag_v3_op.shape(diag.matrix_set_diag_v2_shape)
 
 
 # ---------------------------------------------------------------- numbers
-@_later("Xlog1py", "x: T, y: T -> z: T", "T: {half, float, double, complex64, complex128}")
+@stands_for("Xlog1py", "x: T, y: T -> z: T", "T: {half, float, double, complex64, complex128}")
 def xlog1py_op(attrs: Any, x: Tensor, y: Tensor) -> Tensor:
     """`x * log1p(y)`, and 0 where x is 0."""
     none = equal(x, zeros_like(x))
@@ -164,7 +128,7 @@ for _op in (matrix_diag_v3_op, matrix_diag_part_v3_op, matrix_set_diag_v3_op, xl
     _op.gradient(call_gradient)
 
 
-@_later(
+@stands_for(
     "DenseBincount", "input: Tidx, size: Tidx, weights: T -> output: T",
     "Tidx: {int32, int64}, T: {int32, int64, float, double}, binary_output: bool = false",
 )  # fmt: skip
@@ -193,7 +157,7 @@ def _counts(sig: ShapeSig) -> Shape:
 
 
 # ---------------------------------------------------------------- files and datasets
-@_later(
+@stands_for(
     "DecodeImage", "contents: string -> image: dtype",
     "channels: int = 0, dtype: {uint8, uint16, float} = DT_UINT8, expand_animations: bool = true",
 )  # fmt: skip
@@ -206,7 +170,7 @@ def decode_image_op(attrs: Any, contents: Tensor) -> Tensor:
 _TYPES = "{float, int64, string}"
 
 
-@_later(
+@stands_for(
     "ParseExampleV2",
     "serialized: string, names: string, sparse_keys: string, dense_keys: string, "
     "ragged_keys: string, dense_defaults: Tdense -> sparse_indices: num_sparse * int64, "
@@ -249,7 +213,8 @@ def _splits(indices: Tensor, sizes: Tensor, kind: dtypes.DType) -> Tensor:
     """Where the rows of a sparse matrix, which is filled from the left, begin and end."""
     rows = cast(indices[:, 0], dtypes.int32)
     lengths = unsorted_segment_sum(ones_like(rows), rows, cast(sizes[0], dtypes.int32))
-    return cast(concat([[0], cumsum(lengths)], 0), kind)
+    found: Tensor = cast(concat([[0], cumsum(lengths)], 0), kind)
+    return found
 
 
 @parse_example_v2_op.shape
@@ -264,32 +229,115 @@ def _parsed(sig: ShapeSig) -> list[Shape]:
     ]  # fmt: skip
 
 
-@_later(
-    "ParallelMapDatasetV2",
-    "input_dataset: variant, other_arguments: Targuments, num_parallel_calls: int64 "
-    "-> handle: variant",
-    f"f: func, Targuments: list(type) >= 0, {ELEMENTS}, use_inter_op_parallelism: bool = true, "
-    "deterministic: string = 'default', preserve_cardinality: bool = false",
-)
+def _sloppy(attrs: Any) -> bool:
+    return as_str(attrs["deterministic"]) == "false"
+
+
+def _same(attrs: Any, *names: str) -> dict[str, Any]:
+    return {name: attrs[name] for name in (*names, "output_types", "output_shapes")}
+
+
+_F = f"f: func, Targuments: list(type) >= 0, {ELEMENTS}, deterministic: string = 'default'"
+_CAPTURED = "input_dataset: variant, other_arguments: Targuments"
+_INTERLEAVED = f"{_CAPTURED}, cycle_length: int64, block_length: int64"
+
+
+@stands_for(
+    "ParallelMapDatasetV2", f"{_CAPTURED}, num_parallel_calls: int64 -> handle: variant",
+    f"{_F}, use_inter_op_parallelism: bool = true, preserve_cardinality: bool = false",
+)  # fmt: skip
 def parallel_map_dataset_v2_op(
     attrs: Any, source: Tensor, captured: list[Tensor], calls: Tensor
-) -> Tensor:
+) -> Any:
     """A dataset of what a function makes of each element."""
-    same = ("f", "output_types", "output_shapes", "use_inter_op_parallelism")
     return parallel_map_dataset_op(
-        source, captured, cast(calls, dtypes.int32), **{name: attrs[name] for name in same},
-        sloppy=attrs["deterministic"] in (b"false", "false"),
-        preserve_cardinality=attrs["preserve_cardinality"],
+        source, captured, cast(calls, dtypes.int32), sloppy=_sloppy(attrs),
+        **_same(attrs, "f", "use_inter_op_parallelism", "preserve_cardinality"),
     )  # fmt: skip
 
 
-@parallel_map_dataset_v2_op.shape
+@stands_for(
+    "ParallelInterleaveDatasetV3",
+    f"{_INTERLEAVED}, num_parallel_calls: int64 -> handle: variant",
+    _F,
+)
+def parallel_interleave_dataset_v3_op(
+    attrs: Any, source: Tensor, captured: list[Tensor], cycle: Tensor, block: Tensor, calls: Tensor
+) -> Any:
+    """A dataset of the elements of several datasets that a function makes, in turn."""
+    return parallel_interleave_dataset_v2_op(
+        source, captured, cycle, block, calls, sloppy=_sloppy(attrs), **_same(attrs, "f")
+    )
+
+
+@stands_for(
+    "ParallelInterleaveDatasetV4",
+    f"{_INTERLEAVED}, buffer_output_elements: int64, prefetch_input_elements: int64, "
+    "num_parallel_calls: int64 -> handle: variant",
+    _F,
+)
+def parallel_interleave_dataset_v4_op(
+    attrs: Any, source: Tensor, captured: list[Tensor], cycle: Tensor, block: Tensor,
+    buffered: Tensor, prefetched: Tensor, calls: Tensor,
+) -> Any:  # fmt: skip
+    """The same; how much is computed ahead changes no element."""
+    return parallel_interleave_dataset_v2_op(
+        source, captured, cycle, block, calls, sloppy=_sloppy(attrs), **_same(attrs, "f")
+    )
+
+
+@stands_for(
+    "ParallelBatchDataset",
+    "input_dataset: variant, batch_size: int64, num_parallel_calls: int64, drop_remainder: bool "
+    "-> handle: variant",
+    f"{ELEMENTS}, parallel_copy: bool = false, deterministic: string = 'default'",
+)
+def parallel_batch_dataset_op(
+    attrs: Any, source: Tensor, count: Tensor, calls: Tensor, drops: Tensor
+) -> Any:
+    """A dataset of so many elements at once."""
+    return batch_dataset_v2_op(source, count, drops, **_same(attrs))
+
+
+_UNCHANGED = "input_dataset: variant -> handle: variant"
+
+
+# What these tell the runtime of TensorFlow 2 changes no element.
+@stands_for(
+    "RewriteDataset", "input_dataset: variant, rewrite_name: string -> handle: variant", ELEMENTS
+)
+def rewrite_dataset_op(attrs: Any, source: Tensor, name: Tensor) -> Tensor:
+    """The dataset, which a pass of TF's names a rewrite for."""
+    return identity(source)
+
+
+@stands_for(
+    "OptionsDataset", _UNCHANGED, f"serialized_options: string, {ELEMENTS}"
+)  # fmt: skip
+def options_dataset_op(attrs: Any, source: Tensor) -> Tensor:
+    """The dataset, with options."""
+    return identity(source)
+
+
+@stands_for("FinalizeDataset", _UNCHANGED, f"{ELEMENTS}, has_captured_ref: bool = false")
+def finalize_dataset_op(attrs: Any, source: Tensor) -> Tensor:
+    """The dataset, which ends a pipeline."""
+    return identity(source)
+
+
 def _handle(sig: ShapeSig) -> Shape:
     return ()
 
 
+_DATASETS = (
+    parallel_map_dataset_v2_op, parallel_interleave_dataset_v3_op,
+    parallel_interleave_dataset_v4_op, parallel_batch_dataset_op, rewrite_dataset_op,
+    options_dataset_op, finalize_dataset_op,
+)  # fmt: skip
+for _op in _DATASETS:
+    _op.shape(_handle)
+
+
 decode_image_op.shape(common_shapes.unknown)
-for _op in (
-    dense_bincount_op, decode_image_op, parse_example_v2_op, parallel_map_dataset_v2_op,
-):  # fmt: skip
+for _op in (dense_bincount_op, decode_image_op, parse_example_v2_op, *_DATASETS):
     _op.not_differentiable()

@@ -38,6 +38,7 @@ __all__ = [
     "register_symbolic_tensor_type",
     "scalar",
     "set_shapes_for_outputs",
+    "smart_case",
     "smart_cond",
     "smart_constant_value",
     "uid",
@@ -107,6 +108,40 @@ def smart_cond(
     from opdock.ops.control import cond
 
     return cond(pred, true_fn=yes, false_fn=no, name=name)
+
+
+def smart_case(
+    pred_fn_pairs: Any,
+    default: Callable[[], Any] | None = None,
+    exclusive: bool = False,
+    name: str = "smart_case",
+) -> Any:
+    """`tf.case` of those predicates that are not known while the graph is built.
+
+    Raises:
+        TypeError: the pairs are neither a list, a tuple nor a dict.
+        ValueError: there is none, or none holds and there is no default.
+    """
+    from opdock.ops.control import case
+
+    if not isinstance(pred_fn_pairs, (list, tuple, dict)):
+        raise TypeError("fns must be a list, tuple, or dict")
+    pairs = list(pred_fn_pairs.items() if isinstance(pred_fn_pairs, dict) else pred_fn_pairs)
+    if not pairs:
+        raise ValueError("Must have at least one predicate and function")
+    open_pairs = []
+    for pred, fn in pairs:
+        known = smart_constant_value(pred)
+        if known:
+            default = fn
+            break
+        if known is None:
+            open_pairs.append((pred, fn))
+    if open_pairs:
+        return case(open_pairs, default=default, exclusive=exclusive, name=name)
+    if default is None:
+        raise ValueError("No predicate holds, and there is no default")
+    return default()
 
 
 class _IsTensorLike(type):

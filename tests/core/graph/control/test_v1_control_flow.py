@@ -325,3 +325,52 @@ def test_a_switch_that_nothing_merges_stays():
             assert session.run("no:0", {"x:0": 3.0, "p:0": False}) == 3
             with pytest.raises(tf.errors.InvalidArgumentError, match="does not have value"):
                 session.run("yes:0", {"x:0": 3.0, "p:0": False})
+
+
+def pushing(g: Text, branches: bool) -> None:
+    """A loop whose turns put what they multiply on a stack, for what a gradient pops; in a branch
+    of a cond, if `branches`, and then for the turns alone that take it."""
+    g.placeholder("n", INT)
+    g.const("start", 1.0)
+    g.const("limit", 3.0)
+    g.const("zero", 0)
+    g.const("size", 10)
+    g.node("acc", "StackV2", "size", stack_name="acc")
+    g.graph_def.node[-1].attr["elem_type"].type = FLOAT
+    loop = Loop(g, "while", [("zero", INT), ("start", FLOAT)])
+    g.node("while/Less", "Less", "while/Merge_0", loop.enter("Less/Enter", "n", INT), T=INT)
+    loop.cond("while/Less")
+    g.const("while/one", 1, "^while/Identity_0")
+    g.node("while/add", "Add", "while/Identity_0", "while/one", T=INT)
+    handle = g.node(
+        "while/acc", "Enter", "acc", T=20, frame_name=loop.frame, is_constant=True,
+        parallel_iterations=7,
+    )  # fmt: skip
+    value, result = "while/Identity_1", "while/mul"
+    if branches:
+        limit = loop.enter("limit/Enter", "limit", FLOAT)
+        g.node("while/small", "Less", "while/Identity_1", limit, T=FLOAT)
+        branch(g, "while/cond", "while/small", "while/Identity_1", 2.0, 3.0)
+        g.node("while/push/Switch", "Switch", handle, "while/cond/pred_id", T=20)
+        handle, value, result = "while/push/Switch:1", "while/cond/mul/Switch:1", "while/cond/Merge"
+    else:
+        g.const("while/two", 2.0, "^while/Identity_0")
+        g.node("while/mul", "Mul", "while/Identity_1", "while/two", T=FLOAT)
+    g.node("while/push", "StackPushV2", handle, value, T=FLOAT, swap_memory=False)
+    g.node("while/sync", "ControlTrigger", "^while/push")
+    loop.close("while/add", result)
+    g.graph_def.node[-2].input.append("^while/sync")  # that of the number of turns
+    g.node("pop", "StackPopV2", "acc", "^while/Exit_0")
+    g.node("pop_2", "StackPopV2", "acc", "^pop")
+    for node in g.graph_def.node[-2:]:
+        node.attr["elem_type"].type = FLOAT
+
+
+@pytest.mark.parametrize(("branches", "want"), [(False, [8.0, 4.0]), (True, [1.0, 2.0])])
+def test_turns_wait_for_what_gradients_record(branches: bool, want: list[float]) -> None:
+    g = Text()
+    pushing(g, branches)
+    # 1 -> 2 -> 4 -> 1 -> 2 with branches; without, 1 -> 2 -> 4 -> 8 -> 16
+    popped = g.run(["pop:0", "pop_2:0", "while/Exit_1:0"], {"n:0": 4})
+    assert popped[:2] == want
+    assert popped[2] == (2.0 if branches else 16.0)

@@ -313,3 +313,20 @@ def test_a_scalar_placeholder_of_an_old_program_may_be_anything(producer, rank):
     with tf.Graph().as_default():
         (x,) = tf.import_graph_def(graph_def, return_elements=["x:0"])
         assert x.shape.ndims == rank
+
+
+def test_ids_of_segments_of_newer_versions_are_long() -> None:
+    with tf.Graph().as_default() as written:
+        x = tf.placeholder(tf.float32, [3, 2], name="x")
+        tf.sparse_segment_sum(x, [0, 2], tf.placeholder(tf.int32, [2], name="ids"), name="y")
+    made = written.as_graph_def()
+    for node in made.node:
+        if node.name == "ids":
+            node.attr["dtype"].type = tf.int64.as_datatype_enum
+        if node.name == "y":
+            node.attr["Tsegmentids"].type = tf.int64.as_datatype_enum
+            node.attr["sparse_gradient"].b = True
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.import_graph_def(made, name="")
+        found = session.run("y:0", {"x:0": [[1, 2], [3, 4], [5, 6]], "ids:0": [0, 0]})
+        assert found.tolist() == [[6.0, 8.0]]

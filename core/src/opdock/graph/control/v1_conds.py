@@ -84,6 +84,29 @@ def pinned(graph: Rewriter, edges: Iterable[Edge]) -> Edge | None:
     return None
 
 
+def closed(graph: Rewriter, name: str) -> str:
+    """A node that runs whenever another has run, or is dead; that one where it never is.
+
+    The Merges are of the cond whose branch it is in, so that it is one with its other results.
+    """
+    found = pinned(graph, [(name, 0)])
+    while found is not None:
+        switch, side = found
+        pred, dtype = graph.nodes[switch].input[1], graph.nodes[switch].attr["T"].type % 100
+        scope = parse(pred)[0].rpartition("/")[0]
+        ends = []
+        for which, waits in ((side, [f"^{name}"]), (1 - side, [])):
+            end = graph.unique(f"{scope}/{'ran' if waits else 'dead'}")
+            graph.add(end, "Identity", [text_of((switch, which)), *waits]).attr["T"].type = dtype
+            ends.append(end)
+        merge = graph.add(graph.unique(f"{scope}/either"), "Merge", ends)
+        merge.attr["T"].type, merge.attr["N"].i = dtype, len(ends)
+        graph.merges.append(merge)
+        name = merge.name
+        found = pinned(graph, [(name, 0)])
+    return name
+
+
 def _unchain(graph: Rewriter) -> None:
     """Has what takes a value on a side take it without a further Switch to the same side."""
     for node in graph.switches:

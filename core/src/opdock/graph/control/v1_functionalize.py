@@ -13,7 +13,7 @@ from opdock.graph.control.v1_control_flow import (
     Rewriter,
     unsupported,
 )
-from opdock.graph.control.v1_loops import rewrite_a_loop
+from opdock.graph.control.v1_loops import keep_records, rewrite_a_loop
 from opdock.graph.nodes import registry
 from opdock.graph.serial.attr_proto import native_attr
 
@@ -58,6 +58,7 @@ def _check(node: Any) -> None:
 def rewrite(graph: Rewriter) -> bool:
     """Rewrites every pattern, inner ones first; False when there is none."""
     found = False
+    keep_records(graph)
     while (
         rewrite_a_cond(graph)
         or rewrite_a_loop(graph)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opdock.graph.control.v1_conds import closed
 from opdock.graph.control.v1_control_flow import (
     ENTER,
     EXIT,
@@ -16,6 +17,42 @@ from opdock.graph.control.v1_control_flow import (
     text_of,
     unsupported,
 )
+
+
+def keep_records(graph: Rewriter) -> None:
+    """Has the turns of loops give what gradients record of them, which nobody takes otherwise.
+
+    In TF the next turn waits for it: NextIterations have control inputs. What a value is taken
+    from runs in any case, and what waits for a Switch is closed by a Merge.
+    """
+    waiting = [n for n in graph.nodes.values() if n.op in NEXT and len(n.input) > 1]
+    if not waiting:
+        return
+    edges = (parse(t) for n in graph.nodes.values() for t in n.input)
+    taken = {name for name, index in edges if index >= 0}
+    for node in waiting:
+        value, *waits = node.input
+        awaited = [n for n in _awaited(graph, waits) if n not in taken and graph.op(n) not in EXIT]
+        node.input[:] = [value]
+        if awaited:
+            name = graph.unique(f"{node.name}/recorded")
+            inputs = [value, *(f"^{closed(graph, n)}" for n in awaited)]
+            made = graph.add(name, "Identity", inputs)
+            made.attr["T"].type = node.attr["T"].type % 100
+            made.device = node.device
+            node.input[:] = [f"{name}:0"]
+
+
+def _awaited(graph: Rewriter, waits: list[str]) -> list[str]:
+    """The nodes that are waited for, also through triggers, which run when those are dead."""
+    found: dict[str, None] = {}
+    for text in waits:
+        name = parse(text)[0]
+        if graph.op(name) == "ControlTrigger":
+            found.update(dict.fromkeys(_awaited(graph, list(graph.nodes[name].input))))
+        else:
+            found[name] = None
+    return list(found)
 
 
 def rewrite_a_loop(graph: Rewriter) -> bool:
@@ -79,7 +116,7 @@ class _Variable:
         following = [s for s in sources if graph.op(s) in NEXT]
         if len(sources) != 2 or len(following) != 1:
             raise unsupported(merge, "a loop variable enters once and is renewed once")
-        self.next = _renewal(graph, graph.nodes[following[0]])
+        self.next = parse(graph.nodes[following[0]].input[0])
         self.switches: list[Any] = []
         self.exits: list[str] = []
         self._graph = graph
@@ -90,21 +127,6 @@ class _Variable:
         if self._graph.op(name) not in SWITCH or index:
             return False
         return bool(parse(self._graph.nodes[name].input[0])[0] == self.merge.name)
-
-
-def _renewal(graph: Rewriter, following: Any) -> Edge:
-    """What the next turn gets, once all has run that its NextIteration waits for.
-
-    Gradients have the turns wait for what they record of each.
-    """
-    value, *waits = following.input
-    if waits:
-        made = graph.add(graph.unique(f"{following.name}/recorded"), "Identity", following.input)
-        made.attr["T"].type = following.attr["T"].type % 100
-        made.device = following.device
-        value = f"{made.name}:0"
-        following.input[:] = [value]
-    return parse(value)
 
 
 class _Loop:

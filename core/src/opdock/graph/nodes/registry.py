@@ -161,6 +161,11 @@ class OpSpec:
             self._def = opdef.parse(self.name, self._signature, self._attrs)
         return self._def
 
+    @property
+    def text(self) -> tuple[str, str]:
+        """The signature and the attributes, as they were written."""
+        return self._signature, self._attrs
+
     @functools.cached_property
     def takes_refs(self) -> bool:
         """Whether an argument is declared as a reference to a variable."""

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from opdock import dtypes
 from opdock.graph.nodes import registry
-from opdock.graph.nodes.operation import Operation
+from opdock.graph.nodes.graph import Graph
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import OpSpec
 from opdock.shapes import Shape
 
@@ -28,13 +29,14 @@ _LATER_DEFAULTS: dict[str, tuple[Any, ...]] = {
     "batch_dims": (0,),
     "bad_indices_policy": ("",),
     "use_unbounded_threadpool": (False,),
-    "Tsegmentids": (dtypes.int32,),
-    "sparse_gradient": (False,),
+    "Tsegmentids": (dtypes.int32, dtypes.int64),  # see `narrowed`
+    "sparse_gradient": (False, True),  # what its gradient looks like
 }
 # Attributes that say nothing of what is computed, whatever they are.
 _REMARKS = frozenset({"debug_name", "metadata"})
 
 _SCALARS_MEAN_UNKNOWN: Final = 21
+_SEGMENTS: Final = 2  # which input of the ops on segments of sparse rows has their ids
 
 
 def check_unknown_attrs(spec: OpSpec, node: str, attrs: dict[str, Any]) -> None:
@@ -93,6 +95,23 @@ def forget_scalar_shape(op: str, producer: int, attrs: dict[str, Any]) -> None:
     """
     if op == "Placeholder" and producer <= _SCALARS_MEAN_UNKNOWN and attrs.get("shape") == ():
         attrs["shape"] = None
+
+
+def narrowed(graph: Graph, name: str, inputs: list[Tensor], attrs: dict[str, Any]) -> list[Tensor]:
+    """The inputs of a node, its ids of segments as int32: newer versions take int64 too.
+
+    Args:
+        graph: gets the cast, where there is one.
+        name: the node's.
+        inputs: its inputs.
+        attrs: its attributes, changed in place.
+    """
+    if attrs.pop("Tsegmentids", dtypes.int32) != dtypes.int64:
+        return inputs
+    ids, at = inputs[_SEGMENTS], graph.unique_name(f"{name}/segment_ids_as_int32")
+    kinds = {"SrcT": ids.dtype.base_dtype, "DstT": dtypes.int32, "Truncate": False}
+    cast = graph._create_op(registry.get("Cast"), at, [ids], kinds, [dtypes.int32])
+    return [*inputs[:_SEGMENTS], cast.outputs[0], *inputs[_SEGMENTS + 1 :]]
 
 
 def refine_shapes(op: Operation, known: list[Shape]) -> None:

@@ -26,6 +26,7 @@ from opdock.graph.serial.import_arguments import (
 from opdock.graph.serial.import_compat import (
     check_unknown_attrs,
     forget_scalar_shape,
+    narrowed,
     refine_shapes,
     strip_producer_defaults,
 )
@@ -296,6 +297,7 @@ class Importer:
         attrs = self._attributes(node, spec, inputs)
         shapes_attr = attrs.pop("_output_shapes", None)
         full = self._names[node.name]
+        inputs = narrowed(self._graph, full, inputs, attrs)
         try:
             op = build_node(self._graph, spec, full, inputs, attrs)
         except TypeError as e:

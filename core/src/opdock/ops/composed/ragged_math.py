@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ from opdock.ops.elementary import sqrt
 from opdock.ops.fill import ones_like
 from opdock.ops.gather import gather
 from opdock.ops.ragged import range_op
+from opdock.ops.strings import reduce_join as join_dense
+from opdock.ops.strings import unsorted_segment_join
 from opdock.ops.support.array_util import renamed
 from opdock.ops.support.ragged_rows import (
     assert_splits_match,
@@ -283,3 +286,29 @@ reduce_max = _numeric("reduce_max", dense.reduce_max, unsorted_segment_max)
 reduce_mean = _reduction("reduce_mean", _mean)
 reduce_all = _reduction("reduce_all", _logical(reduce_prod))
 reduce_any = _reduction("reduce_any", _logical(reduce_sum))
+
+
+def reduce_join(
+    inputs: Any, axis: Any = None, keepdims: Any = None, separator: str = "",
+    name: str | None = None,
+) -> Any:  # fmt: skip
+    """Joins the strings of a ragged tensor along some dimensions.
+
+    Args:
+        inputs: a tensor of strings, ragged or not.
+        axis: the dimensions; all by default.
+        keepdims: must not be true for a ragged tensor.
+        separator: what to put between two strings.
+        name: a name for the operation.
+
+    Raises:
+        ValueError: `keepdims` is true, or a dimension is out of range or not known.
+    """
+    value = convert_to_tensor_or_ragged_tensor(inputs, name="rt_input")
+    if not isinstance(value, RaggedTensor):
+        return join_dense(value, axis, keepdims=keepdims, separator=separator, name=name)
+    with name_scope(name, "RaggedSegmentJoin"):
+        whole = partial(join_dense, separator=separator)
+        return _reduce(
+            value, axis, keepdims, whole, partial(unsorted_segment_join, separator=separator)
+        )

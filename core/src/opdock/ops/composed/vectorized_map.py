@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from opdock import dtypes, errors
+from opdock import dtypes
 from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.control.function_op import copied_into
 from opdock.graph.control.rows import by_rows
@@ -27,6 +27,7 @@ from opdock.ops.composed.functional import map_fn
 from opdock.ops.fill import range as numbers_up_to
 from opdock.ops.gather import gather
 from opdock.ops.identity import identity
+from opdock.ops.reduce import reduce_mean, reduce_sum
 from opdock.ops.registry import get
 from opdock.util import nest
 
@@ -59,7 +60,7 @@ def pfor(loop_fn: Callable[..., Any], iters: Any, parallel_iterations: int | Non
 
     Args:
         loop_fn: takes an int32 scalar; gives a structure of tensors, SparseTensors, operations and
-            None.
+            None. A function with an argument `pfor_config` gets a `PForConfig` for it.
         iters: how often it is called, a number or a scalar.
         parallel_iterations: how many are computed at once; None for all, where that is possible.
 
@@ -68,16 +69,17 @@ def pfor(loop_fn: Callable[..., Any], iters: Any, parallel_iterations: int | Non
         each operation.
 
     Raises:
-        ValueError: `parallel_iterations` is not above 1.
-        UnimplementedError: the function asks for TF's `pfor_config`.
+        ValueError: `parallel_iterations` is not above 1, or is given where the function asks for
+            what all calls give.
     """
     if parallel_iterations is not None and parallel_iterations < 1:
         raise ValueError("parallel_iterations must be None or a positive integer")
     if parallel_iterations == 1:
         raise ValueError("Found parallel_iterations == 1. Use for_loop instead.")
-    if "pfor_config" in _parameters(loop_fn):
-        raise errors.UnimplementedError(
-            None, None, "pfor has no pfor_config: reduce what it returns over the first dimension"
+    if parallel_iterations is not None and "pfor_config" in _parameters(loop_fn):
+        raise ValueError(
+            "Setting parallel_iterations currently unsupported if reductions across iterations are "
+            "performed."
         )
     return _of_each(loop_fn, numbers_up_to(_count(iters)), parallel_iterations)
 
@@ -135,12 +137,46 @@ def _parameters(function: Callable[..., Any]) -> Any:
         return ()
 
 
+class PForConfig:
+    """What a function that `pfor` calls may ask of all its calls.
+
+    Args:
+        graph: the function, as far as it is traced.
+        numbers: what it is called with.
+    """
+
+    def __init__(self, graph: FuncGraph, numbers: Tensor) -> None:
+        self._graph = graph
+        self._numbers = numbers
+
+    def reduce_concat(self, x: Any) -> Tensor:
+        """What `x` is in each of the calls, stacked."""
+        graph = self._graph
+        graph.outputs = [_as_tensor(x)]
+        assert graph.outer is not None
+        with graph.outer.as_default():
+            (stacked,) = _stacked(graph, self._numbers, None)
+        return stacked
+
+    def reduce_mean(self, x: Any) -> Tensor:
+        """The mean of `x` over the calls."""
+        return reduce_mean(self.reduce_concat(x), axis=0)
+
+    def reduce_sum(self, x: Any) -> Tensor:
+        """The sum of `x` over the calls."""
+        return reduce_sum(self.reduce_concat(x), axis=0)
+
+
 # ---------------------------------------------------------------- results of all kinds as tensors
 def _of_each(fn: Callable[..., Any], numbers: Tensor, parallel_iterations: int | None) -> Any:
     """The stacked results of a function of each number."""
     graph = FuncGraph("rows", get_default_graph())
     with graph.as_default():
-        results = fn(graph.add_input(numbers.dtype.base_dtype, ()))
+        given = graph.add_input(numbers.dtype.base_dtype, ())
+        if "pfor_config" in _parameters(fn):
+            results = fn(given, pfor_config=PForConfig(graph, numbers))
+        else:
+            results = fn(given)
         flat = nest.flatten(results)
         graph.outputs = [_as_tensor(each) for each in flat if each is not None]
     stacked = iter(_stacked(graph, numbers, parallel_iterations))
