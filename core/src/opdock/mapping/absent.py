@@ -48,8 +48,13 @@ MODULES: Final[dict[str, str]] = {
     "python.autograph": "autograph rewrites Python into graphs: call tf.cond and tf.while_loop",
     **{
         f"python.data.ops.{name}_op": "datasets have no classes of their own by kind"
-        for name in ("from_generator", "from_sparse_tensor_slices", "from_tensor_slices",
-                     "from_tensors", "range")
+        for name in (
+            "from_generator",
+            "from_sparse_tensor_slices",
+            "from_tensor_slices",
+            "from_tensors",
+            "range",
+        )
     },
     "python.data.util.structure.NoneTensorSpec": "elements of datasets are never None",
     "python.distribute": _STRATEGIES,

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 
 __all__ = [
     "contextmanager", "deprecated", "deprecated_alias", "deprecated_arg_values", "deprecated_args",
-    "deprecated_argument_lookup", "deprecated_endpoints", "do_not_doc_inheritable", "do_not_generate_docs",
+    "deprecated_argument_lookup", "deprecated_endpoints", "do_not_doc_inheritable",
+    "do_not_generate_docs",
     "keyword_args_only", "make_all", "remove_undocumented", "silence",
 ]  # fmt: skip
 

@@ -34,6 +34,7 @@ class _Export:
         self._v1 = names if v1 is None else tuple(v1)
 
     def __call__(self, target: _T) -> _T:
+        """The function or class, which knows its names now."""
         if not isinstance(target, property):
             setattr(target, f"_{self._api}_api_names", self._names)
             setattr(target, f"_{self._api}_api_names_v1", self._v1)
@@ -63,6 +64,7 @@ class tf_export:
         self._names = names
 
     def __call__(self, target: _T) -> _T:
+        """The function or class as it is."""
         return target
 
     def export_constant(self, module_name: str, name: str) -> None:

@@ -98,9 +98,7 @@ class OneReplicaExtended:
         """What a function gives, which runs once."""
         return fn(*args, **(kwargs or {}))
 
-    def reduce_to(
-        self, reduce_op: Any, value: Any, destinations: Any, options: Any = None
-    ) -> Any:
+    def reduce_to(self, reduce_op: Any, value: Any, destinations: Any, options: Any = None) -> Any:
         """A value over all replicas: as it is."""
         return value
 

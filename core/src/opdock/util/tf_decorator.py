@@ -1,4 +1,4 @@
-"""TF's `tf_decorator`: wrappers that say what they wrap, and the arguments that they take for it."""
+"""TF's `tf_decorator`: wrappers that say what they wrap, and which arguments they take."""
 
 from __future__ import annotations
 
