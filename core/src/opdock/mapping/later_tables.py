@@ -87,6 +87,17 @@ _INTERNAL: Final[dict[str, str]] = {
     },
 }
 
+# Internal modules, or such as 1.15 had for its own documentation.
+LATER_SOURCES: Final[dict[str, tuple[str, ...]]] = {
+    "python.framework.tensor": ("opdock.graph.nodes.operation", "opdock.graph.nodes.typespec"),
+    "python.framework.type_spec_registry": ("opdock.graph.nodes.typespec_names",),
+    "python.trackable": (),
+    "python.trackable.base": ("opdock.graph.variables.trackable", "opdock.train.tracking.base"),
+    "python.trackable.resource": ("opdock.ops.composed.resources",),
+    "tools.docs": (),
+    "tools.docs.doc_controls": ("opdock.util.decorating",),
+}
+
 # Of today's `tf.compat.v1`: what 1.15's lacks.
 LATER_V1: Final[dict[str, str]] = {
     "executing_eagerly_outside_functions": "opdock.util.eager_context:executing_eagerly",
@@ -112,7 +123,6 @@ LATER_V2: Final[dict[str, str]] = {
     "io.gfile.join": "os.path:join",
     "is_symbolic_tensor": "opdock.util.graph_helpers:is_symbolic_tensor",
     "lookup.experimental.MutableHashTable": "opdock.lookup.mutable:MutableHashTable",
-    "nn.gelu": "opdock.ops.composed.activations:gelu",
     "nn.silu": "opdock:nn.swish",
     "random.set_seed": "opdock:set_random_seed",
     "sysconfig.get_build_info": "opdock.util.graph_helpers:get_build_info",

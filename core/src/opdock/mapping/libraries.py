@@ -227,7 +227,7 @@ def hint(path: str, name: str) -> str | None:
     library = library_of(f"{path}.{name}".lstrip("."))
     if library is None or installed(library):
         return None
-    wanted = " or ".join(f"{v}*" for v in library.versions)
+    wanted = " or ".join(f"{v}*" if v.endswith(".") else v for v in library.versions)
     return (
         f"it may be in the library {library.distribution} {wanted}, which is not installed "
         f"(pip install 'opdock[{library.extra}]')"
