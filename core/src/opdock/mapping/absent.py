@@ -34,8 +34,6 @@ MODULES: Final[dict[str, str]] = {
     "compat.v2.raw_ops.CudnnRNN": "recurrences are built of plain ops",
     "compat.v2.raw_ops.CudnnRNNV2": "recurrences are built of plain ops",
     "compat.v2.raw_ops.CudnnRNNV3": "recurrences are built of plain ops",
-    "compat.v2.saved_model.SaveOptions": "SavedModels of functions are TensorFlow 2's",
-    "compat.v2.train.CheckpointOptions": "an option of TensorFlow 2",
     "compat.v2.tpu": "there are no TPUs here",
     "compat.v2.types": _EAGER,
     "compat.v2.optimizers": "of TensorFlow 2: tf.train has the optimizers of 1",
@@ -65,6 +63,7 @@ MODULES: Final[dict[str, str]] = {
     "python.ops.gen_sdca_ops": "the SDCA optimizer is out of scope",
     "python.ops.batch_ops": "batching across sessions is for servers",
     "python.pywrap_tfe": _EAGER,
+    "python.saved_model.save": "SavedModels of functions are TensorFlow 2's: save HDF5 or weights",
     "python.tpu": "there are no TPUs here",
 }
 

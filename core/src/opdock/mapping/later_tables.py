@@ -79,7 +79,9 @@ _INTERNAL: Final[dict[str, str]] = {
     "train.set_using_mixed_precision_policy": (
         "opdock.train.experimental.mixed_precision:set_using_policy"
     ),
-    "train.update_checkpoint_state": "opdock:train.update_checkpoint_state",
+    "train.update_checkpoint_state": (
+        "opdock.train.checkpoint_management:update_checkpoint_state_internal"
+    ),
     "types.Tensor": "opdock:Tensor",
     **{
         f"register_{what}_function": f"{_KERAS}.registered:register_{what}_function"
@@ -124,8 +126,12 @@ LATER_V2: Final[dict[str, str]] = {
     "is_symbolic_tensor": "opdock.util.graph_helpers:is_symbolic_tensor",
     "lookup.experimental.MutableHashTable": "opdock.lookup.mutable:MutableHashTable",
     "nn.silu": "opdock:nn.swish",
+    "profiler.experimental.start": f"{_KERAS}.profiling:start",
+    "profiler.experimental.stop": f"{_KERAS}.profiling:stop",
     "random.set_seed": "opdock:set_random_seed",
+    "saved_model.SaveOptions": f"{_KERAS}.options:SaveOptions",
     "sysconfig.get_build_info": "opdock.util.graph_helpers:get_build_info",
     "train.Checkpoint": "opdock.train.tracking.rooted:RootedCheckpoint",
+    "train.CheckpointOptions": f"{_KERAS}.options:CheckpointOptions",
     "type_spec_from_value": "opdock.graph.nodes.typespec:type_spec_from_value",
 }
