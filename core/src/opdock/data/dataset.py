@@ -59,6 +59,14 @@ class DatasetV2:
     def _graph(self) -> Graph:
         return self._variant_tensor.graph
 
+    def _as_serialized_graph(self, stateful_whitelist: bool = False) -> Tensor:
+        """The nodes that make the dataset, as a GraphDef's bytes."""
+        from opdock.api.graph_util import extract_sub_graph
+
+        graph_def = self._graph.as_graph_def(add_shapes=False)
+        made = extract_sub_graph(graph_def, [self._variant_tensor.op.name])
+        return convert_to_tensor(made.SerializeToString(deterministic=True), dtypes.string)
+
     @property
     def _flat_shapes(self) -> list[Any]:
         return structure.get_flat_tensor_shapes(self.element_spec)

@@ -1,4 +1,4 @@
-"""How Keras wraps functions: what a graph needs of AutoGraph and of `tf.function`, which is little."""
+"""How Keras wraps functions: the little that a graph needs of AutoGraph and `tf.function`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ def control_status_ctx() -> contextlib.AbstractContextManager[None]:
     return contextlib.nullcontext()
 
 
-def tf_convert(f: _F, ctx: Any, convert_by_default: bool = True, user_requested: bool = False) -> _F:
+def tf_convert(
+    f: _F, ctx: Any, convert_by_default: bool = True, user_requested: bool = False
+) -> _F:
     """The function as it is: its Python runs while the graph is built, and is not rewritten."""
     return f
 

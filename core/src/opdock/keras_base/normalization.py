@@ -40,7 +40,8 @@ def fused_batch_norm(
     if mean is None or variance is None:
         raise ValueError(
             "Both `mean` and `variance` must be a 1D tensor when `is_training` is False or "
-            f"`exponential_avg_factor` != 1.0. Received: `mean` {mean!r} and `variance` {variance!r}"
+            f"`exponential_avg_factor` != 1.0. Received: `mean` {mean!r} and "
+            f"`variance` {variance!r}"
         )
     y, batch_mean, batch_variance = made
     kept = 1.0 - factor

@@ -47,6 +47,16 @@ def put_back(tell: TextIO | None = None) -> None:
         atexit.register(uses.tell, tell)
 
 
+def put_back_for_keras() -> None:
+    """Puts back what tf_keras leans on itself, and what layers of TensorFlow 1.15 had; no more."""
+    for module, used in names.KERAS_NAMES.items():
+        table = {name: names.NAMES[module][name] for name in used}
+        after_import.do(module, functools.partial(_names, table=table))
+    for place, methods in names.KERAS_METHODS.items():
+        module, _, class_name = place.partition(":")
+        after_import.do(module, functools.partial(_methods, class_name=class_name, table=methods))
+
+
 def _names(module: ModuleType, table: dict[str, str]) -> None:
     """Gives a module a `__getattr__` that knows what it has lost."""
     before: Callable[[str], Any] | None = module.__dict__.get("__getattr__")

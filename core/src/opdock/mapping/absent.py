@@ -34,8 +34,6 @@ MODULES: Final[dict[str, str]] = {
     "compat.v2.raw_ops.CudnnRNN": "recurrences are built of plain ops",
     "compat.v2.raw_ops.CudnnRNNV2": "recurrences are built of plain ops",
     "compat.v2.raw_ops.CudnnRNNV3": "recurrences are built of plain ops",
-    "compat.v2.saved_model.SaveOptions": "SavedModels of functions are TensorFlow 2's",
-    "compat.v2.train.CheckpointOptions": "an option of TensorFlow 2",
     "compat.v2.tpu": "there are no TPUs here",
     "compat.v2.types": _EAGER,
     "compat.v2.optimizers": "of TensorFlow 2: tf.train has the optimizers of 1",
@@ -45,8 +43,13 @@ MODULES: Final[dict[str, str]] = {
     "python.autograph": "autograph rewrites Python into graphs: call tf.cond and tf.while_loop",
     **{
         f"python.data.ops.{name}_op": "datasets have no classes of their own by kind"
-        for name in ("from_generator", "from_sparse_tensor_slices", "from_tensor_slices",
-                     "from_tensors", "range")
+        for name in (
+            "from_generator",
+            "from_sparse_tensor_slices",
+            "from_tensor_slices",
+            "from_tensors",
+            "range",
+        )
     },
     "python.data.util.structure.NoneTensorSpec": "elements of datasets are never None",
     "python.debug": "tfdbg is out of scope: Session.explain and `opdock record` look into steps",
@@ -57,6 +60,7 @@ MODULES: Final[dict[str, str]] = {
     "python.ops.gen_sdca_ops": "the SDCA optimizer is out of scope",
     "python.ops.batch_ops": "batching across sessions is for servers",
     "python.pywrap_tfe": _EAGER,
+    "python.saved_model.save": "SavedModels of functions are TensorFlow 2's: save HDF5 or weights",
     "python.tpu": "there are no TPUs here",
 }
 

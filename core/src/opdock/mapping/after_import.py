@@ -30,14 +30,15 @@ class _Waiting:
         finally:
             self._asking.discard(name)
         if spec is not None and spec.loader is not None:
-            spec.loader = cast(Loader, _Loader(spec.loader, self.actions.pop(name)))
+            # Who asks for a spec need not load the module.
+            spec.loader = cast(Loader, _Loader(spec.loader, self.actions))
         return spec
 
 
 class _Loader:
     """Another loader, and then the actions; all else is the other's."""
 
-    def __init__(self, inner: Any, actions: list[Action]) -> None:
+    def __init__(self, inner: Any, actions: dict[str, list[Action]]) -> None:
         self._inner = inner
         self._actions = actions
 
@@ -49,7 +50,7 @@ class _Loader:
 
     def exec_module(self, module: ModuleType) -> None:
         self._inner.exec_module(module)
-        for action in self._actions:
+        for action in self._actions.pop(module.__name__, ()):
             action(module)
 
 

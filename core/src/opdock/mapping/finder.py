@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 from opdock import version
 from opdock.codes import coded
-from opdock.mapping import missing, modules, resolve
+from opdock.mapping import after_import, missing, modules, resolve
 
 DISTRIBUTION: Final = "tensorflow"
 # Modules that programs run with `python -m`, and whose code runs then.
@@ -139,12 +139,18 @@ def install_as_tensorflow() -> ModuleType:
     if not any(isinstance(finder, TensorFlowFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, cast(Any, TensorFlowFinder("tensorflow")))
         _tell_pkg_resources()
+        after_import.do("tf_keras", _help_keras)
     return importlib.import_module("tensorflow")
+
+
+def _help_keras(module: ModuleType) -> None:
+    from opdock.legacy import put_back_for_keras
+
+    put_back_for_keras()
 
 
 def _tell_pkg_resources() -> None:
     """Lets setuptools' older way of asking for versions find it too, now or once it is imported."""
-    from opdock.mapping import after_import
 
     def add(module: ModuleType) -> None:
         found = module.Distribution(

@@ -24,9 +24,12 @@ _MOVED: Final[dict[str, str]] = {
     "layers.advanced_activations": "layers.activation",
     "layers.convolutional": "@layers layers.convolutional layers.reshaping",
     "layers.convolutional_recurrent": (
-        "layers layers.rnn layers.rnn.base_conv_rnn layers.rnn.base_conv_lstm layers.rnn.conv_lstm2d"
+        "layers layers.rnn layers.rnn.base_conv_rnn layers.rnn.base_conv_lstm "
+        "layers.rnn.conv_lstm2d"
     ),
-    "layers.core": "layers.core layers.regularization layers.reshaping layers.core.tf_op_layer layers",
+    "layers.core": (
+        "layers.core layers.regularization layers.reshaping layers.core.tf_op_layer layers"
+    ),
     "layers.cudnn_recurrent": (
         "layers.rnn.cudnn_gru layers.rnn.cudnn_lstm layers.rnn.base_cudnn_rnn"
     ),
@@ -41,8 +44,9 @@ _MOVED: Final[dict[str, str]] = {
     ),
     "layers.normalization_v2": "layers.normalization.batch_normalization",
     "layers.recurrent": (
-        "@layers layers.rnn layers.rnn.base_rnn layers.rnn.rnn_utils layers.rnn.dropout_rnn_cell_mixin "
-        "layers.rnn.gru layers.rnn.lstm layers.rnn.simple_rnn layers.rnn.stacked_rnn_cells"
+        "@layers layers.rnn layers.rnn.base_rnn layers.rnn.rnn_utils "
+        "layers.rnn.dropout_rnn_cell_mixin layers.rnn.gru layers.rnn.lstm layers.rnn.simple_rnn "
+        "layers.rnn.stacked_rnn_cells"
     ),
     "layers.recurrent_v2": "layers.rnn.gru layers.rnn.lstm layers.rnn.gru_lstm_utils",
     "layers.rnn_cell_wrapper_v2": "layers.rnn.cell_wrappers",

@@ -79,12 +79,25 @@ _INTERNAL: Final[dict[str, str]] = {
     "train.set_using_mixed_precision_policy": (
         "opdock.train.experimental.mixed_precision:set_using_policy"
     ),
-    "train.update_checkpoint_state": "opdock:train.update_checkpoint_state",
+    "train.update_checkpoint_state": (
+        "opdock.train.checkpoint_management:update_checkpoint_state_internal"
+    ),
     "types.Tensor": "opdock:Tensor",
     **{
         f"register_{what}_function": f"{_KERAS}.registered:register_{what}_function"
         for what in ("call_context", "clear_session", "get_session", "load_context", "load_model")
     },
+}
+
+# Internal modules, or such as 1.15 had for its own documentation.
+LATER_SOURCES: Final[dict[str, tuple[str, ...]]] = {
+    "python.framework.tensor": ("opdock.graph.nodes.operation", "opdock.graph.nodes.typespec"),
+    "python.framework.type_spec_registry": ("opdock.graph.nodes.typespec_names",),
+    "python.trackable": (),
+    "python.trackable.base": ("opdock.graph.variables.trackable", "opdock.train.tracking.base"),
+    "python.trackable.resource": ("opdock.ops.composed.resources",),
+    "tools.docs": (),
+    "tools.docs.doc_controls": ("opdock.util.exporting",),
 }
 
 # Of today's `tf.compat.v1`: what 1.15's lacks.
@@ -112,10 +125,13 @@ LATER_V2: Final[dict[str, str]] = {
     "io.gfile.join": "os.path:join",
     "is_symbolic_tensor": "opdock.util.graph_helpers:is_symbolic_tensor",
     "lookup.experimental.MutableHashTable": "opdock.lookup.mutable:MutableHashTable",
-    "nn.gelu": "opdock.ops.composed.activations:gelu",
     "nn.silu": "opdock:nn.swish",
+    "profiler.experimental.start": f"{_KERAS}.profiling:start",
+    "profiler.experimental.stop": f"{_KERAS}.profiling:stop",
     "random.set_seed": "opdock:set_random_seed",
+    "saved_model.SaveOptions": f"{_KERAS}.options:SaveOptions",
     "sysconfig.get_build_info": "opdock.util.graph_helpers:get_build_info",
     "train.Checkpoint": "opdock.train.tracking.rooted:RootedCheckpoint",
+    "train.CheckpointOptions": f"{_KERAS}.options:CheckpointOptions",
     "type_spec_from_value": "opdock.graph.nodes.typespec:type_spec_from_value",
 }

@@ -1,10 +1,10 @@
 """Parts of TensorFlow that have become libraries of their own, and are found there if installed.
 
 `tf.contrib.slim` lives on as tf_slim, with most of `tf.contrib.layers` and its like, `tf.keras` is
-tf_keras, or Keras 2.2 where that is all there is, `tf.estimator` and the estimators of `tf.contrib.tpu` are tensorflow-estimator, and
-`tf.contrib.distributions` is TensorFlow Probability. They are the libraries as they were published:
-they import `tensorflow`, so the first name that comes from one makes `import tensorflow` mean
-opdock in this process.
+tf_keras, or Keras 2.2 where that is all there is, `tf.estimator` and the estimators of
+`tf.contrib.tpu` are tensorflow-estimator, and `tf.contrib.distributions` is TensorFlow Probability.
+They are the libraries as they were published: they import `tensorflow`, so the first name that
+comes from one makes `import tensorflow` mean opdock in this process.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def hint(path: str, name: str) -> str | None:
     library = library_of(f"{path}.{name}".lstrip("."))
     if library is None or installed(library):
         return None
-    wanted = " or ".join(f"{v}*" for v in library.versions)
+    wanted = " or ".join(f"{v}*" if v.endswith(".") else v for v in library.versions)
     return (
         f"it may be in the library {library.distribution} {wanted}, which is not installed "
         f"(pip install 'opdock[{library.extra}]')"

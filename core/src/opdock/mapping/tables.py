@@ -7,7 +7,7 @@ from typing import Final
 from opdock.mapping.contrib_tables import CONTRIB
 from opdock.mapping.distribute_tables import DISTRIBUTE_NAMES, DISTRIBUTE_SOURCES
 from opdock.mapping.feature_tables import FEATURE_COLUMN_NAMES, FEATURE_COLUMNS
-from opdock.mapping.later_tables import LATER_V1, LATER_V2
+from opdock.mapping.later_tables import LATER_SOURCES, LATER_V1, LATER_V2
 from opdock.mapping.ops_tables import OPS_NAMES, OPS_SOURCES, OPS_V2
 
 # The functions of ragged tensors, whose names are those of TF's in one module or another.
@@ -32,6 +32,7 @@ _ALIKE: Final = (
 
 # Internal module -> opdock's modules in which its names are looked up before TF's exports are.
 SOURCES: Final[dict[str, tuple[str, ...]]] = {
+    **LATER_SOURCES,
     "python.client.session": ("opdock.runtime.session", "opdock.runtime.fetch"),
     "python.client.timeline": ("opdock.api.timeline",),
     "python.feature_column.dense_features": ("opdock.feature_column.layers",),
@@ -167,7 +168,6 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "python.tools.optimize_for_inference": ("opdock.tools.optimize_for_inference_lib",),
     "python.tools.strip_unused": ("opdock.tools.strip_unused_lib",),
-    "tools.docs.doc_controls": ("opdock.util.exporting",),
     "tools.graph_transforms": ("opdock.transforms",),
     "python.training.saver": (
         "opdock.train.saver",
@@ -180,9 +180,6 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "python.training.warm_starting_util": ("opdock.train.warm_starting",),
     "python.training.tracking.base": ("opdock.train.tracking.base",),
-    "python.trackable": (),
-    "python.trackable.base": ("opdock.graph.variables.trackable", "opdock.train.tracking.base"),
-    "python.trackable.resource": ("opdock.ops.composed.resources",),
     "python.training.tracking.data_structures": (
         "opdock.graph.variables.tracked_attributes",
         "opdock.graph.variables.trackable",
@@ -240,12 +237,10 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "opdock.graph.nodes.typespec",
         "opdock.graph.nodes.boundedspec",
     ),
-    "python.framework.tensor": ("opdock.graph.nodes.operation", "opdock.graph.nodes.typespec"),
     "python.framework.type_spec": (
         "opdock.graph.nodes.typespec",
         "opdock.graph.nodes.typespec_names",
     ),
-    "python.framework.type_spec_registry": ("opdock.graph.nodes.typespec_names",),
     "python.util.compat": ("opdock.compat",),
     "python.ops.data_flow_ops": (
         "opdock.ops.composed.barriers",

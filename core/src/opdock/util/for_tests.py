@@ -29,7 +29,8 @@ __all__ = [
     "assert_equal_graph_def", "assert_meta_graph_protos_equal", "assert_no_garbage_created",
     "assert_no_new_pyobjects_executing_eagerly", "assert_no_new_tensors", "assert_ops_in_graph",
     "build_as_function_and_v1_graph", "deprecated_graph_mode_only", "device", "disable_all_xla",
-    "disable_control_flow_v2", "disable_cudnn_autotune", "disable_xla", "enable_c_shapes", "enable_control_flow_v2",
+    "disable_control_flow_v2", "disable_cudnn_autotune", "disable_xla", "enable_c_shapes",
+    "enable_control_flow_v2",
     "enable_output_all_intermediates", "enable_tf_xla_constant_folding", "fft_kernel_label_map",
     "for_all_test_methods", "force_cpu", "force_gpu", "generate_combinations_with_testcase_name",
     "get_node_def_from_graph", "gpu_device_name", "is_gpu_available", "is_xla_enabled",
@@ -52,7 +53,9 @@ def _as_it_is(func: Any = None, *args: Any, **kwargs: Any) -> Any:
 
 build_as_function_and_v1_graph = deprecated_graph_mode_only = _as_it_is
 disable_control_flow_v2 = enable_control_flow_v2 = with_control_flow_v2 = _as_it_is
-disable_cudnn_autotune = disable_xla = disable_all_xla = no_xla_auto_jit = xla_allow_fallback = _as_it_is
+disable_cudnn_autotune = disable_xla = disable_all_xla = no_xla_auto_jit = xla_allow_fallback = (
+    _as_it_is
+)
 run_all_without_tensor_float_32 = run_in_async_and_sync_mode = use_deterministic_cudnn = _as_it_is
 run_deprecated_v1 = run_v1_only = _as_it_is
 also_run_as_tf_function = py_func_if_in_function = enable_output_all_intermediates = _as_it_is

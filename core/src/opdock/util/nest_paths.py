@@ -20,9 +20,15 @@ from opdock.util.nest import (
 )
 
 __all__ = [
-    "list_to_tuple", "flatten_with_joined_string_paths", "flatten_with_tuple_paths",
-    "flatten_with_tuple_paths_up_to", "map_structure_up_to", "map_structure_with_paths",
-    "map_structure_with_tuple_paths", "map_structure_with_tuple_paths_up_to", "yield_flat_paths",
+    "flatten_with_joined_string_paths",
+    "flatten_with_tuple_paths",
+    "flatten_with_tuple_paths_up_to",
+    "list_to_tuple",
+    "map_structure_up_to",
+    "map_structure_with_paths",
+    "map_structure_with_tuple_paths",
+    "map_structure_with_tuple_paths_up_to",
+    "yield_flat_paths",
 ]  # fmt: skip
 
 Path = tuple[Any, ...]

@@ -110,11 +110,9 @@ class Trackable:
             save_type: "checkpoint" or "savedmodel".
             kwargs: what they hand to each other.
         """
-        return {name: ref for name, ref in self._checkpoint_dependencies}
+        return dict(self._checkpoint_dependencies)
 
-    def _lookup_dependency(
-        self, name: str, cached_dependencies: Any = None
-    ) -> Trackable | None:
+    def _lookup_dependency(self, name: str, cached_dependencies: Any = None) -> Trackable | None:
         self._maybe_initialize_trackable()
         return self._self_dependencies.get(name)
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as AnyMapping
 from typing import Any, Self
 
-from opdock.graph.variables.trackable import Trackable
 from opdock.graph.variables.tracked_attributes import TrackableDataStructure
 
 __all__ = ["List", "Mapping", "TrackableDataStructure"]
