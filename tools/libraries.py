@@ -111,6 +111,8 @@ def folder(suite: Suite) -> Path:
         return ROOT / "tools/library_programs"
     if suite.from_source:
         return next(p for p in (HOME / "src" / suite.name).iterdir() if p.is_dir())
+    if suite.apart:
+        return apart(suite)
     return next((HOME / "venv/lib").glob("python*/site-packages"))
 
 

@@ -14,6 +14,8 @@ HUB = "tensorflow-hub==0.7.0"
 ATTENTION = "keras-self-attention==0.41.0"
 HEADS = "keras-multi-head==0.22.0"
 TRANSFORMER = "keras-transformer==0.31.0"
+SLIM = "tf_slim==1.1.0"
+WHOLE = "whole networks on images, minutes each"
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,8 @@ KERAS_LEFT_OUT = {
 
 SUITES = (
     Suite(
-        "tf_slim", "tf_slim==1.1.0", ("tf_slim",),
-        left_out={"tf_slim/nets": "whole networks on images, minutes each: --nets runs them"},
+        "tf_slim", SLIM, ("tf_slim",),
+        left_out={"tf_slim/nets": f"{WHOLE}: --nets runs them"},
     ),
     Suite(
         "Keras", "Keras==2.2.5", KERAS_TESTS, from_source=True,
@@ -121,6 +123,32 @@ SUITES = (
           needs=("keras-layer-normalization==0.14.0", "keras-embed-sim==0.7.0",
                  "keras-pos-embd==0.11.0", "keras-position-wise-feed-forward==0.6.0", *KERAS),
           bare=(ATTENTION, HEADS)),
+    Suite(
+        "tensorflow-gan", "tensorflow-gan==2.0.0", ("tensorflow_gan",),
+        needs=("absl-py", "six", "decorator", "cloudpickle>=3", "dm-tree", "mock", *KERAS),
+        bare=(HUB, PROBABILITY, ESTIMATOR),
+        left_out={
+            "tensorflow_gan/examples": "asks for tensorflow-datasets",
+            "tensorflow_gan/python/tpu": "TPUs",
+        },
+    ),
+    Suite(
+        "object_detection", "tf-object-detection==0.0.3",
+        tuple(
+            f"object_detection/{folder}"
+            for folder in ("anchor_generators", "box_coders", "core", "matchers", "utils")
+        ),
+        apart=True,  # it has top-level packages such as `datasets`
+        needs=("matplotlib", "pandas<3", "six", "lxml", *KERAS), bare=(SLIM, ESTIMATOR),
+        left_out={
+            "object_detection/builders": "its tests give str for bytes, as Python 2 allowed",
+            "object_detection/dataset_tools": "asks for pycocotools",
+            "object_detection/meta_architectures": WHOLE,
+            "object_detection/metrics": "asks for pycocotools",
+            "object_detection/models": WHOLE,
+            "object_detection/predictors": WHOLE,
+        },
+    ),
     Suite("tensorflow-hub", HUB, ("test_hub.py",), program=True, needs=KERAS),
     Suite("kfac", "kfac==0.2.0", ("test_kfac.py",), program=True,
           needs=("decorator", "cloudpickle>=3", "dm-tree", *KERAS), bare=(PROBABILITY,)),

@@ -125,6 +125,12 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
         "bernoulli_sample": "opdock.contrib.seq2seq.helpers:bernoulli_sample",
         "categorical_sample": "opdock.contrib.seq2seq.helpers:categorical_sample",
     },
+    "contrib.training.python.training.sequence_queueing_state_saver": {
+        "_SequenceInputWrapper": (
+            "opdock.contrib.training.sequence_queueing_state_saver:SequenceInput"
+        ),
+        "_padding": "opdock.contrib.training.batch_sequences:padding",
+    },
     "contrib.tensorboard.plugins.projector": {
         "EmbeddingInfo": "tensorboard.plugins.projector.projector_config_pb2:EmbeddingInfo",
         "ProjectorConfig": "tensorboard.plugins.projector.projector_config_pb2:ProjectorConfig",
