@@ -347,3 +347,20 @@ def test_a_declined_update_runs_as_its_parts(demand, told):
             assert sess.run(v).tolist() == [4.0 * (run + 1)]
     (line,) = told()
     assert f"moved from {DEVICE} to {DEVICE}" in line
+
+
+def test_a_locked_update_is_one(demand, told):
+    """Its parts would not be: another thread may write between them."""
+    with tf.device(FICKLE):
+        v = tf.Variable([0.0], name="v")
+        one = tf.placeholder(tf.float32, [1])
+        bump = tf.assign_add(v, one * one, use_locking=True, name="bump")
+    with tf.Session(config=SOFT) as sess:
+        sess.run(v.initializer)
+        for run in range(6):
+            demand.updates = run < 3
+            assert sess.run(bump, {one: [1.0]}).tolist() == [run + 1.0]
+        rows = [r for r in sess.explain(bump, {one: [1.0]}).rows if r.node == "bump"]
+        assert [r.device.rpartition("/")[2] for r in rows] == ["device:CPU:0"]
+    (line,) = told()
+    assert f"bump (AssignAdd) moved from {DEVICE} to " in line

@@ -70,6 +70,18 @@ def test_what_is_no_device_is_told_what_it_lacks():
     check_device(Minimal(DeviceAttributes(index=0)))
 
 
+def test_a_device_that_forgets_its_base_is_told_so():
+    forgetful = type("Forgetful", (Minimal,), {"__init__": lambda self, attributes: None})
+    with pytest.raises(TypeError, match=r"Forgetful lacks attributes: its __init__ should call"):
+        check_device(forgetful(DeviceAttributes(index=0)))
+
+
+def test_memory_is_told_in_bytes():
+    assert DeviceAttributes(index=0, memory_bytes=np.uint64(1 << 40)).memory_bytes == 1 << 40
+    with pytest.raises(TypeError, match="memory_bytes must be an int or None, got '4G'"):
+        DeviceAttributes(index=0, memory_bytes="4G")
+
+
 def test_capabilities_are_found_by_their_methods():
     plain, recorder = (kind(DeviceAttributes(index=0)) for kind in (Minimal, Recorder))
     assert not records(plain) and not has_arena(plain)

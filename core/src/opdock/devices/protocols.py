@@ -46,6 +46,10 @@ class DeviceAttributes:
         for name in ("description", "physical_id", "kind"):
             if not isinstance(getattr(self, name), str):
                 raise TypeError(f"DeviceAttributes.{name} must be a string")
+        if not isinstance(self.memory_bytes, int | np.integer | None):
+            raise TypeError(
+                f"DeviceAttributes.memory_bytes must be an int or None, got {self.memory_bytes!r}"
+            )
         features = (self.features,) if isinstance(self.features, str) else self.features
         object.__setattr__(self, "features", frozenset(features))
 
@@ -229,6 +233,10 @@ def check_device(device: Any) -> None:
     """
     kind = type(device).__name__
     missing = [name for name in _MEMBERS if not hasattr(device, name)]
+    if missing == ["attributes"]:
+        raise TypeError(
+            f"{kind} lacks attributes: its __init__ should call super().__init__(attributes)"
+        )
     if missing:
         raise TypeError(
             f"{kind} lacks {', '.join(missing)}; opdock.plugin.BaseDevice has defaults for all "

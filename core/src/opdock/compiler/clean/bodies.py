@@ -1,6 +1,7 @@
 """Bodies: the blocks of branches and loops, from the functions that their nodes hold.
 
 A body takes its arguments where its node has them, and works there unless the user said otherwise.
+Variables stay where they are.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from opdock import shapes
 from opdock.compiler.clean.loops import passes_on
 from opdock.compiler.clean.prune import prune
 from opdock.compiler.ir.block import FEED, Block, Node, Value
+from opdock.compiler.ir.order import root_of
+from opdock.compiler.ir.state import is_state
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target, memory_of
 from opdock.graph.nodes.traits import Control
@@ -36,8 +39,11 @@ def body(function: FuncGraph, node: Node, first: int) -> Block:
     if not loops:
         _narrow(block.feeds, node, first)
     for i, value in enumerate(block.feeds):
-        value.node.target = node.target
-        value.node.attrs["at"] = memory_of(node.target)
+        home = _home(node.inputs[first + i])
+        if home is not None:
+            value.node.attrs["home"] = home
+        value.node.target = home or node.target
+        value.node.attrs["at"] = memory_of(value.node.target)
         # Kernels may rely on the very array: a loop is given none that the caller could change.
         value.node.attrs["stays"] = loops and passes_on(node.attrs["body"], i)
     if function is node.attrs.get("body"):
@@ -54,6 +60,14 @@ def stay(block: Block, home: Target, placer: Placer) -> None:
             continue
         if node.builtin or placer.climb(node, home)[0] is not None:
             node.requested = home.name
+
+
+def _home(given: Value) -> Target | None:
+    """Where a variable has its value, if that is what an argument is: a body does not move it."""
+    if not is_state(given):
+        return None
+    root: Node = root_of(given.node, {})
+    return root.target if root.traits.holds else root.attrs.get("home")
 
 
 def _narrow(feeds: list[Value], node: Node, first: int) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from opdock import errors
 from opdock.compiler.ir.block import Block, Node, Value
+from opdock.compiler.ir.state import written
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.formats import in_other_format
 from opdock.compiler.place.target import Target
@@ -138,6 +139,8 @@ def _decompose(
     turned = in_other_format(node) if fn is None else None
     if (fn is None and turned is None) or node.spec is None:
         return None, "the op has none"
+    if node.attrs.get("use_locking") and written(node):
+        return None, "its parts are not the one update that use_locking asks for"
     if depth >= MAX_DEPTH:
         return None, "nested too deeply"
     inputs = [(v.dtype, v.shape) for v in node.inputs]

@@ -60,7 +60,10 @@ class Placer:
         return True
 
     def home(self, node: Node) -> Target | None:
-        """The device that holds the value of a variable's node, or None."""
+        """The device that holds the value of a variable, by its node or a body's argument."""
+        if node.op == FEED:
+            given: Target | None = node.attrs.get("home")
+            return given
         if self.resources is None or not node.traits.holds:
             return None
         name = node.attrs.get("shared_name") or node.name
@@ -211,7 +214,7 @@ def _place_alone(node: Node, placer: Placer, offers: _Offers) -> bool:
     Returns:
         Whether that device takes it; nothing is changed if it does not.
     """
-    if node.traits.holds or placer.hook is not None:
+    if node.traits.holds or "home" in node.attrs or placer.hook is not None:
         return False
     requested = _own(node)
     candidates, softened = _offered(node, requested, placer, offers)
@@ -234,7 +237,7 @@ def _place_group(members: list[Node], placer: Placer, offers: _Offers) -> None:
     requested, asking = requested_by(members)
     candidates, softened = _offered(asking, requested, placer, offers)
     asked = candidates
-    homes = [t for n in members if n.traits.holds and (t := placer.home(n)) is not None]
+    homes = [t for n in members if (t := placer.home(n)) is not None]
     chosen = None
     if homes:
         # The values are there already; what cannot work on them there gets copies.

@@ -147,11 +147,13 @@ def _out_of_memory(dut: DeviceUnderTest) -> None:
 
 
 def _graph(dut: DeviceUnderTest, trap: _Trap) -> tuple[Any, Any, Any, Any]:
-    """A counter, then the trapped op, then an ordinary one."""
-    with tf.Graph().as_default() as graph, tf.device(dut.scope):
-        x = tf.placeholder(tf.float32, [3])
-        count = tf.Variable(0, trainable=False, name="count")
-        with tf.control_dependencies([tf.assign_add(count, 1)]):
+    """A counter of the host's, then the trapped op, then an ordinary one."""
+    with tf.Graph().as_default() as graph:
+        with tf.device("/device:CPU:0"):  # the device need not have kernels that count
+            count = tf.Variable(0, trainable=False, name="count")
+            counted = tf.assign_add(count, 1)
+        with tf.device(dut.scope), tf.control_dependencies([counted]):
+            x = tf.placeholder(tf.float32, [3])
             y = trap.node(x, x) + 1.0
     return graph, x, y, count
 
