@@ -37,7 +37,7 @@ START = 90.0
 LAST = 300
 """Steps after the last kill."""
 TOLERANCE = 1e-3
-_LAST_WORDS = 5.0  # seconds in which a task writes down what it is doing
+_LAST_WORDS = 60.0  # seconds in which tasks write down what they are doing, or go on after all
 _ON_ITS_WAY = 0.2  # seconds in which what was printed before is read
 ROLES = (("ps", 0), ("worker", 0), ("worker", 1))
 NAMES = {("ps", 0): "parameter server", ("worker", 0): "chief", ("worker", 1): "worker"}
@@ -157,18 +157,21 @@ class Cluster:
             rest = limit + starved - (time.monotonic() - begin)
         for task in self._tasks.values():
             task.send_signal(signal.SIGUSR1)  # its log has what it is doing
-        time.sleep(_LAST_WORDS)
-        raise TimeoutError(f"no step for {limit:.0f} s; see {self._folder}")
+        with self._changed:
+            late = self._changed.wait_for(ready, _LAST_WORDS)
+        whole, after = time.monotonic() - begin, "it went on" if late else "nothing"
+        told = f"{limit:.0f} s of {whole:.0f}, then {after}"
+        raise TimeoutError(f"no step for {told}; see {self._folder}")
 
-    def _kept_waiting(self) -> dict[int, float]:
-        """For how many seconds each task's busiest thread has waited for a processor."""
-        found = {}
-        for task in self._tasks.values():
-            waited = [0]
-            for thread in Path(f"/proc/{task.pid}/task").glob("*/schedstat"):
+    def _kept_waiting(self) -> dict[str, float]:
+        """For how many seconds the busiest thread of each task, and of Ray, has waited to run."""
+        found = {str(task.pid): 0.0 for task in self._tasks.values()}
+        found |= {line.partition(" ")[0]: 0.0 for line in left() if line[0].isdigit()}
+        for process in found:
+            for thread in Path(f"/proc/{process}/task").glob("*/schedstat"):
                 with contextlib.suppress(OSError):
-                    waited.append(int(thread.read_text().split()[1]))
-            found[task.pid] = max(waited) / 1e9
+                    waited = int(thread.read_text().split()[1]) / 1e9
+                    found[process] = max(found[process], waited)
         return found
 
     def kill(self, role: tuple[str, int]) -> None:
@@ -243,6 +246,7 @@ def left() -> set[str]:
             continue
         if (
             "ray::" in line
+            or "default_worker" in line
             or "opdock_ray" in line
             or "raylet" in line
             or f"{__file__} --work" in line

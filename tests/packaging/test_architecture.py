@@ -47,8 +47,8 @@ MAY_IMPORT: dict[str, set[str]] = {
 }
 # Built on the public graph and op API; they may import each other, but nothing below imports them.
 LIBRARY = {
-    "train", "data", "distribute", "layers", "linear", "lookup", "losses", "metrics", "saved_model", "summary",
-    "tools", "transforms", "api", "distributions", "feature_column", "onnx",
+    "train", "data", "distribute", "layers", "linear", "lookup", "losses", "metrics", "saved_model",
+    "summary", "tools", "transforms", "api", "distributions", "feature_column", "onnx",
 }  # fmt: skip
 for _name in LIBRARY:
     MAY_IMPORT[_name] = BASE | LIBRARY | {"io", "graph", "ops", "autodiff", "runtime"}

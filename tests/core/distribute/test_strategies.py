@@ -262,3 +262,43 @@ def test_devices_are_checked():
         tf.distribute.MirroredStrategy(["/job:worker/task:0", "/job:worker/task:1"])
     with pytest.raises(ValueError, match="must have job specified"):
         tf.distribute.MirroredStrategy(["/cpu:0", "/job:worker/task:1"])
+
+
+@pytest.mark.parametrize("kind", ["mirrored", "one device"])
+def test_several_steps_are_one_operation(kind, session):
+    strategy = KINDS[kind]()
+    with strategy.scope():
+        v = tf.get_variable("v", initializer=0.0, aggregation=tf.VariableAggregation.SUM)
+        dataset = tf.data.Dataset.range(100).map(lambda i: tf.cast(i, tf.float32)).batch(2)
+        iterator = strategy.make_dataset_iterator(dataset)
+
+        def step(context, batch):
+            def replica(x):
+                total = tf.reduce_sum(x)
+                context.set_last_step_output("total", total, tf.distribute.ReduceOp.SUM)
+                context.set_non_tensor_output("shape", x.shape.as_list())
+                return v.assign_add(total)
+
+            return strategy.group(strategy.experimental_run_v2(replica, args=(batch,)))
+
+        context = strategy.extended.experimental_run_steps_on_iterator(
+            step, iterator, iterations=3, initial_loop_values={"total": 0.0}
+        )
+        with session() as sess:
+            sess.run([iterator.initialize(), v.initializer])
+            sess.run(context.run_op)
+            assert sess.run(v) == 15.0
+            assert sess.run(context.last_step_outputs["total"]) == 10.0 + 11.0
+            assert sess.run(v) == 66.0  # of six steps
+
+
+def test_creators_make_the_variables_of_branches_too():
+    made = []
+
+    def create(next_creator, **kwargs):
+        made.append(kwargs["name"])
+        return next_creator(**kwargs)
+
+    with tf.variable_creator_scope(create):
+        tf.cond(tf.constant(True), lambda: tf.get_variable("v", []) + 0, lambda: 0.0)
+    assert made == ["v"]

@@ -92,9 +92,44 @@ from tensorflow.contrib.tpu.python.tpu import tpu_estimator
 assert tpu.TPUEstimator is tpu_estimator.TPUEstimator is tf.estimator.tpu.TPUEstimator
 assert tpu.InputPipelineConfig is tf.estimator.tpu.InputPipelineConfig
 """
+STRATEGIES = """
+def model_fn(features, labels, mode):
+    normal = tf.layers.batch_normalization(features["x"], training=mode == "train")
+    logits = tf.layers.dense(normal, 2)
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+        train = tf.train.AdamOptimizer(0.1).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(
+        mode, loss=loss, train_op=train,
+        eval_metric_ops={"accuracy": tf.metrics.accuracy(labels, tf.argmax(logits, 1))})
+two = ["/cpu:0", "/cpu:1"]
+cpus = tf.ConfigProto(device_count={"CPU": 2})
+found = {}
+for name, strategy in {"mirrored": tf.distribute.MirroredStrategy(two),
+                       "central": tf.distribute.experimental.CentralStorageStrategy(two),
+                       "old": tf.contrib.distribute.MirroredStrategy(num_gpus=0)}.items():
+    config = tf.estimator.RunConfig(name, train_distribute=strategy, eval_distribute=strategy,
+                                    session_config=cpus, log_step_count_steps=10)
+    estimator = tf.estimator.Estimator(model_fn, config=config)
+    estimator.train(lambda: evaluated().repeat(), steps=20)
+    found = estimator.evaluate(evaluated)
+    assert found["accuracy"] > 0.9 and found["global_step"] == 20, (name, found)
+# What strategies wrote, an estimator without one reads.
+plain = tf.estimator.Estimator(model_fn, "mirrored").evaluate(evaluated)
+assert plain["accuracy"] > 0.9 and plain["global_step"] == 20, plain
+try:
+    tf.estimator.RunConfig(train_distribute=strategy, experimental_distribute=
+                           tf.contrib.distribute.DistributeConfig(train_distribute=strategy))
+except ValueError as e:
+    assert "Either `train_distribute` or" in str(e)
+else:
+    raise AssertionError
+"""
 
 
-@pytest.mark.parametrize("program", [OWN, CANNED, TPU], ids=["own", "canned", "tpu"])
+@pytest.mark.parametrize(
+    "program", [OWN, CANNED, TPU, STRATEGIES], ids=["own", "canned", "tpu", "strategies"]
+)
 def test_a_program_with_estimators(program: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(HEAD + program, encoding="utf-8")
     done = subprocess.run(

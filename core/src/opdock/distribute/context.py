@@ -67,6 +67,16 @@ def get_loss_reduction() -> ReduceOp:
     return ReduceOp.SUM if last in _SUMS else ReduceOp.MEAN
 
 
+def _get_default_strategy() -> Any:
+    """The default strategy, which libraries compare theirs with."""
+    return DEFAULT
+
+
+def _get_default_replica_context() -> Any:
+    """Its only replica."""
+    return DEFAULT_REPLICA
+
+
 get_distribution_strategy = get_strategy
 has_distribution_strategy = modes.has_strategy
 

@@ -36,20 +36,33 @@ class _DefaultInputIterator:
         return [self._iterator.initializer]
 
 
-class _DefaultExtended(StrategyExtended):
-    """One replica, anywhere."""
+class _DefaultScope:
+    """The scope of the default strategy, which may be entered again."""
 
-    @contextlib.contextmanager
-    def _scope(self, strategy: Any) -> Iterator[Any]:
+    def __init__(self, strategy: Any) -> None:
+        self._strategy = strategy
+        self._entered: list[contextlib.AbstractContextManager[None]] = []
+
+    def __enter__(self) -> Any:
         if has_strategy():
             raise RuntimeError("Must not nest tf.distribute.Strategy scopes.")
+        self._entered.append(variable_creator_scope(self._create))
+        self._entered[-1].__enter__()
+        return self._strategy
 
-        def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
-            require_scope(self)
-            return next_creator(**kwargs)
+    def __exit__(self, *error: object) -> None:
+        self._entered.pop().__exit__(None, None, None)
 
-        with variable_creator_scope(create):
-            yield strategy
+    def _create(self, next_creator: Callable[..., Any], **kwargs: Any) -> Any:
+        require_scope(self._strategy.extended)
+        return next_creator(**kwargs)
+
+
+class DefaultExtended(StrategyExtended):
+    """One replica, anywhere."""
+
+    def _scope(self, strategy: Any) -> contextlib.AbstractContextManager[Any]:
+        return _DefaultScope(strategy)
 
     @contextlib.contextmanager
     def colocate_vars_with(self, colocate_with_variable: Any) -> Iterator[None]:
@@ -139,7 +152,7 @@ class _DefaultStrategy(Strategy):
     _is_default = True
 
     def __init__(self) -> None:
-        super().__init__(_DefaultExtended(self))
+        super().__init__(DefaultExtended(self))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Strategy:
         raise RuntimeError("Should only create a single instance of _DefaultDistributionStrategy")

@@ -18,6 +18,7 @@ from opdock.distribute.inputs import InputExtended, workers_of
 from opdock.distribute.modes import UpdateContext
 from opdock.distribute.reductions import ReduceOp
 from opdock.distribute.replicas import call_for_each_replica
+from opdock.distribute.steps import MultiStepContext, run_steps
 from opdock.distribute.strategy import Strategy
 from opdock.distribute.values import (
     DistributedValues,
@@ -173,6 +174,11 @@ class MirroredExtended(InputExtended, StrategyExtended):
                     )
                 )  # fmt: skip
         return update_regroup(self, devices, updates, group)
+
+    def _experimental_run_steps_on_iterator(
+        self, fn: Any, iterator: Any, iterations: Any, initial_loop_values: Any
+    ) -> MultiStepContext:
+        return run_steps(self, fn, iterator, iterations, initial_loop_values)
 
     # ------------------------------------------------------------ facts
     @property

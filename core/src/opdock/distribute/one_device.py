@@ -10,6 +10,7 @@ from opdock.distribute.extended import StrategyExtended
 from opdock.distribute.inputs import InputExtended, Worker
 from opdock.distribute.modes import UpdateContext
 from opdock.distribute.replica import ReplicaContext
+from opdock.distribute.steps import MultiStepContext, run_steps
 from opdock.distribute.strategy import Strategy
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.scopes import colocate_with, device
@@ -80,6 +81,11 @@ class OneDeviceExtended(InputExtended, StrategyExtended):
         with device(self._device), UpdateContext(self._device):
             result = fn(*args, **kwargs)
         return result if group else nest.map_structure(self._local_results, result)
+
+    def _experimental_run_steps_on_iterator(
+        self, fn: Any, iterator: Any, iterations: Any, initial_loop_values: Any
+    ) -> MultiStepContext:
+        return run_steps(self, fn, iterator, iterations, initial_loop_values)
 
     def read_var(self, v: Any) -> Any:
         """The value of a variable."""

@@ -18,6 +18,7 @@ DISTRIBUTE_SOURCES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "python.distribute.distribution_strategy_context": _CONTEXT,
     "python.distribute.estimator_training": ("opdock.distribute.estimator_training",),
+    "python.distribute.input_lib": ("opdock.distribute.inputs", "opdock.distribute.steps"),
     "python.distribute.mirrored_strategy": ("opdock.distribute.mirrored",),
     "python.distribute.one_device_strategy": ("opdock.distribute.one_device",),
     "python.distribute.parameter_server_strategy": ("opdock.distribute.parameter_server",),
@@ -50,6 +51,7 @@ DISTRIBUTE_NAMES: Final[dict[str, dict[str, str]]] = {
         "DistributeConfig": "opdock.contrib.distribute:DistributeConfig",
     },
     "python.distribute.distribute_lib": {
+        "_DefaultDistributionExtended": "opdock.distribute.default:DefaultExtended",
         "StrategyV1": "opdock.distribute.strategy:Strategy",
         "StrategyExtendedV1": "opdock.distribute.extended:StrategyExtended",
         "StrategyExtendedV2": "opdock.distribute.extended:StrategyExtended",

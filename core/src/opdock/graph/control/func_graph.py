@@ -80,6 +80,7 @@ class FuncGraph(Graph):
             # Names are those of TF, where a body is a part of the graph.
             self._names_in_use = outer._names_in_use
             self._name_stack = outer._name_stack
+            self._thread.variable_creators = outer._thread.variable_creators
 
     @contextlib.contextmanager
     def name_scope(self, name: str | None) -> Iterator[str]:
