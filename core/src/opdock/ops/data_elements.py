@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opdock.ops.support.data import ELEMENTS, dataset_op
+from opdock.ops.support.data import ELEMENTS, dataset_op, under_earlier_names
 
 __all__: list[str] = []
 
@@ -81,3 +81,9 @@ max_intra_op_parallelism_dataset_op = dataset_op(
 private_thread_pool_dataset_op = dataset_op(
     "PrivateThreadPoolDataset", f"{_IN}, num_threads: int64"
 )
+
+under_earlier_names(
+    dense_to_sparse_batch_dataset_op, unbatch_dataset_op, unique_dataset_op,
+    ignore_errors_dataset_op, directed_interleave_dataset_op,
+    max_intra_op_parallelism_dataset_op, private_thread_pool_dataset_op,
+)  # fmt: skip

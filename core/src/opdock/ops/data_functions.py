@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from opdock.ops.support.data import ELEMENTS, dataset_op, element_shapes, working_op
+from opdock.ops.support.data import (
+    ELEMENTS,
+    dataset_op,
+    element_shapes,
+    under_earlier_names,
+    working_op,
+)
 
 __all__: list[str] = []
 
@@ -71,3 +77,9 @@ reduce_dataset_op = working_op(
     f"f: func, Tstate: list(type) >= 1, Targuments: list(type) >= 0, {ELEMENTS}, {_THREADS}",
 )
 reduce_dataset_op.shape(element_shapes)
+
+under_earlier_names(
+    map_dataset_op, map_and_batch_dataset_op, parallel_interleave_dataset_op,
+    take_while_dataset_op, scan_dataset_op, group_by_reducer_dataset_op,
+    group_by_window_dataset_op,
+)  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from opdock import shapes
 from opdock.ops.registry import ShapeSig, Traits, define_op
 from opdock.ops.support.common_shapes import no_outputs, scalar
-from opdock.ops.support.data import ELEMENTS, element_shapes, working_op
+from opdock.ops.support.data import ELEMENTS, element_shapes, under_earlier_names, working_op
 from opdock.shapes import Shape
 
 __all__: list[str] = []
@@ -113,3 +113,7 @@ unwrap_dataset_variant_op = define_op(
 ).not_differentiable()  # fmt: skip
 for _op in (wrap_dataset_variant_op, unwrap_dataset_variant_op):
     _op.shape(scalar)
+
+under_earlier_names(
+    dataset_to_tf_record_op, dataset_cardinality_op,
+)  # fmt: skip

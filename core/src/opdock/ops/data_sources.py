@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opdock.ops.support.data import ELEMENTS, dataset_op
+from opdock.ops.support.data import ELEMENTS, dataset_op, under_earlier_names
 
 __all__: list[str] = []
 
@@ -51,3 +51,7 @@ matching_files_dataset_op = dataset_op("MatchingFilesDataset", "patterns: string
 sql_dataset_op = dataset_op(
     "SqlDataset", "driver_name: string, data_source_name: string, query: string", source=True
 )
+
+under_earlier_names(
+    random_dataset_op, csv_dataset_op, matching_files_dataset_op, sql_dataset_op,
+)  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opdock.ops.registry import Traits, define_op
 from opdock.ops.support.common_shapes import scalar
-from opdock.ops.support.data import ELEMENTS, dataset_op
+from opdock.ops.support.data import ELEMENTS, dataset_op, under_earlier_names
 
 __all__: list[str] = []
 
@@ -28,4 +28,9 @@ set_stats_aggregator_dataset_op = dataset_op(
     "SetStatsAggregatorDataset",
     "input_dataset: variant, stats_aggregator: resource, tag: string, counter_prefix: string",
     ELEMENTS,
+)  # fmt: skip
+
+under_earlier_names(
+    stats_aggregator_handle_op, stats_aggregator_summary_op, latency_stats_dataset_op,
+    bytes_produced_stats_dataset_op, set_stats_aggregator_dataset_op,
 )  # fmt: skip

@@ -9,6 +9,7 @@ from opdock.graph.nodes.registry import (
     RegisterGradient,
     ShapeSig,
     all_ops,
+    define_again,
     define_op,
     find,
     get,
@@ -33,6 +34,6 @@ from opdock.shapes import Shape
 __all__ = [
     "AlongAxis", "Control", "Cost", "DropsAxes", "Elementwise", "Fails", "Formatted",
     "GradientFn", "OpSpec", "PartialShape", "PerAxis", "Reduction", "RegisterGradient",
-    "Shape", "ShapeSig", "Traits", "all_ops", "define_op", "find", "get", "gradient_of",
-    "keeps_slices", "not_differentiable",
+    "Shape", "ShapeSig", "Traits", "all_ops", "define_again", "define_op", "find", "get",
+    "gradient_of", "keeps_slices", "not_differentiable",
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -340,6 +341,20 @@ def define_op(
     )  # fmt: skip
     _REGISTRY[name] = spec
     return spec
+
+
+def define_again(spec: OpSpec, name: str) -> OpSpec:
+    """Defines an op that is another one in all but its name, as that one stands now.
+
+    Raises:
+        ValueError: the name is taken.
+    """
+    if name in _REGISTRY:
+        raise ValueError(f"Op '{name}' is registered already.")
+    made = copy.copy(spec)
+    made.name, made._def, made._builder = name, None, None
+    _REGISTRY[name] = made
+    return made
 
 
 def get(name: str) -> OpSpec:

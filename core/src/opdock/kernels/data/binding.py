@@ -26,6 +26,7 @@ def hosted(
     outputs: str = "handle",
     module: str = "",
     keeps: tuple[str, ...] | None = None,
+    earlier: bool = False,
 ) -> Callable[[Bind], Bind]:
     """Declares a kernel `bind(sig)` all of whose arguments and results are in host memory.
 
@@ -34,7 +35,10 @@ def hosted(
         inputs, outputs: the names of the arguments.
         module: whose kernel it is, where another one made `bind`.
         keeps: the arguments and results whose arrays it may hold after the call; None for all.
+        earlier: whether graphs from before TensorFlow 1.15 have the ops under other names
+            (`opdock.ops.support.data.under_earlier_names`).
     """
+    names = (*ops, *(f"Experimental{op}" for op in ops if earlier))
 
     def attach(bind: Bind) -> Bind:
         def on_host(xp: Any, sig: NodeSig) -> Make:
@@ -43,7 +47,7 @@ def hosted(
         functools.update_wrapper(on_host, bind)
         on_host.__module__ = module or bind.__module__
         portable(
-            *ops, host_inputs=tuple(inputs.split()), host_outputs=tuple(outputs.split()),
+            *names, host_inputs=tuple(inputs.split()), host_outputs=tuple(outputs.split()),
             keeps=keeps,
         )(on_host)  # fmt: skip
         return bind

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,6 +16,11 @@ from opdock.kernels.data.sources import seeds_or_fresh
 from opdock.kernels.select.signature import NodeSig
 
 __all__: list[str] = []
+
+_EARLIER: Final = {
+    "UnbatchDataset", "UniqueDataset", "IgnoreErrorsDataset", "MaxIntraOpParallelismDataset",
+    "PrivateThreadPoolDataset",
+}  # fmt: skip
 
 for _op, _numbers, _make, _source_of in (
     ("TakeDataset", ("count",), sequence.TakeDataset, dataset_anywhere),
@@ -32,7 +37,9 @@ for _op, _numbers, _make, _source_of in (
     ("PrivateThreadPoolDataset", ("num_threads",), LimitedThreadsDataset, dataset_anywhere),
 ):  # fmt: skip
     _inputs = " ".join(("input_dataset", *_numbers))
-    hosted(_op, inputs=_inputs, module=__name__)(unary(_numbers, _make, _source_of))
+    hosted(_op, inputs=_inputs, module=__name__, earlier=_op in _EARLIER)(
+        unary(_numbers, _make, _source_of)
+    )
 
 
 @hosted("OptimizeDataset", inputs="input_dataset optimizations")
@@ -59,7 +66,9 @@ def concatenate(sig: NodeSig) -> Make:
     return lambda a, b: sequence.ConcatenateDataset(dataset_of(a), dataset_of(b))
 
 
-@hosted("DirectedInterleaveDataset", inputs="selector_input_dataset data_input_datasets")
+@hosted(
+    "DirectedInterleaveDataset", inputs="selector_input_dataset data_input_datasets", earlier=True
+)
 def directed_interleave(sig: NodeSig) -> Make:
     """Elements of the datasets that another one chooses."""
     return lambda selector, *parts: sequence.DirectedInterleaveDataset(
@@ -162,7 +171,7 @@ def padded_batch(sig: NodeSig) -> Make:
     return run
 
 
-@hosted("DenseToSparseBatchDataset", inputs="input_dataset batch_size row_shape")
+@hosted("DenseToSparseBatchDataset", inputs="input_dataset batch_size row_shape", earlier=True)
 def dense_to_sparse_batch(sig: NodeSig) -> Make:
     """Elements of several sizes as sparse tensors."""
     types, shapes = declared(sig)

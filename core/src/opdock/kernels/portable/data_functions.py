@@ -38,7 +38,7 @@ def _parallelism(value: Any, what: str = "num_parallel_calls") -> int:
     return count
 
 
-@hosted("MapDataset", inputs=_CAPTURED)
+@hosted("MapDataset", inputs=_CAPTURED, earlier=True)
 def map_(sig: NodeSig) -> Make:
     """A function of each element."""
     types, shapes = declared(sig)
@@ -60,7 +60,11 @@ def parallel_map(sig: NodeSig) -> Make:
     )  # fmt: skip
 
 
-@hosted("MapAndBatchDataset", inputs=f"{_CAPTURED} batch_size num_parallel_calls drop_remainder")
+@hosted(
+    "MapAndBatchDataset",
+    inputs=f"{_CAPTURED} batch_size num_parallel_calls drop_remainder",
+    earlier=True,
+)
 def map_and_batch(sig: NodeSig) -> Make:
     """The same, stacked."""
     types, shapes = declared(sig)
@@ -125,6 +129,7 @@ def parallel_interleave_v2(sig: NodeSig) -> Make:
     "ParallelInterleaveDataset",
     inputs=f"{_CAPTURED} cycle_length block_length sloppy buffer_output_elements "
     "prefetch_input_elements",
+    earlier=True,
 )
 def parallel_interleave(sig: NodeSig) -> Make:
     """The same with as many at once as are open."""
@@ -158,7 +163,7 @@ def filter_(sig: NodeSig) -> Make:
     )
 
 
-@hosted("TakeWhileDataset", inputs=_CAPTURED)
+@hosted("TakeWhileDataset", inputs=_CAPTURED, earlier=True)
 def take_while(sig: NodeSig) -> Make:
     """The elements as long as a predicate holds."""
     return lambda source, *values: mapping.TakeWhileDataset(
@@ -166,7 +171,7 @@ def take_while(sig: NodeSig) -> Make:
     )
 
 
-@hosted("ScanDataset", inputs="input_dataset initial_state other_arguments")
+@hosted("ScanDataset", inputs="input_dataset initial_state other_arguments", earlier=True)
 def scan(sig: NodeSig) -> Make:
     """A function of a state and each element."""
     types, shapes = declared(sig)
@@ -190,6 +195,7 @@ def _functions(sig: NodeSig, names: tuple[str, ...], values: Any) -> list[Captur
     "GroupByReducerDataset",
     inputs="input_dataset key_func_other_arguments init_func_other_arguments "
     "reduce_func_other_arguments finalize_func_other_arguments",
+    earlier=True,
 )
 def group_by_reducer(sig: NodeSig) -> Make:
     """What is left of each group."""
@@ -207,6 +213,7 @@ def group_by_reducer(sig: NodeSig) -> Make:
     "GroupByWindowDataset",
     inputs="input_dataset key_func_other_arguments reduce_func_other_arguments "
     "window_size_func_other_arguments",
+    earlier=True,
 )
 def group_by_window(sig: NodeSig) -> Make:
     """Datasets of windows of each group."""

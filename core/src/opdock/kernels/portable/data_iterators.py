@@ -226,13 +226,15 @@ def to_single_element(sig: NodeSig) -> Make:
     return lambda dataset: listed(single_element(dataset_of(dataset)))
 
 
-@hosted("DatasetCardinality", inputs="input_dataset", outputs="cardinality")
+@hosted("DatasetCardinality", inputs="input_dataset", outputs="cardinality", earlier=True)
 def cardinality(sig: NodeSig) -> Make:
     """How many elements there are, as far as one can tell."""
     return lambda dataset: np.array(dataset_of(dataset).cardinality(), np.int64)
 
 
-@hosted("DatasetToTFRecord", inputs="input_dataset filename compression_type", outputs="")
+@hosted(
+    "DatasetToTFRecord", inputs="input_dataset filename compression_type", outputs="", earlier=True
+)
 def to_tf_record(sig: NodeSig) -> Make:
     """Writes the elements, strings, as records."""
 

@@ -78,7 +78,7 @@ def numbers(sig: NodeSig) -> Make:
     return run
 
 
-@hosted("RandomDataset", inputs="seed seed2")
+@hosted("RandomDataset", inputs="seed seed2", earlier=True)
 def random(sig: NodeSig) -> Make:
     """Random words."""
     types, shapes = declared(sig)
@@ -130,6 +130,7 @@ def fixed_length_v2(sig: NodeSig) -> Make:
     "CSVDataset",
     inputs="filenames compression_type buffer_size header field_delim use_quote_delim na_value "
     "select_cols record_defaults",
+    earlier=True,
 )
 def csv_rows(sig: NodeSig) -> Make:
     """Rows of CSV files."""
@@ -151,13 +152,13 @@ def csv_rows(sig: NodeSig) -> Make:
     return run
 
 
-@hosted("MatchingFilesDataset", inputs="patterns")
+@hosted("MatchingFilesDataset", inputs="patterns", earlier=True)
 def matching_files(sig: NodeSig) -> Make:
     """Names of files."""
     return files.MatchingFilesDataset
 
 
-@hosted("SqlDataset", inputs="driver_name data_source_name query")
+@hosted("SqlDataset", inputs="driver_name data_source_name query", earlier=True)
 def sql(sig: NodeSig) -> Make:
     """Rows of a query."""
     types, shapes = declared(sig)

@@ -22,7 +22,7 @@ def _aggregator(handle: Any) -> Aggregator:
     return found
 
 
-@hosted("StatsAggregatorHandle")
+@hosted("StatsAggregatorHandle", earlier=True)
 def stats_aggregator_handle(sig: NodeSig) -> Make:
     """The aggregator of a name: the node's own, or the one that it shares."""
     attrs, resources = sig.attrs, resources_of(sig)
@@ -30,7 +30,7 @@ def stats_aggregator_handle(sig: NodeSig) -> Make:
     return lambda: resources.get_or_create("stats_aggregator", attrs["container"], name, Aggregator)
 
 
-@hosted("StatsAggregatorSummary", inputs="iterator", outputs="summary")
+@hosted("StatsAggregatorSummary", inputs="iterator", outputs="summary", earlier=True)
 def stats_aggregator_summary(sig: NodeSig) -> Make:
     """What was counted so far."""
 
@@ -42,19 +42,23 @@ def stats_aggregator_summary(sig: NodeSig) -> Make:
     return run
 
 
-@hosted("LatencyStatsDataset", inputs="input_dataset tag")
+@hosted("LatencyStatsDataset", inputs="input_dataset tag", earlier=True)
 def latency_stats(sig: NodeSig) -> Make:
     """The elements, timed."""
     return lambda source, tag: MeasuredDataset(dataset_of(source), scalar_text(tag, "tag"), latency)
 
 
-@hosted("BytesProducedStatsDataset", inputs="input_dataset tag")
+@hosted("BytesProducedStatsDataset", inputs="input_dataset tag", earlier=True)
 def bytes_produced_stats(sig: NodeSig) -> Make:
     """The elements, measured."""
     return lambda source, tag: MeasuredDataset(dataset_of(source), scalar_text(tag, "tag"), size)
 
 
-@hosted("SetStatsAggregatorDataset", inputs="input_dataset stats_aggregator tag counter_prefix")
+@hosted(
+    "SetStatsAggregatorDataset",
+    inputs="input_dataset stats_aggregator tag counter_prefix",
+    earlier=True,
+)
 def set_stats_aggregator(sig: NodeSig) -> Make:
     """The elements, with an aggregator for the statistics of the datasets before."""
 

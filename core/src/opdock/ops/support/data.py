@@ -6,10 +6,10 @@ import re
 from typing import Final
 
 from opdock import shapes
-from opdock.ops.registry import OpSpec, ShapeSig, Traits, define_op
+from opdock.ops.registry import OpSpec, ShapeSig, Traits, define_again, define_op
 from opdock.shapes import Shape
 
-__all__ = ["ELEMENTS", "dataset_op", "element_shapes", "working_op"]
+__all__ = ["ELEMENTS", "dataset_op", "element_shapes", "under_earlier_names", "working_op"]
 
 ELEMENTS: Final = "output_types: list(type) >= 1, output_shapes: list(shape) >= 1"
 
@@ -44,6 +44,15 @@ def working_op(name: str, signature: str, attrs: str = "", *, stateful: bool = T
     captures = _captures(signature, attrs)
     op.declare(Traits(blocks=True, foreign=True, captures=captures)).not_differentiable()
     return op
+
+
+def under_earlier_names(*ops: OpSpec) -> None:
+    """Defines ops as graphs from before TensorFlow 1.15 call them: ExperimentalUniqueDataset.
+
+    Their kernels are said to be `earlier` (`opdock.kernels.data.binding.hosted`).
+    """
+    for op in ops:
+        define_again(op, f"Experimental{op.name}")
 
 
 def _captures(signature: str, attrs: str) -> tuple[tuple[str, str], ...]:
