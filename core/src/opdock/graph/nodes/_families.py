@@ -88,6 +88,19 @@ OPS: Final[Mapping[str, str]] = {
         "SamplingDataset ShardDataset ShuffleAndRepeatDataset ShuffleDataset SkipDataset "
         "TakeDataset UnbatchDataset UniqueDataset WindowDataset ZipDataset"
     ),
+    "data_experimental": (
+        "ExperimentalBytesProducedStatsDataset ExperimentalCSVDataset "
+        "ExperimentalDatasetCardinality ExperimentalDatasetToTFRecord "
+        "ExperimentalDenseToSparseBatchDataset ExperimentalDirectedInterleaveDataset "
+        "ExperimentalGroupByReducerDataset ExperimentalGroupByWindowDataset "
+        "ExperimentalIgnoreErrorsDataset ExperimentalLatencyStatsDataset "
+        "ExperimentalMapAndBatchDataset ExperimentalMapDataset ExperimentalMatchingFilesDataset "
+        "ExperimentalMaxIntraOpParallelismDataset ExperimentalParallelInterleaveDataset "
+        "ExperimentalPrivateThreadPoolDataset ExperimentalRandomDataset ExperimentalScanDataset "
+        "ExperimentalSetStatsAggregatorDataset ExperimentalSqlDataset "
+        "ExperimentalStatsAggregatorHandle ExperimentalStatsAggregatorSummary "
+        "ExperimentalTakeWhileDataset ExperimentalUnbatchDataset ExperimentalUniqueDataset"
+    ),
     "data_format": "DataFormatDimMap DataFormatVecPermute",
     "data_functions": (
         "FilterDataset FlatMapDataset GroupByReducerDataset GroupByWindowDataset "
@@ -181,8 +194,9 @@ OPS: Final[Mapping[str, str]] = {
     ),
     "joining": "Concat ConcatOffset ConcatV2 Pack ParallelConcat",
     "later": (
-        "DecodeImage DenseBincount MatrixDiagPartV3 MatrixDiagV3 MatrixSetDiagV3 "
-        "ParallelMapDatasetV2 ParseExampleV2 Xlog1py"
+        "DecodeImage DenseBincount FinalizeDataset MatrixDiagPartV3 MatrixDiagV3 MatrixSetDiagV3 "
+        "OptionsDataset ParallelBatchDataset ParallelInterleaveDatasetV3 "
+        "ParallelInterleaveDatasetV4 ParallelMapDatasetV2 ParseExampleV2 RewriteDataset Xlog1py"
     ),
     "linalg": "BatchMatMul BatchMatMulV2 MatMul SparseMatMul",
     "lookup": (
