@@ -45,7 +45,7 @@ class Mapped(ModuleType):
     def __setattr__(self, name: str, value: Any) -> None:
         """Puts something in the place of a name, for opdock's own module that has it as well."""
         self.__dict__[name] = value
-        if name.startswith("__") or isinstance(value, Mapped):
+        if name.startswith("__") or isinstance(value, ModuleType):
             return
         home = resolve.home(resolve.plain(self.__dict__["_opdock_place"][1]), name)
         if home is not None and hasattr(*home):

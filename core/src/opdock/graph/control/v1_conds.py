@@ -93,13 +93,13 @@ def closed(graph: Rewriter, name: str) -> str:
     while found is not None:
         switch, side = found
         pred, dtype = graph.nodes[switch].input[1], graph.nodes[switch].attr["T"].type % 100
-        scope = parse(pred)[0].rpartition("/")[0]
+        scope = "".join(parse(pred)[0].rpartition("/")[:2])
         ends = []
         for which, waits in ((side, [f"^{name}"]), (1 - side, [])):
-            end = graph.unique(f"{scope}/{'ran' if waits else 'dead'}")
+            end = graph.unique(f"{scope}{'ran' if waits else 'dead'}")
             graph.add(end, "Identity", [text_of((switch, which)), *waits]).attr["T"].type = dtype
             ends.append(end)
-        merge = graph.add(graph.unique(f"{scope}/either"), "Merge", ends)
+        merge = graph.add(graph.unique(f"{scope}either"), "Merge", ends)
         merge.attr["T"].type, merge.attr["N"].i = dtype, len(ends)
         graph.merges.append(merge)
         name = merge.name
