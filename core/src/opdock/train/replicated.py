@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["apply_on_replicas", "container_of", "own_copy", "scaled_loss"]
 
-_MEANS = ("weighted_sum", "sum")
-
 
 def container_of(variable: Any) -> Any:
     """The variable with a copy on each device of which a variable is a copy, or itself."""
@@ -37,9 +35,11 @@ def own_copy(variable: Any, device: str | None = None) -> Any:
 def scaled_loss(loss: Any) -> Any:
     """A replica's part of a loss that is the mean over what all replicas read."""
     strategy = strategy_in_scope()
-    if strategy is None or not strategy._scale_loss_for_estimator:
+    if strategy is None or strategy.num_replicas_in_sync == 1:
         return loss
-    if get_default_graph()._last_loss_reduction in _MEANS or strategy.num_replicas_in_sync == 1:
+    from opdock.distribute.context import get_loss_reduction
+
+    if get_loss_reduction() is ReduceOp.SUM:
         return loss
     return loss * (1.0 / strategy.num_replicas_in_sync)
 
