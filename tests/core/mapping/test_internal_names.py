@@ -112,7 +112,7 @@ def test_lists_that_differ_in_length_are_compared_element_by_element() -> None:
                 self.assertAllEqual([[32], [32, None]], [[32], [32, 1]])
 
     assert Case().run().wasSuccessful()
-    assert np.ndim(Case()._array([[1], [1, 2]])) == 1
+    assert np.ndim(Case()._GetNdArray([[1], [1, 2]])) == 1
 
 
 def test_helpers_of_cells_and_of_custom_gradients() -> None:

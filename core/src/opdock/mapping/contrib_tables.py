@@ -70,21 +70,19 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
         )
     },
     "contrib.layers.python.layers.feature_column": {
-        **{
-            f"_{name}": f"opdock.contrib.layers.feature_column.{module}:{name}"
-            for module, names in {
-                "base": "FeatureColumn",
-                "crossed": "CrossedColumn",
-                "embedded": "EmbeddingColumn OneHotColumn ScatteredEmbeddingColumn",
-                "numeric": (
-                    "BucketizedColumn RealValuedColumn RealValuedVarLenColumn "
-                    "real_valued_var_len_column"
-                ),
-                "parsing": "create_sequence_feature_spec_for_parsing",
-                "sparse": "SparseColumn SparseIdLookupConfig WeightedSparseColumn",
-            }.items()
-            for name in names.split()
-        },
+        f"_{name}": f"opdock.contrib.layers.feature_column.{module}:{name}"
+        for module, names in {
+            "base": "FeatureColumn",
+            "crossed": "CrossedColumn",
+            "embedded": "EmbeddingColumn OneHotColumn ScatteredEmbeddingColumn",
+            "numeric": (
+                "BucketizedColumn RealValuedColumn RealValuedVarLenColumn "
+                "real_valued_var_len_column"
+            ),
+            "parsing": "create_sequence_feature_spec_for_parsing",
+            "sparse": "SparseColumn SparseIdLookupConfig WeightedSparseColumn",
+        }.items()
+        for name in names.split()
     },
     "contrib.layers.python.layers.feature_column_ops": {
         "_Transformer": "opdock.contrib.layers.feature_column.inputs:Transformer",
