@@ -41,7 +41,7 @@ def records():
         importlib.import_module(f"opdock.kernels.portable.{family}")
     for function, uses in portable._registry.items():
         if function.__module__.rpartition(".")[2] in FAMILIES:
-            found.update({op: (function, record) for op, record in uses if op not in STATE})
+            found.update({u.op: (function, u.fields) for u in uses if u.op not in STATE})
     return found
 
 

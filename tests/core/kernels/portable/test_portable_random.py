@@ -26,10 +26,10 @@ from opdock_cpu.philox import unit_float32
 
 NATIVE = {k.op: k.bind for k in (*native.table, *native_dist.table)}
 PORTABLE = {
-    op: function
+    use.op: function
     for function, uses in portable._registry.items()
     if function.__module__ in (kernels.__name__, kernels_dist.__name__)
-    for op, _ in uses
+    for use in uses
 }
 WIDE = st.integers(-(2**63), 2**63 - 1)
 SEEDS = st.tuples(WIDE, WIDE).filter(any)  # two zeros mean a fresh seed
