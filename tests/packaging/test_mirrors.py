@@ -84,7 +84,8 @@ print(json.dumps({
     ],
     "reference": [(op, oracle.reference_for(op).__module__) for op in oracle.reference_ops()],
     "portable": [
-        (use.op, function.__module__) for function, uses in portable._registry.items() for use in uses
+        (use.op, function.__module__)
+        for function, uses in portable._registry.items() for use in uses
     ],
     "ckernels": tables("opdock_ckernels.families"),
     "cpu": tables("opdock_cpu.kernels"),
