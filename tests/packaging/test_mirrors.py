@@ -72,7 +72,7 @@ print(json.dumps({
     ],
     "reference": [(op, oracle.reference_for(op).__module__) for op in oracle.reference_ops()],
     "portable": [
-        (op, function.__module__) for op, uses in portable._registry.items() for function, _ in uses
+        (op, use.bind.__module__) for op, uses in portable._registry.items() for use in uses
     ],
     "ckernels": tables("opdock_ckernels.families"),
     "cpu": tables("opdock_cpu.kernels"),

@@ -40,9 +40,9 @@ def records():
     for family in FAMILIES:
         importlib.import_module(f"opdock.kernels.portable.{family}")
     for op, uses in portable._registry.items():
-        for function, record in uses:
-            if function.__module__.rpartition(".")[2] in FAMILIES and op not in STATE:
-                found[op] = function, record
+        for use in uses:
+            if use.bind.__module__.rpartition(".")[2] in FAMILIES and op not in STATE:
+                found[op] = use.bind, use.fields
     return found
 
 

@@ -26,10 +26,10 @@ from opdock_cpu.philox import unit_float32
 
 NATIVE = {k.op: k.bind for k in (*native.table, *native_dist.table)}
 PORTABLE = {
-    op: function
+    op: use.bind
     for op, uses in portable._registry.items()
-    for function, _ in uses
-    if function.__module__ in (kernels.__name__, kernels_dist.__name__)
+    for use in uses
+    if use.bind.__module__ in (kernels.__name__, kernels_dist.__name__)
 }
 WIDE = st.integers(-(2**63), 2**63 - 1)
 SEEDS = st.tuples(WIDE, WIDE).filter(any)  # two zeros mean a fresh seed
