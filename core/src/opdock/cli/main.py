@@ -60,7 +60,9 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Runs a command; Ctrl-C ends it with a line and the status that shells know."""
         from opdock.cli._command import INTERRUPTED
+        from opdock.util.interrupts import keep_interrupts
 
+        keep_interrupts()
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
