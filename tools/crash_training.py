@@ -7,6 +7,9 @@ steps and calls of the file system, whatever the clock says. The next one goes o
 checkpoint. After the last kill one runs to the end: its weights must be, bit by bit, those of a run
 that nobody has disturbed. No code is compiled (OPDOCK_JIT=off): when it is there depends on the
 clock, and what stands in for it until then may round in another way.
+
+With `--signal INT` or `TERM` the signal comes from outside, whenever it likes. Ctrl-C has to end a
+run within a minute as KeyboardInterrupt, with no file half-written beside the checkpoints.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -151,8 +156,24 @@ KINDS: dict[str, Callable[[str, Bomb], dict[str, Any]]] = {
 }
 
 
-def run(kind: str, folder: Path, moment: int) -> bool:
-    """A run in a process of its own; whether it came to its end."""
+INTERRUPTED = 130
+"""The exit status of a run that Ctrl-C has ended."""
+PATIENCE = 60
+"""Seconds in which a run that was signalled has to end."""
+
+
+def run(kind: str, folder: Path, moment: int, signalled: tuple[int, float] | None = None) -> bool:
+    """A run in a process of its own; whether it came to its end.
+
+    Args:
+        kind: which.
+        folder: where it keeps its checkpoints.
+        moment: when it kills itself; 0 for never.
+        signalled: the signal that it gets from outside, and after how many seconds.
+
+    Raises:
+        RuntimeError: it failed by itself, or did not end when it was told to.
+    """
     child = os.fork()
     if child == 0:
         status = 1
@@ -164,26 +185,64 @@ def run(kind: str, folder: Path, moment: int) -> bool:
             values = KINDS[kind](str(folder), bomb)
             np.savez(folder / "weights.npz", **{k.replace("/", "."): v for k, v in values.items()})
             status = 0
+        except KeyboardInterrupt:
+            status = INTERRUPTED
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(status)
-    _, status = os.waitpid(child, 0)
+    status = os.waitpid(child, 0)[1] if signalled is None else _signalled(child, *signalled)
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status) == INTERRUPTED:
+        left = [p.name for p in folder.rglob("*") if ".tempstate" in p.name]
+        if left:
+            raise RuntimeError(f"a run of {kind} that was interrupted left {left}")
+        return False
     if os.WIFEXITED(status) and os.WEXITSTATUS(status):
         raise RuntimeError(f"a run of {kind} that was to be killed at {moment} failed by itself")
     return os.WIFEXITED(status)
 
 
-def crash(kind: str, kills: int, seed: int, folder: Path) -> int:
+def _signalled(child: int, number: int, after: float) -> int:
+    """Sends a process a signal once some time is over; its status when it has ended."""
+    deadline, sent = time.monotonic() + after, False
+    while True:
+        pid, status = os.waitpid(child, os.WNOHANG)
+        if pid:
+            return status
+        if time.monotonic() >= deadline:
+            os.kill(child, signal.SIGABRT if sent else number)
+            if sent:
+                os.waitpid(child, 0)
+                raise RuntimeError(f"a run does not end {PATIENCE} s after signal {number}")
+            deadline, sent = time.monotonic() + PATIENCE, True
+        time.sleep(0.002)
+
+
+def crash(kind: str, kills: int, seed: int, folder: Path, number: int = signal.SIGKILL) -> int:
     """Runs that are killed, and one to the end; how many were killed.
+
+    Args:
+        kind: which runs.
+        kills: how often.
+        seed: of the moments.
+        folder: for their checkpoints.
+        number: the signal; any but SIGKILL comes from outside, within the time of a whole run.
 
     Raises:
         AssertionError: the weights differ from those of an undisturbed run.
     """
     calm, wild = folder / "calm", folder / "wild"
+    begin = time.monotonic()
     run(kind, calm, 0)
+    long = time.monotonic() - begin
     moments = np.random.RandomState(seed)
     killed = 0
     for _ in range(kills):
-        if run(kind, wild, int(moments.randint(1, MOMENTS + 1))):
+        if number == signal.SIGKILL:
+            ended = run(kind, wild, int(moments.randint(1, MOMENTS + 1)))
+        else:
+            ended = run(kind, wild, 0, (number, float(moments.uniform(0, long))))
+        if ended:
             shutil.rmtree(wild)  # it was done before its moment came: from the start
         else:
             killed += 1
@@ -201,14 +260,17 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--kind", choices=sorted(KINDS), action="append")
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--signal", choices=("KILL", "INT", "TERM"), default="KILL")
     args = parser.parse_args(arguments)
     os.environ["OPDOCK_JIT"] = "off"
     with tf.Graph().as_default(), tf.Session():
         model()  # what this imports, no run has to import
     for kind in args.kind or sorted(KINDS):
         with tempfile.TemporaryDirectory() as folder:
-            killed = crash(kind, args.kills, args.seed, Path(folder))
-        print(f"{kind}: killed {killed} times, the weights are those of an undisturbed run")
+            number = getattr(signal, f"SIG{args.signal}")
+            killed = crash(kind, args.kills, args.seed, Path(folder), number)
+        ended = "killed" if args.signal == "KILL" else f"ended by SIG{args.signal}"
+        print(f"{kind}: {ended} {killed} times, the weights are those of an undisturbed run")
     return 0
 
 

@@ -60,7 +60,7 @@ class LazyGroup(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """Runs a command; Ctrl-C ends it with a line and the status that shells know."""
         from opdock.cli._command import INTERRUPTED
-        from opdock.cli._interrupts import kept_interrupts
+        from opdock.util.interrupts import kept_interrupts
 
         try:
             with kept_interrupts():

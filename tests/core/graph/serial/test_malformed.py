@@ -217,6 +217,16 @@ def test_ranges_without_end(limit: float) -> None:
         session.run(tf.range(0.0, fed), {fed: limit})
 
 
+def test_a_class_that_is_no_group() -> None:
+    """It says nothing of where a node is to be, whatever its bytes are."""
+    graph_def = tf.GraphDef()
+    node = graph_def.node.add(name="n", op="NoOp")
+    node.attr["_class"].list.s.extend([b"\xff", b"other"])
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        tf.import_graph_def(graph_def, name="")
+        session.run(graph.get_operation_by_name("n"))
+
+
 def test_a_group_that_is_no_text() -> None:
     """As a hostile file had it: bytes that are no UTF-8, and no list at all."""
     for value, words in ((b"loc:@\xff", "unknown node"), (None, "value of type int")):

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import opdock as tf
 import opdock.plugin as api
 from opdock.cli.replay_case import command
-from opdock.runtime.inspect.cases import load_case
+from opdock.runtime.inspect.cases import Case, load_case
 
 TWISTED = "twisted:0"
 table = api.KernelTable()
@@ -244,7 +244,9 @@ def test_what_is_no_case(tmp_path: Path) -> None:
     text.write_text("no case")
     np.savez(other, a=np.ones(2))
     np.savez(pickled, case=np.array([{}], object))
-    for path in (text, other, pickled):
+    lacking = tmp_path / "lacking.npz"
+    Case(tf.Graph().as_graph_def(), {}, ["x:0"], []).save(lacking)
+    for path in (text, other, pickled, lacking):
         with pytest.raises(ValueError, match="no replayable case"):
             load_case(path)
         done = CliRunner().invoke(command, [str(path)])

@@ -67,6 +67,35 @@ def twisted() -> Iterator[None]:
     api.unregister("twisted-for-tests")
 
 
+def test_variables_that_are_fetched_and_values_that_do_not_fit(tmp_path: Path) -> None:
+    """As hostile files had them."""
+
+    def run(session: tf.Session) -> None:
+        names = tf.get_variable("s", initializer=tf.constant([b"a", b"bc"]), use_resource=False)
+        x = tf.placeholder(tf.float32, [2], name="x")
+        w = tf.get_variable("w", initializer=np.ones(2, np.float32))
+        session.run(tf.global_variables_initializer())
+        session.run([names, x * w], {x: [1.0, 2.0]})
+
+    path = tmp_path / "s.npz"
+    recorded(path, run, 1)
+    found = load_recording(path)
+    assert replay(found, 0, "cpu:0").ok, "a reference gives what it refers to"
+    step = found.steps[0]
+    for part, key, value, words in (
+        (step.state, ("localhost", "w"), np.ones(3, np.float32), "variable 'w' is float32"),
+        (step.feeds, "x:0", np.array([b"a", b"b"]), "'x:0' is float32 of shape"),
+    ):
+        before, part[key] = part[key], value
+        with pytest.raises(ValueError, match=words):
+            replay(found, 0, "cpu:0")
+        part[key] = before
+    step.results.pop()
+    found.save(path)
+    with pytest.raises(ValueError, match="1 results of 2 fetches"):
+        load_recording(path)
+
+
 def test_drift_is_told_by_op(tmp_path: Path, twisted: None) -> None:
     path = tmp_path / "steps.npz"
     recorded(path, training, 1)

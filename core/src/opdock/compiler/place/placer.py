@@ -159,6 +159,8 @@ def colocated(block: Block) -> Together[Node]:
         by_name.setdefault(node.name, node)
     for node in block.nodes:
         for group in node.attrs.get("_class") or ():
+            if not isinstance(group, str) or not group.startswith("loc:@"):
+                continue  # says something else, to someone else
             name = group.removeprefix("loc:@")
             if name in by_name:
                 together.join(node, by_name[name])

@@ -159,6 +159,9 @@ def load_case(path: str | os.PathLike[str]) -> Case:
             data = json.loads(arrays["case"].tobytes())
             if data["format"] != _FORMAT:
                 raise ValueError(f"its format is {data['format']!r}")
+            for names, values in (("fetches", "expected"), ("state", "expected_state")):
+                if len(data[names]) != len(data[values]):
+                    raise ValueError(f"{len(data[values])} values of {len(data[names])} {names}")
             return Case(
                 protos.GraphDef.FromString(arrays["graph"].tobytes()),
                 {str(name): unpack(arrays, packed) for name, packed in data["feeds"].items()},

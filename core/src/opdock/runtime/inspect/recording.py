@@ -171,6 +171,8 @@ def _step_of(data: Mapping[str, Any], arrays: Mapping[str, Array]) -> RecordedSt
     streams = {}
     for name, (key, counter) in data["streams"].items():
         streams[str(name)] = int(key, 16), int(counter, 16)
+    if len(data["fetches"]) != len(data["results"]):
+        raise ValueError(f"{len(data['results'])} results of {len(data['fetches'])} fetches")
     return RecordedStep(
         int(data["graph"]), [*map(str, data["fetches"])], [*map(str, data["targets"])],
         named("feeds"), named("given"), [*map(str, data["outside"])],
