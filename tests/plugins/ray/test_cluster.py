@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
-from opdock.cli.launch import _addresses
+from opdock.cli.launch import free_addresses
 from opdock.runtime.cluster import peers
 
 TRAIN = Path(__file__).with_name("train.py")
@@ -34,7 +34,7 @@ class Cluster:
     """Processes that run the program, one a task."""
 
     def __init__(self, ps: int, workers: int, *arguments: str) -> None:
-        self.addresses = {"ps": _addresses(ps), "worker": _addresses(workers)}
+        self.addresses = {"ps": free_addresses(ps), "worker": free_addresses(workers)}
         hosts = [f"--{job}_hosts={','.join(names)}" for job, names in self.addresses.items()]
         self._line = [
             sys.executable,

@@ -102,7 +102,7 @@ def open_device(
     try:
         device = resolve(spec.device)(probed.attributes)
         check_device(device)
-        tables = [_table(given, device) for given in spec.kernels]
+        tables = [_table(given, device, backend, probed) for given in spec.kernels]
         names = [name for name in spec.fusions if isinstance(name, str)]
         found = [p for name in names for p in _as_patterns(name, resolve(name))]
         compiler = _as_compiler(spec.compiler, resolve(spec.compiler)) if spec.compiler else None
@@ -217,12 +217,17 @@ def _put_back(plugin: Plugin, backend: str) -> str:
     )
 
 
-def _table(given: str | KernelModule, device: Any) -> Kernels:
+def _table(
+    given: str | KernelModule, device: Any, backend: Backend, probed: ProbedDevice
+) -> Kernels:
     if isinstance(given, str):
         return _as_table(given, resolve(given), device)
 
     def load() -> KernelTable:
-        return _as_table(given.table, resolve(given.table), device)
+        try:
+            return _as_table(given.table, resolve(given.table), device)
+        except Exception as e:
+            raise _failed(backend, probed, e) from e
 
     return DeferredTable(given.table, given.ops, load)
 
