@@ -132,5 +132,7 @@ try:
 except (AttributeError, ImportError) as error:
     print(error)
 """)  # fmt: skip
-    assert "library tf_keras 2.15.0, which is not installed (pip install 'opdock[keras]')" in printed
+    assert (
+        "library tf_keras 2.15.0, which is not installed (pip install 'opdock[keras]')" in printed
+    )
     assert ("tf_slim 1.*, which is not installed" in printed) == (version is None)
