@@ -13,13 +13,15 @@ import pytest
 
 import opdock as tf
 
+# The library advises its users to move to TensorFlow 2.
+pytestmark = pytest.mark.filterwarnings("ignore:.*:UserWarning")
+
 
 @pytest.fixture
 def keras():
     """A graph, and tf.keras with a session of it."""
     with tf.Graph().as_default():
         yield tf.keras
-        tf.keras.backend.clear_session()
 
 
 def data() -> tuple[Any, Any]:
