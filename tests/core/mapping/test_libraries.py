@@ -36,6 +36,12 @@ two = tf.constant(2)
 }
 
 
+# Stands before the one that is installed.
+NO_TF_KERAS = {
+    "tf_keras-0.1.dist-info/METADATA": "Metadata-Version: 2.1\nName: tf_keras\nVersion: 0.1\n"
+}
+
+
 def metadata_of_keras(version: str) -> dict[str, str]:
     text = f"Metadata-Version: 2.1\nName: Keras\nVersion: {version}\n"
     return {f"Keras-{version}.dist-info/METADATA": text}
@@ -48,7 +54,7 @@ def installed(tmp_path: Path):
     def run(
         files: dict[str, str], source: str, start: str = "opdock.install_as_tensorflow()"
     ) -> str:
-        for name, text in files.items():
+        for name, text in {**NO_TF_KERAS, **files}.items():
             place = tmp_path / name
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(text, encoding="utf-8")
@@ -117,6 +123,30 @@ assert tensorflow.constant is opdock.constant
 """, start="")  # fmt: skip
 
 
+def test_tf_keras_is_preferred(installed) -> None:
+    version = "Metadata-Version: 2.1\nName: tf_keras\nVersion: 2.15.0\n"
+    files = {
+        **FILES,
+        **metadata_of_keras("2.2.5"),
+        "tf_keras-0.1.dist-info/METADATA": version,
+        "tf_keras/__init__.py": "",
+        "tf_keras/api/__init__.py": "",
+        "tf_keras/api/_v1/__init__.py": "",
+        "tf_keras/api/_v1/keras/__init__.py": "",
+        "tf_keras/api/_v1/keras/layers/__init__.py": "class Dense: pass",
+        "tf_keras/src/__init__.py": "",
+        "tf_keras/src/layers/__init__.py": "",
+        "tf_keras/src/layers/core/__init__.py": "class Inner: pass",
+    }
+    installed(files, """
+import tensorflow as tf, keras
+from tensorflow.python.keras.layers.core import Inner
+assert tf.keras.layers.Dense.__module__ == "tf_keras.api._v1.keras.layers"
+assert tf.compat.v1.keras.layers.Dense is tf.keras.layers.Dense is not keras.layers.Dense
+assert Inner.__module__ == "tf_keras.src.layers.core"
+""")  # fmt: skip
+
+
 @pytest.mark.parametrize("version", [None, "2.3.1", "3.4.0"])
 def test_what_is_not_installed_is_told(installed, version: str | None) -> None:
     files = {} if version is None else {**FILES, **metadata_of_keras(version)}
@@ -132,5 +162,7 @@ try:
 except (AttributeError, ImportError) as error:
     print(error)
 """)  # fmt: skip
-    assert "library tf_keras 2.15.0, which is not installed (pip install 'opdock[keras]')" in printed
+    assert (
+        "library tf_keras 2.15.0, which is not installed (pip install 'opdock[keras]')" in printed
+    )
     assert ("tf_slim 1.*, which is not installed" in printed) == (version is None)

@@ -95,7 +95,7 @@ class NumpyState(Trackable):
     A restore makes the attributes that the checkpoint has.
     """
 
-    def _lookup_dependency(self, name: str) -> Trackable:
+    def _lookup_dependency(self, name: str, cached_dependencies: Any = None) -> Trackable:
         # A restore asks for what the checkpoint has: it gets a place for it.
         found = super()._lookup_dependency(name)
         if found is None:

@@ -1,4 +1,4 @@
-"""TF 2's `tf.profiler.experimental`, which Keras' TensorBoard callback calls without being asked."""
+"""TF 2's `tf.profiler.experimental`, which Keras' TensorBoard callback calls by default."""
 
 from __future__ import annotations
 

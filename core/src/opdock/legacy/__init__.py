@@ -2,8 +2,8 @@
 
 `np.float`, `collections.Iterable`, `inspect.getargspec`, `time.clock`, `scipy.misc.imread`,
 `Image.ANTIALIAS` and their like: `names.py` lists them with what stands for them now. Only
-`opdock run` asks for this, and tf.keras for the little that its library needs. A name that the installed library still has is left alone, and what was
-used, and where, is told at the end.
+`opdock run` asks for this, and tf.keras for the little that its library needs. A name that the
+installed library still has is left alone, and what was used, and where, is told at the end.
 """
 
 from opdock.legacy.restore import put_back, put_back_for_keras

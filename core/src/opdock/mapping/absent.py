@@ -26,6 +26,7 @@ MODULES: Final[dict[str, str]] = {
     "compat.v2.distribute": _STRATEGIES,
     "compat.v2.experimental.dtensor": "distributed tensors are TensorFlow 2's",
     "compat.v2.experimental.extension_type": "extension types are TensorFlow 2's",
+    "compat.v2.__internal__.tracking.CheckpointInitialValueCallable": _EAGER,
     "compat.v2.data.experimental.ExternalStatePolicy": "an option of TensorFlow 2",
     "compat.v2.data.experimental.AutoShardPolicy": _STRATEGIES,
     "compat.v2.profiler": "tf.profiler has the profiler of sessions",

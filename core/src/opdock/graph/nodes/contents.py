@@ -68,6 +68,10 @@ class GraphContents:
             bad_consumers=sorted(self._bad_consumers),
         )
 
+    def _create_op_from_tf_operation(self, c_op: Operation) -> Operation:
+        """An operation that Keras had made by `create_c_op`, which is in the graph already."""
+        return c_op
+
     def _get_control_flow_context(self) -> None:
         """None: loops and branches are functions here, with graphs of their own."""
 

@@ -437,10 +437,6 @@ class Graph(GraphContents):
 
         return create_from_flat(self, op_type, inputs, name, attrs or {})
 
-    def _create_op_from_tf_operation(self, c_op: Operation) -> Operation:
-        """An operation that `create_c_op` made, which is in the graph already."""
-        return c_op
-
 
 def _is_slices(item: Any) -> bool:
     return hasattr(item, "values") and hasattr(item, "indices") and not isinstance(item, Tensor)

@@ -58,6 +58,7 @@ class Operation:
         "graph",
         "outputs",
     )
+    _control_flow_post_processing = staticmethod(lambda: None)  # Keras calls it: nothing is left
 
     def __init__(
         self,
@@ -166,9 +167,6 @@ class Operation:
     def op_def(self) -> Any:
         """The op type's definition as an OpDef."""
         return self._spec.to_proto()
-
-    def _control_flow_post_processing(self) -> None:
-        """Does nothing: what an op is in was noted when it was made."""
 
     @property
     def _input_types(self) -> list[DType]:

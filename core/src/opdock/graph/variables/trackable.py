@@ -150,7 +150,7 @@ class Trackable:
     def _handle_deferred_dependencies(self, name: str, trackable: Trackable) -> None:
         """Restores a dependency from the checkpoints that were restored before it existed."""
         waiting = self._deferred_dependencies.pop(name, [])
-        for position in sorted(waiting, key=lambda p: int(p.uid), reverse=True):
+        for position in sorted(waiting, key=lambda p: int(p.restore_uid), reverse=True):
             position.restore(trackable)
 
     def _add_variable_with_custom_getter(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import weakref
 from collections import deque
 from dataclasses import dataclass, field
@@ -102,7 +103,9 @@ class ObjectGraph:
                 for variable in reachable:
                     slot = None
                     if VARIABLE_VALUE_KEY in variable._gather_saveables_for_checkpoint():
-                        slot = optimizer.get_slot(variable, name)  # type: ignore[attr-defined]
+                        # Keras' optimizers raise where they have no slot.
+                        with contextlib.suppress(AttributeError, KeyError):
+                            slot = optimizer.get_slot(variable, name)  # type: ignore[attr-defined]
                     if slot is None:
                         continue
                     if id(slot) in self._ids:

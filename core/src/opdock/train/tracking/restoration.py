@@ -6,6 +6,7 @@ import itertools
 import logging
 import weakref
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,6 +73,8 @@ class Restoration:
         self.matched: set[int] = set()
         self.unused_attributes: dict[int, list[str]] = {}
         self.restore_ops: list[Any] = []
+        # Gets the ops that restore objects which come later.
+        self.on_new_ops: Callable[[list[Any]], Any] | None = None
         self._prefix = prefix
         self._saveables = saveables
         self._cache = cache
@@ -120,7 +123,11 @@ class Restoration:
                 f"The checkpoint has a slot '{slot.name}' for a {type(variable).__name__} of a "
                 f"{type(optimizer).__name__}, not for a variable of an optimizer",
             )  # fmt: skip
-        make(Position(self, slot.slot), slot.name, variable)
+        position = Position(self, slot.slot)
+        # Keras' newer optimizers leave the restoring of what there is to their caller.
+        found = make(position, slot.name, variable)
+        if found is not None:
+            position.restore(found)
 
     def restore(self, number: int, trackable: Trackable) -> None:
         """Restores an object that was just bound, and those behind it that exist."""
@@ -138,7 +145,10 @@ class Restoration:
                     holder._deferred_dependencies.setdefault(child.local_name, []).append(position)
                 elif self.bind(child.node_id, found):
                     waiting.append((child.node_id, found))
-        self.restore_ops += self._made(saveables)
+        made = self._made(saveables)
+        self.restore_ops += made
+        if self.on_new_ops is not None and made:
+            self.on_new_ops(made)
 
     def _gather(self, number: int, holder: Trackable, out: dict[str, list[SaveableObject]]) -> None:
         """The saveables of an object; state that lives in Python is given back at once."""
@@ -182,7 +192,7 @@ class Position:
     number: int
 
     @property
-    def uid(self) -> int:
+    def restore_uid(self) -> int:
         """The number of the restore."""
         return self.restoration.uid
 
@@ -191,21 +201,6 @@ class Position:
         with init_scope():
             if self.restoration.bind(self.number, trackable):
                 self.restoration.restore(self.number, trackable)
-
-
-class CheckpointInitialValueCallable:
-    """What a variable starts from that is made because a checkpoint has it: the checkpoint's value.
-
-    Args:
-        checkpoint_position: where in the checkpoint it is.
-    """
-
-    def __init__(self, checkpoint_position: Position) -> None:
-        self.checkpoint_position = checkpoint_position
-
-    def __call__(self, shape: Any = None, dtype: Any = None, shard_info: Any = None) -> Any:
-        """The value, of the checkpoint's own shape."""
-        return self.checkpoint_position.value(dtype)
 
 
 def node_names(proto: Any) -> dict[int, str]:

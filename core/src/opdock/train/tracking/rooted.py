@@ -46,20 +46,20 @@ class RootedCheckpoint(Checkpoint):
         root = self._root
         return super()._deferred_dependencies if root is None else root._deferred_dependencies
 
-    def write(self, file_prefix: Any, options: Any = None, session: Any = None) -> str:
+    def write(self, file_prefix: Any, session: Any = None, options: Any = None) -> str:
         """Writes a checkpoint, without a number and without a state file.
 
         Args:
             file_prefix: prefix of the files.
-            options: not used: they are about devices of TF 2's.
             session: the session that holds the variables, the default one when None.
+            options: not used: they are about devices of TF 2's.
 
         Returns:
             The prefix, for `read`.
         """
         return super().write(file_prefix, session)
 
-    def save(self, file_prefix: Any, options: Any = None, session: Any = None) -> str:
+    def save(self, file_prefix: Any, session: Any = None, options: Any = None) -> str:
         """Writes a checkpoint under the next number; see `tf.train.Checkpoint.save`."""
         return super().save(file_prefix, session)
 

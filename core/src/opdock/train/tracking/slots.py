@@ -34,7 +34,7 @@ class TrackedSlots(Trackable):
         ]
         return super()._checkpoint_dependencies + own
 
-    def _lookup_dependency(self, name: str) -> Trackable | None:
+    def _lookup_dependency(self, name: str, cached_dependencies: Any = None) -> Trackable | None:
         found = super()._lookup_dependency(name)
         return self._non_slots.get((name, get_default_graph())) if found is None else found
 
@@ -58,5 +58,5 @@ class TrackedSlots(Trackable):
     def _restore_slot_variable(self, slot_name: str, variable: Any, slot_variable: Any) -> None:
         """Gives a slot that was just made what checkpoints said of it."""
         positions = self._waiting_slots().pop((slot_name, variable.op), [])
-        for position in sorted(positions, key=lambda p: int(p.uid), reverse=True):
+        for position in sorted(positions, key=lambda p: int(p.restore_uid), reverse=True):
             position.restore(slot_variable)

@@ -54,7 +54,10 @@ def streaming_restore(status: Any, session: Any = None) -> None:
             "a feature request if this limitation bothers you. As a workaround, consider either "
             "using tf.train.Checkpoint to load name-based checkpoints or enabling eager execution."
         )
-    status.run_restore_ops(session=session or get_session())
+    if isinstance(status, CheckpointLoadStatus):
+        status.stream(session or get_session())
+    else:
+        status.run_restore_ops(session=session or get_session())
 
 
 def _initializers(root: Trackable) -> list[tuple[Trackable, Any]]:
@@ -75,6 +78,11 @@ class CheckpointLoadStatus:
         self._restoration = restoration
         self._root = root
         self._feeds = feeds
+
+    def stream(self, session: Any) -> None:
+        """Runs the ops of the restore, and those of objects that come later when they come."""
+        self.run_restore_ops(session=session)
+        self._restoration.on_new_ops = lambda ops: session.run(ops, self._feeds)
 
     def assert_consumed(self) -> Self:
         """Checks that program and checkpoint have the same objects.
