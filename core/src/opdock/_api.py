@@ -667,4 +667,4 @@ SUBMODULES: Final = {
     "version": "opdock.version",
     "xla": "opdock.api.xla",
 }
-INTERNAL: Final = frozenset(["axes", "codegen", "codes", "docstrings", "nearest", "plugin", "shapes", "windows"])
+INTERNAL: Final = frozenset(["axes", "codegen", "codes", "docstrings", "nearest", "plugin", "shapes", "syntax", "windows"])

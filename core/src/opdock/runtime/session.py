@@ -52,11 +52,9 @@ class BaseSession:
             )
         address = servers.find(target)
         self._graph = get_default_graph() if graph is None else graph
-        if config is None:
-            config = process_settings.asked()
+        config = process_settings.asked() if config is None else config
         self._config = config = mixed_precision.asking(config)
-        self._closed = False
-        self._aborted = False
+        self._closed = self._aborted = False
         self._target = "" if address is None else target
         self._engine = self._engine_for(address)
         self._engine.prepare()
@@ -87,8 +85,8 @@ class BaseSession:
     @property
     def graph_def(self) -> Any:
         """The graph as a GraphDef message, with shapes where the ConfigProto asks for them."""
-        options = getattr(self._config, "graph_options", None)
-        return self._graph.as_graph_def(add_shapes=bool(options and options.infer_shapes))
+        asked = self._config is not None and self._config.graph_options.infer_shapes
+        return self._graph.as_graph_def(add_shapes=bool(asked))
 
     @property
     def sess_str(self) -> str:

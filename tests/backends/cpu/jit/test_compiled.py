@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import os
 import platform
 import queue
@@ -11,7 +10,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -206,14 +204,3 @@ def test_calls_with_many_arguments() -> None:
     assert address is not None
     compiled.caller(800)(address)(*[pointer] * 800, 7)
     assert seen == [(801, 7)]
-
-
-def test_code_that_is_there_stays(written: str) -> None:
-    """A caller compiles beside the worker: whoever comes second must not take code out of use."""
-    function = compiled.request(lambda name: written.replace("@NAME", f"@{name}"))
-    function.compile()
-    address, held = function.address, weakref.ref(function._code)
-    assert address is not None
-    function.compile()
-    gc.collect()
-    assert function.address == address and held() is not None
