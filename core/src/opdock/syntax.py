@@ -19,7 +19,7 @@ _TRIES: Final = 10
 _turn = threading.RLock()  # the collector may run inside, and come here again
 
 
-def tree_of(text: str) -> ast.Module:
+def tree_of(text: str | bytes) -> ast.Module:
     """The tree of a module.
 
     Raises:
@@ -35,7 +35,7 @@ def expression_of(text: str) -> ast.expr:
     return tree.body
 
 
-def _read(text: str, mode: str) -> Any:
+def _read(text: str | bytes, mode: str) -> Any:
     with _turn:
         for _ in range(_TRIES - 1):
             try:

@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.keras_base import function, numbers, rnn, settings, state
 
-K: Any = importlib.import_module("opdock.python").keras.backend
+# What `tensorflow.python.keras.backend` is where no library has it.
+K: Any = SimpleNamespace(
+    **{
+        name: value
+        for module in (settings, state, function, rnn, numbers)
+        for name, value in vars(module).items()
+        if not name.startswith("_")
+    }
+)
 RNG = np.random.RandomState(1)
 VALUES = RNG.randn(2, 4, 3).astype(np.float32)
 KEPT = np.array([[1, 1, 0, 1], [0, 1, 1, 0]], bool)

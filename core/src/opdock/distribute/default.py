@@ -61,6 +61,9 @@ class _DefaultScope:
 class DefaultExtended(StrategyExtended):
     """One replica, anywhere."""
 
+    def _use_merge_call(self) -> bool:
+        return False
+
     def _scope(self, strategy: Any) -> contextlib.AbstractContextManager[Any]:
         return _DefaultScope(strategy)
 

@@ -106,13 +106,14 @@ class StrategyExtended:
         where = device_util.current() or "/device:CPU:0"
         return self._local_results(self._reduce_to(reduce_op, value, where))[0]
 
-    def reduce_to(self, reduce_op: Any, value: Any, destinations: Any) -> Any:
+    def reduce_to(self, reduce_op: Any, value: Any, destinations: Any, options: Any = None) -> Any:
         """What each replica has as one value, on the devices of `destinations`.
 
         Args:
             reduce_op: a `tf.distribute.ReduceOp`, or its name.
             value: what each replica has.
             destinations: a device's name, a tensor, a variable, or values of each replica.
+            options: hints of newer libraries for the sum's way over a network.
 
         Raises:
             RuntimeError: the program is in a replica, or in another strategy's scope.
@@ -123,7 +124,9 @@ class StrategyExtended:
     def _reduce_to(self, reduce_op: Any, value: Any, destinations: Any) -> Any:
         raise NotImplementedError("must be implemented in descendants")
 
-    def batch_reduce_to(self, reduce_op: Any, value_destination_pairs: Any) -> list[Any]:
+    def batch_reduce_to(
+        self, reduce_op: Any, value_destination_pairs: Any, options: Any = None
+    ) -> list[Any]:
         """`reduce_to` for many values at once."""
         require_across(self)
         return self._batch_reduce_to(ReduceOp.of(reduce_op), value_destination_pairs)
@@ -231,6 +234,13 @@ class StrategyExtended:
         raise NotImplementedError("must be implemented in descendants")
 
     # ------------------------------------------------------------ facts
+    def _in_multi_worker_mode(self) -> bool:
+        return False
+
+    def _use_merge_call(self) -> bool:
+        """Whether replicas meet in merge calls: the default strategy's one has nobody to meet."""
+        return True
+
     @property
     def experimental_require_static_shapes(self) -> bool:
         """Whether all shapes have to be known before a step."""

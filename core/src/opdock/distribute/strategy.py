@@ -84,6 +84,7 @@ class Strategy:
     """
 
     _is_default = False
+    _should_use_with_coordinator = False  # what newer libraries ask: a program drives its own steps
 
     def __init__(self, extended: Any) -> None:
         self._extended = extended
@@ -93,6 +94,9 @@ class Strategy:
     def extended(self) -> Any:
         """What libraries call that know of strategies."""
         return self._extended
+
+    def _in_multi_worker_mode(self) -> bool:
+        return bool(self._extended._in_multi_worker_mode())
 
     @contextlib.contextmanager
     def _scale_loss_for_estimator_enabled(self) -> Iterator[None]:

@@ -13,7 +13,7 @@ from opdock import errors
 from opdock.codes import coded
 
 _EAGER: Final = "opdock runs TensorFlow 1's graphs, not eagerly"
-_STRATEGIES: Final = "distribution strategies are out of scope"
+_STRATEGIES: Final = "tf.distribute has the strategies of TensorFlow 1.15, and no more"
 
 # Internal modules and names, with all below them, and why they are not there.
 MODULES: Final[dict[str, str]] = {
@@ -54,6 +54,7 @@ MODULES: Final[dict[str, str]] = {
     },
     "python.data.util.structure.NoneTensorSpec": "elements of datasets are never None",
     "python.debug": "tfdbg is out of scope: Session.explain and `opdock record` look into steps",
+    "python.distribute": _STRATEGIES,
     "python.eager": _EAGER,
     "python.keras": "Keras is a library: pip install 'opdock[keras]' brings what runs on opdock",
     "python.ops.control_flow_ops.ControlFlowContext": "loops and branches are functions here",

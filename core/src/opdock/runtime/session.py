@@ -45,11 +45,10 @@ class BaseSession:
         if config is not None and not hasattr(config, "allow_soft_placement"):
             raise TypeError(f"config must be a tf.ConfigProto, but got {type(config)}")
         if target is not None and not isinstance(target, (str, bytes)):
-            hint = ' Did you do "Session(config)" instead of "Session(config=config)"?'
-            is_config = hasattr(target, "allow_soft_placement")
-            raise TypeError(
-                f"target must be a string, but got {type(target)}.{hint if is_config else ''}"
-            )
+            text = f"target must be a string, but got {type(target)}."
+            if hasattr(target, "allow_soft_placement"):
+                text += ' Did you do "Session(config)" instead of "Session(config=config)"?'
+            raise TypeError(text)
         address = servers.find(target)
         self._graph = get_default_graph() if graph is None else graph
         config = process_settings.asked() if config is None else config

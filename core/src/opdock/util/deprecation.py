@@ -144,7 +144,13 @@ def deprecated(
 
     def decorate(func: Callable[..., Any]) -> Callable[..., Any]:
         validate_callable(func, "deprecated")
+        if isinstance(func, type):  # which stays a class; its constructor says so
+            name = "__init__" if func.__new__ is object.__new__ else "__new__"
+            setattr(func, name, telling(getattr(func, name), func))
+            return func
+        return telling(func, func)
 
+    def telling(called: Callable[..., Any], func: Callable[..., Any]) -> Callable[..., Any]:
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             _tell(
                 func, warn_once,
@@ -152,10 +158,10 @@ def deprecated(
                 "Instructions for updating:\n%s",
                 get_qualified_name(func), func.__module__, _when(date), instructions,
             )  # fmt: skip
-            return func(*args, **kwargs)
+            return called(*args, **kwargs)
 
-        doc = _function_notice(func.__doc__, date, instructions)
-        return make_decorator(func, wrapper, "deprecated", doc)
+        doc = _function_notice(called.__doc__, date, instructions)
+        return make_decorator(called, wrapper, "deprecated", doc)
 
     return decorate
 
