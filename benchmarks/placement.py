@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 import opdock as tf
-from opdock_placer import measure, placed_by
-from opdock_placer.plugin import pinned_to, short_name
+from opdock_placer import measure, pinned_to, placed_by
+from opdock_placer.placement import short_name
 
 Program = tuple[Any, dict[Any, Any]]
 

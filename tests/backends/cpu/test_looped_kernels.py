@@ -327,7 +327,7 @@ def test_rows_changed_several_times(both: Any, dtype: str) -> None:
         up = tf.raw_ops.InplaceAdd(x=held[0], i=held[1], v=held[2])
         return [up, tf.raw_ops.InplaceSub(x=held[0], i=held[1], v=held[2])]
 
-    _same(both(build, "_raised", "_lowered"))
+    _same(both(build, "_raised"))
 
 
 def test_classes_by_their_weights(both: Any) -> None:

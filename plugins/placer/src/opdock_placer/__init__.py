@@ -5,8 +5,29 @@ it what no device scope pins down. A model is a JSON file, and `OPDOCK_COST_MODE
 any program, unchanged.
 """
 
-from opdock_placer.measure import measure
-from opdock_placer.model import CostModel, Work
-from opdock_placer.plugin import Placement, pinned_to, placed_by
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from opdock_placer.measuring import measure
+    from opdock_placer.model import CostModel, Work
+    from opdock_placer.placement import Placement, pinned_to, placed_by
 
 __all__ = ["CostModel", "Placement", "Work", "measure", "pinned_to", "placed_by"]
+
+# Found when they are used: programs that load the plugin need none of them.
+_HOMES = {
+    "CostModel": "model", "Placement": "placement", "Work": "model", "measure": "measuring",
+    "pinned_to": "placement", "placed_by": "placement",
+}  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    """A name of this module, imported now."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -123,13 +124,11 @@ class CostModel:
     # ---------------------------------------------------------------- files
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model; an older file is replaced when all of it is on the disk."""
-        from opdock.io.files import write_file
-
         data = {
             "version": VERSION, "preferred": self.preferred, "free": sorted(self.free),
             "ops": _plain(self.ops), "copies": _plain(self.copies),
         }  # fmt: skip
-        write_file(os.fspath(path), json.dumps(data, separators=(",", ":")).encode())
+        _write(Path(path), json.dumps(data, separators=(",", ":")))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
@@ -192,6 +191,20 @@ class _Reading:
 
     def _wrong(self, where: str, want: str) -> ValueError:
         return ValueError(f"{self.file} is no cost model: {where}: {want}")
+
+
+def _write(path: Path, text: str) -> None:
+    with tempfile.NamedTemporaryFile(
+        "w", encoding="utf-8", dir=path.parent, prefix=f".{path.name}.", delete=False
+    ) as file:
+        try:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
 
 
 def _plain(table: Mapping[str, Mapping[str, list[Sample]]]) -> dict[str, Any]:

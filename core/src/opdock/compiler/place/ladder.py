@@ -179,6 +179,7 @@ class _NoOuter:
 
     seed = None
     _scopes = SimpleNamespace(devices=())
+    _thread = SimpleNamespace(variable_creators=())
     _container = ""
     _name_stack = ""
 

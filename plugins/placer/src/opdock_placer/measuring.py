@@ -9,7 +9,7 @@ from typing import Any, Final
 import opdock as tf
 from opdock.plugin import as_dtype
 from opdock_placer.model import CostModel, Work
-from opdock_placer.plugin import pinned_to, short_name, work
+from opdock_placer.placement import pinned_to, short_name, work
 
 __all__ = ["learn", "measure"]
 
