@@ -288,7 +288,7 @@ def _baseline_seeds() -> Sequence[bytes]:
 
 def _read_baseline(data: bytes, folder: Path) -> None:
     try:
-        conformance._read_baseline(Path(write(folder, "baseline.json", data)))
+        conformance._read_baseline("--baseline", Path(write(folder, "baseline.json", data)))
     except click.ClickException as e:
         raise ValueError(e.message) from None
 

@@ -34,10 +34,10 @@ def test_a_list_grows_and_tells_its_variables(session: Any, tmp_path: Path) -> N
 
     saved, other = made(1.0), made(2.0)
     assert names(saved) == ["0", "1", "2", "3"] and len(saved) == 4
-    assert saved.layers == [saved[1]] and len(saved.trainable_variables) == 3
+    assert saved.layers == [saved[1]] and len(saved.trainable_variables) == 4
     assert saved.non_trainable_variables == [saved[2]]
     saved.trainable = False
-    assert not saved.trainable_weights and len(saved.weights) == 4
+    assert not saved.trainable_weights and len(saved.weights) == 5
     session.run(tf.global_variables_initializer())
     path = tf.train.Checkpoint(all=saved).save(tmp_path / "model")
     tf.train.Checkpoint(all=other).restore(path).assert_consumed().run_restore_ops()
