@@ -95,9 +95,6 @@ class Strategy:
         """What libraries call that know of strategies."""
         return self._extended
 
-    def _in_multi_worker_mode(self) -> bool:
-        return bool(self._extended._in_multi_worker_mode())
-
     @contextlib.contextmanager
     def _scale_loss_for_estimator_enabled(self) -> Iterator[None]:
         self._scale_loss_for_estimator = True

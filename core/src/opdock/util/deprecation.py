@@ -145,7 +145,8 @@ def deprecated(
     def decorate(func: Callable[..., Any]) -> Callable[..., Any]:
         validate_callable(func, "deprecated")
         if isinstance(func, type):  # which stays a class; its constructor says so
-            name = "__init__" if func.__new__ is object.__new__ else "__new__"
+            made = any("__new__" in vars(base) for base in func.__mro__[:-1])
+            name = "__new__" if made else "__init__"
             setattr(func, name, telling(getattr(func, name), func))
             return func
         return telling(func, func)
