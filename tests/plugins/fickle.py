@@ -36,9 +36,14 @@ class Demand:
         self.room: int | None = None
         self.declines = False
         self.updates = True
-        self.in_use = 0
+        self.kept: dict[int, int] = {}  # bytes, by buffer; threads of a step make and drop them
         self.calls = 0
         self.planned: dict[int, str] = {}
+
+    @property
+    def in_use(self) -> int:
+        """Bytes of the buffers that are kept."""
+        return sum(list(self.kept.values()))
 
     def call(self) -> None:
         """A kernel is asked to run."""
@@ -70,10 +75,10 @@ class Buffer:
             raise errors.ResourceExhaustedError(None, None, f"no room for {array.nbytes} bytes")
         self.shape, self.dtype = array.shape, array.dtype
         self._array, self.nbytes = array, array.nbytes
-        demand.in_use += self.nbytes
+        demand.kept[id(self)] = self.nbytes
 
     def __del__(self) -> None:
-        self._counted.in_use -= self.nbytes
+        self._counted.kept.pop(id(self), None)
 
     @property
     def array(self) -> np.ndarray:
