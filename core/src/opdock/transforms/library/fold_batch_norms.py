@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock import errors
 from opdock.transforms.batch_norms import CONVOLUTIONS, channels, scaled_weights
 from opdock.transforms.definitions import attribute
 from opdock.transforms.editor import Editor, constant_value, copied
@@ -22,10 +21,8 @@ def fold_batch_norms(graph_def: Any, context: Context) -> Any:
     """Multiplies weights by the constant with which the result is multiplied, channel by channel.
 
     That is what is left of a batch normalization for inference once fold_constants has run. A
-    convolution whose own result somebody else takes stays as it is.
-
-    Raises:
-        InvalidArgumentError: the constant is no vector of as many numbers as there are channels.
+    convolution whose own result somebody else takes stays as it is, and so does one that is
+    multiplied by something else than a number for each channel.
     """
     editor = Editor(graph_def, context.ends)
 
@@ -35,12 +32,7 @@ def fold_batch_norms(graph_def: Any, context: Context) -> Any:
             return False
         weights, scale = constant_value(match["weights"]), constant_value(match["scale"])
         if scale.shape != (channels(conv, weights),):
-            raise errors.InvalidArgumentError(
-                None, None,
-                "fold_batch_norms: Mul constant input to batch norm has bad shape: "
-                f"{list(scale.shape)} of '{match['scale'].name}', expected "
-                f"[{channels(conv, weights)}]",
-            )  # fmt: skip
+            return False  # a factor of another kind: it is no batch normalization's
         name = scaled_weights(editor, conv, match["weights"], scale)
         made = copied(conv, mul.name)
         made.input[1] = name
