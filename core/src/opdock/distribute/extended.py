@@ -16,7 +16,7 @@ from opdock.graph.variables.flavour import variable_creator_scope
 from opdock.ops.control import group
 from opdock.util import nest
 
-__all__ = ["StrategyExtended"]
+__all__ = ["InOneGraph", "StrategyExtended"]
 
 
 class StrategyExtended:
@@ -291,3 +291,27 @@ class StrategyExtended:
 
     def _update_config_proto(self, config_proto: Any) -> Any:
         return copy.deepcopy(config_proto)
+
+
+class InOneGraph(StrategyExtended):
+    """A strategy whose program is one: it makes, saves and reports everything itself."""
+
+    @property
+    def experimental_between_graph(self) -> bool:
+        """Whether each worker has a graph of its own: no."""
+        return False
+
+    @property
+    def experimental_should_init(self) -> bool:
+        """Whether this task initializes the variables."""
+        return True
+
+    @property
+    def should_checkpoint(self) -> bool:
+        """Whether this task writes checkpoints."""
+        return True
+
+    @property
+    def should_save_summary(self) -> bool:
+        """Whether this task writes summaries."""
+        return True

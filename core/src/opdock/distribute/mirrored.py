@@ -13,7 +13,7 @@ from opdock.distribute.cross_device_ops import (
     ReductionToOneDevice,
     reduce_non_distributed_value,
 )
-from opdock.distribute.extended import StrategyExtended
+from opdock.distribute.extended import InOneGraph
 from opdock.distribute.inputs import InputExtended, workers_of
 from opdock.distribute.modes import UpdateContext
 from opdock.distribute.reductions import ReduceOp
@@ -61,7 +61,7 @@ class MirroredStrategy(Strategy):
         super().__init__(MirroredExtended(self, devices, cross_device_ops))
 
 
-class MirroredExtended(InputExtended, StrategyExtended):
+class MirroredExtended(InputExtended, InOneGraph):
     """What `MirroredStrategy` does."""
 
     def __init__(
@@ -198,26 +198,6 @@ class MirroredExtended(InputExtended, StrategyExtended):
     def non_slot_devices(self, var_list: Any) -> tuple[str, ...]:
         """Where an optimizer keeps what it has for all variables."""
         return self._devices
-
-    @property
-    def experimental_between_graph(self) -> bool:
-        """Whether each worker has a graph of its own: no."""
-        return False
-
-    @property
-    def experimental_should_init(self) -> bool:
-        """Whether this task initializes the variables."""
-        return True
-
-    @property
-    def should_checkpoint(self) -> bool:
-        """Whether this task writes checkpoints."""
-        return True
-
-    @property
-    def should_save_summary(self) -> bool:
-        """Whether this task writes summaries."""
-        return True
 
     def _configure(
         self, session_config: Any, cluster_spec: Any, task_type: str | None, task_id: int | None

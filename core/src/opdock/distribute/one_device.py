@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from opdock.distribute import device_util
-from opdock.distribute.extended import StrategyExtended
+from opdock.distribute.extended import InOneGraph
 from opdock.distribute.inputs import InputExtended, Worker
 from opdock.distribute.modes import UpdateContext
 from opdock.distribute.replica import ReplicaContext
@@ -45,7 +45,7 @@ def validate_colocate(variable: Any, extended: Any) -> None:
         )
 
 
-class OneDeviceExtended(InputExtended, StrategyExtended):
+class OneDeviceExtended(InputExtended, InOneGraph):
     """What `OneDeviceStrategy` does."""
 
     def __init__(self, container_strategy: Any, device: str) -> None:
@@ -115,23 +115,3 @@ class OneDeviceExtended(InputExtended, StrategyExtended):
     def non_slot_devices(self, var_list: Any) -> tuple[str, ...]:
         """The device."""
         return (self._device,)
-
-    @property
-    def experimental_between_graph(self) -> bool:
-        """Whether each worker has a graph of its own: no."""
-        return False
-
-    @property
-    def experimental_should_init(self) -> bool:
-        """Whether this task initializes the variables."""
-        return True
-
-    @property
-    def should_checkpoint(self) -> bool:
-        """Whether this task writes checkpoints."""
-        return True
-
-    @property
-    def should_save_summary(self) -> bool:
-        """Whether this task writes summaries."""
-        return True
