@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NoReturn
 
 from opdock.data.dataset_v1 import DatasetV1
-from opdock.distribute.extended import StrategyExtended
+from opdock.distribute.extended import OneReplica
 from opdock.distribute.modes import UpdateContext, has_strategy, require_scope
 from opdock.distribute.numpy_dataset import variables_of
 from opdock.distribute.replica import ReplicaContext
@@ -15,7 +15,6 @@ from opdock.distribute.strategy import InputContext, Strategy
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.scopes import colocate_with
 from opdock.graph.variables.flavour import variable_creator_scope
-from opdock.ops.identity import identity
 from opdock.util import nest
 
 __all__ = ["DEFAULT", "DEFAULT_REPLICA"]
@@ -58,7 +57,7 @@ class _DefaultScope:
         return next_creator(**kwargs)
 
 
-class DefaultExtended(StrategyExtended):
+class DefaultExtended(OneReplica):
     """One replica, anywhere."""
 
     def _use_merge_call(self) -> bool:
@@ -116,21 +115,6 @@ class DefaultExtended(StrategyExtended):
         with UpdateContext(colocate_with):
             result = fn(*args, **kwargs)
         return result if group else nest.map_structure(self._local_results, result)
-
-    def read_var(self, v: Any) -> Any:
-        """The value of a variable."""
-        return identity(v)
-
-    def _local_results(self, distributed_value: Any) -> tuple[Any, ...]:
-        return (distributed_value,)
-
-    def value_container(self, value: Any) -> Any:
-        """The value."""
-        return value
-
-    @property
-    def _num_replicas_in_sync(self) -> int:
-        return 1
 
     @property
     def worker_devices(self) -> NoReturn:

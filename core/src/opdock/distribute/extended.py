@@ -14,9 +14,10 @@ from opdock.distribute.reductions import ReduceOp
 from opdock.distribute.scope import StrategyScope
 from opdock.graph.variables.flavour import variable_creator_scope
 from opdock.ops.control import group
+from opdock.ops.identity import identity
 from opdock.util import nest
 
-__all__ = ["InOneGraph", "StrategyExtended"]
+__all__ = ["InOneGraph", "OneReplica", "StrategyExtended"]
 
 
 class StrategyExtended:
@@ -291,6 +292,25 @@ class StrategyExtended:
 
     def _update_config_proto(self, config_proto: Any) -> Any:
         return copy.deepcopy(config_proto)
+
+
+class OneReplica(StrategyExtended):
+    """A strategy of one replica: what all replicas have is what this one has."""
+
+    def read_var(self, v: Any) -> Any:
+        """The value of a variable."""
+        return identity(v)
+
+    def _local_results(self, distributed_value: Any) -> tuple[Any, ...]:
+        return (distributed_value,)
+
+    def value_container(self, value: Any) -> Any:
+        """The value."""
+        return value
+
+    @property
+    def _num_replicas_in_sync(self) -> int:
+        return 1
 
 
 class InOneGraph(StrategyExtended):

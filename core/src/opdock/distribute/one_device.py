@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from opdock.distribute import device_util
-from opdock.distribute.extended import InOneGraph
+from opdock.distribute.extended import InOneGraph, OneReplica
 from opdock.distribute.inputs import InputExtended, Worker
 from opdock.distribute.modes import UpdateContext
 from opdock.distribute.replica import ReplicaContext
@@ -14,7 +14,6 @@ from opdock.distribute.steps import MultiStepContext, run_steps
 from opdock.distribute.strategy import Strategy
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.scopes import colocate_with, device
-from opdock.ops.identity import identity
 from opdock.util import nest
 
 __all__ = ["OneDeviceStrategy", "validate_colocate"]
@@ -45,7 +44,7 @@ def validate_colocate(variable: Any, extended: Any) -> None:
         )
 
 
-class OneDeviceExtended(InputExtended, InOneGraph):
+class OneDeviceExtended(InputExtended, OneReplica, InOneGraph):
     """What `OneDeviceStrategy` does."""
 
     def __init__(self, container_strategy: Any, device: str) -> None:
@@ -86,21 +85,6 @@ class OneDeviceExtended(InputExtended, InOneGraph):
         self, fn: Any, iterator: Any, iterations: Any, initial_loop_values: Any
     ) -> MultiStepContext:
         return run_steps(self, fn, iterator, iterations, initial_loop_values)
-
-    def read_var(self, v: Any) -> Any:
-        """The value of a variable."""
-        return identity(v)
-
-    def _local_results(self, distributed_value: Any) -> tuple[Any, ...]:
-        return (distributed_value,)
-
-    def value_container(self, value: Any) -> Any:
-        """The value."""
-        return value
-
-    @property
-    def _num_replicas_in_sync(self) -> int:
-        return 1
 
     @property
     def worker_devices(self) -> tuple[str, ...]:
