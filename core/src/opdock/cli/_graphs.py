@@ -1,17 +1,18 @@
-"""What `explain` and `view` read: graphs and SavedModels, opened in a session and explained."""
+"""What `explain`, `view` and `bisect` read: graphs and SavedModels, opened in a session."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from opdock import errors
 from opdock.runtime.inspect.cases import device_scope
 from opdock.runtime.inspect.explain import Explanation
 
+Shape: TypeAlias = "tuple[int, ...]"
 _WARM: Final = 2
 """Steps before the one that is timed: the first binds, and code is compiled beside it."""
 
@@ -44,10 +45,8 @@ def explain_file(path: Path, wish: Wish) -> Explanation:
         KeyError, ValueError: a name is not in the graph, or a shape is malformed.
         InvalidArgumentError: an op cannot be placed.
     """
-    with _opened(path, wish) as (session, outputs):
-        graph = session.graph
-        wanted = [graph.as_graph_element(f) for f in wish.fetches] or outputs
-        given = _feeds(wanted, wish.feeds)
+    with opened(path, wish) as (session, wanted):
+        given = fed(wanted, wish.feeds)
         traced = _traced(session, wanted, given) if wish.timed else None
         found: Explanation = session.explain(wanted, given, traced)
     # The lines that made these nodes are this tool's, which read them.
@@ -56,8 +55,12 @@ def explain_file(path: Path, wish: Wish) -> Explanation:
 
 
 @contextlib.contextmanager
-def _opened(path: Path, wish: Wish) -> Iterator[tuple[Any, list[Any]]]:
-    """A session with what a path holds, and what it computes."""
+def opened(path: Path, wish: Wish) -> Iterator[tuple[Any, list[Any]]]:
+    """A session with what a path holds, and what of it is fetched.
+
+    Raises:
+        as `explain_file`.
+    """
     import opdock as tf
 
     graph = tf.Graph()
@@ -66,7 +69,8 @@ def _opened(path: Path, wish: Wish) -> Iterator[tuple[Any, list[Any]]]:
         if not path.is_dir():
             tf.import_graph_def(read_graph(path), name="")
         with tf.Session(graph=graph, config=config) as session:
-            yield session, _loaded(session, path) if path.is_dir() else _outputs(graph)
+            outputs = _loaded(session, path) if path.is_dir() else _outputs(graph)
+            yield session, [graph.as_graph_element(f) for f in wish.fetches] or outputs
 
 
 def read_graph(path: Path) -> Any:
@@ -123,10 +127,19 @@ def _outputs(graph: Any) -> list[Any]:
     return tensors or ops[-1:]
 
 
-def _feeds(wanted: list[Any], given: Sequence[str]) -> dict[Any, Any]:
-    """Zeros for every placeholder that the fetches need."""
-    import numpy as np
+def fed(
+    wanted: list[Any], given: Sequence[str], draw: Callable[[Any, Shape], Any] | None = None
+) -> dict[Any, Any]:
+    """Values for every placeholder that the fetches need: zeros, and empty strings.
 
+    Args:
+        wanted: what is fetched.
+        given: shapes of placeholders, as "name=2,3"; what is open of the others is 1.
+        draw: makes a value of a dtype and a shape, in place of those.
+
+    Raises:
+        ValueError: a shape is malformed, or of no placeholder that is needed.
+    """
     shapes = {}
     for item in given:
         name, _, text = item.partition("=")
@@ -136,13 +149,17 @@ def _feeds(wanted: list[Any], given: Sequence[str]) -> dict[Any, Any]:
         if op.type in ("Placeholder", "PlaceholderV2"):
             tensor = op.outputs[0]
             static = tensor.raw_shape or ()
-            shape = shapes.get(op.name, tuple(1 if d is None else d for d in static))
-            dtype = tensor.dtype.base_dtype
-            value = (
-                np.full(shape, b"", object) if dtype.name == "string" else np.zeros(shape, dtype.np)
-            )
-            feeds[tensor] = value
+            shape = shapes.pop(op.name, tuple(1 if d is None else d for d in static))
+            feeds[tensor] = (draw or _zeros)(tensor.dtype.base_dtype, shape)
+    if shapes:
+        raise ValueError(f"no placeholder {', '.join(sorted(shapes))} is needed for what is run")
     return feeds
+
+
+def _zeros(dtype: Any, shape: Shape) -> Any:
+    import numpy as np
+
+    return np.full(shape, b"", object) if dtype.name == "string" else np.zeros(shape, dtype.np)
 
 
 def _needed(wanted: list[Any]) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from click.testing import CliRunner
 
 import opdock as tf
 import opdock.plugin as api
+from opdock.cli.bisect import command as bisect_command
 from opdock.cli.replay_case import command
 from opdock.runtime.inspect.cases import Case, load_case
 
@@ -127,6 +129,40 @@ def test_the_saved_case_replays() -> None:
     assert bad.exit_code == 1
     assert "op: hidden" in bad.output
     assert "expected" in bad.output.splitlines()[-1]
+
+
+def test_the_command_finds_it_in_a_file(tmp_path: Path) -> None:
+    x = tf.placeholder(tf.float32, [None, 2], name="x")
+    tf.reduce_sum(tf.tanh(x, name="hidden"), name="total")
+    graph = tmp_path / "graph.pb"
+    graph.write_bytes(tf.get_default_graph().as_graph_def().SerializeToString())
+    np.savez(tmp_path / "values.npz", x=np.full((3, 2), 2.0, np.float32))
+    words = [str(graph), "--device", TWISTED, "--values", "values.npz", "--json"]
+    result = CliRunner().invoke(bisect_command, [*words, "--save", "case.npz"])
+    assert result.exit_code == 1, result.output
+    told = json.loads(result.output)
+    assert (told["first"]["op"], told["first"]["case"]) == ("hidden", "case.npz")
+    assert told["first"]["absolute"] > 0.01
+    case = load_case(tmp_path / "case.npz")
+    np.testing.assert_array_equal(next(iter(case.feeds.values())), np.full((3, 2), 2.0))
+    near = CliRunner().invoke(bisect_command, [*words, "--atol", "99"])
+    assert (near.exit_code, json.loads(near.output)["first"]) == (0, None)
+    wrong = CliRunner().invoke(bisect_command, [*words[:3], "--feed", "y=2,2"])
+    assert wrong.exit_code == 2 and "no placeholder y is needed" in wrong.output
+
+
+def test_the_command_draws_alike_for_a_seed() -> None:
+    x = tf.placeholder(tf.float32, [None, 2], name="x")
+    tf.tanh(x, name="hidden")
+    graph = Path("graph.pb")
+    graph.write_bytes(tf.get_default_graph().as_graph_def().SerializeToString())
+    words = [str(graph), "--device", TWISTED, "--feed", "x=5,2", "--atol", "0", "--rtol", "0"]
+    drawn = []
+    for seed in ("1", "1", "2"):
+        CliRunner().invoke(bisect_command, [*words, "--seed", seed, "--save", "case.npz"])
+        drawn.append(next(iter(load_case(Path("case.npz")).feeds.values())))
+    np.testing.assert_array_equal(drawn[0], drawn[1])
+    assert drawn[0].shape == (5, 2) and np.any(drawn[0] != drawn[2])
 
 
 def test_no_divergence() -> None:
