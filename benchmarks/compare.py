@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agree import apart
+from workloads.agree import apart
 from workloads.spec import Workload
 
 HERE = Path(__file__).resolve().parent

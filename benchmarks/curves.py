@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any
 
-from agree import apart
+from workloads.agree import apart
 
 GRAPH_SIZES = (100, 1_000, 10_000, 100_000)
 BATCHES = (1, 4, 16, 64, 256, 1024, 4096)
@@ -81,7 +81,7 @@ def _wrong(value: list[float], size: int) -> str:
     from types import SimpleNamespace
 
     import numpy as np
-    from agree import digest
+    from workloads.agree import digest
     from workloads.dispatch import gradients_answer
 
     right = gradients_answer(SimpleNamespace(layers=size // 2))[0]
@@ -92,7 +92,7 @@ def _wrong(value: list[float], size: int) -> str:
 def batch_curve(setting: Any, batches: tuple[int, ...]) -> list[dict[str, Any]]:
     """For each batch the seconds of a training step: [{"size", "libraries"}]."""
     from compare import measure
-    from workloads import ALL
+    from workloads.table import ALL
 
     points = []
     for batch in batches:

@@ -29,10 +29,10 @@ import compare
 import floors
 import options
 import report
-from agree import apart
 from compare import Effort, Setting, Side, Worker
 from registry import programs, reasons
 from registry.programs import Row
+from workloads.agree import apart
 
 EFFORT = Effort(rounds=5, seconds=0.04, least=2, warm=0.04, pause=0.0, patience=60.0)
 TOLERANCE = 1e-3

@@ -15,7 +15,7 @@ import plots
 from busy import WAYS
 from cases import CASES
 from compare import PEERS, Side
-from workloads import ALL
+from workloads.table import ALL
 
 CURVES = ("graph_curve", "batch_curve")
 NAMES = (*CASES, *ALL, *CURVES)

@@ -33,7 +33,7 @@ import report
 from busy import busy
 from cases import CASES, Row
 from compare import Setting, Side, Worker
-from workloads import ALL
+from workloads.table import ALL
 
 
 def say(text: str) -> None:

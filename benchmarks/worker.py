@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import itertools
 import json
 import os
 import sys
@@ -19,7 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agree import apart, digest
+from workloads.agree import digest
 
 MODULES = {"opdock": "opdock", "tensorflow": "tensorflow.compat.v1", "torch": "torch", "jax": "jax"}
 
@@ -50,8 +49,7 @@ class Library:
         self.module = importlib.import_module(MODULES[name])
         self.import_seconds = time.perf_counter() - begin
         self.name, self.threads, self.device = name, threads, device
-        self.step: Callable[[], Any] = lambda: None
-        self.times_itself = False
+        self.timed: Callable[[], tuple[float, Any]] = lambda: (0.0, None)
         self.workload: Any = None
         self.first: tuple[Any, Any] = (None, None)
         self.explained: tuple[Any, ...] | None = None
@@ -94,42 +92,31 @@ class Library:
         if self.twins is not None:
             if workload.name not in self.twins:
                 return False
-            self.step, self.times_itself = self.twins[workload.name](data), False
+            self.timed = self.clocked(self.twins[workload.name](data))
             return True
-        tf = self.module
-        graph = tf.Graph()
-        with graph.as_default(), tf.device(self.device if self.name == "opdock" else None):
-            program = workload.program(tf, data)
-            self.times_itself = program.step is not None
-            if program.step is not None:
-                self.step = program.step
-                return True
-            session = self.session(graph)
-            if tf.global_variables():
-                session.run(tf.global_variables_initializer())
-        run, fetches = session.run, program.fetches
-        if len(program.feeds) == 1:
-            feed = dict(program.feeds[0])
-            self.step = lambda: run(fetches, feed)
-        else:
-            feeds = itertools.cycle([dict(f) for f in program.feeds])
-            self.step = lambda: run(fetches, next(feeds))
-        self.explained = (session, fetches, dict(program.feeds[0]))
+        from workloads.steps import Steps
+
+        made = Steps(self.module, workload, data, self.where_placed, self.threads, self.clock)
+        self.timed = made.timed
+        if made.session is not None:
+            self.explained = (made.session, made.fetches, made.feeds)
         return True
+
+    @property
+    def where_placed(self) -> str | None:
+        """The device that opdock is to take; other libraries take their own."""
+        return self.device if self.name == "opdock" else None
 
     def session(self, graph: Any) -> Any:
         """With the asked number of threads; ops that the device lacks run elsewhere."""
-        config = self.module.ConfigProto(
-            intra_op_parallelism_threads=self.threads,
-            inter_op_parallelism_threads=self.threads,
-            allow_soft_placement=True,
-        )
-        return self.module.Session(graph=graph, config=config)
+        from workloads.steps import config
+
+        return self.module.Session(graph=graph, config=config(self.module, self.threads))
 
     def start(self, workload: str, sizes: dict[str, Any]) -> dict[str, Any]:
         """Builds it and runs the first steps."""
-        from workloads import ALL
         from workloads.spec import CHECKED
+        from workloads.table import ALL
 
         begin = time.perf_counter()
         if not self.prepare(ALL[workload], sizes):
@@ -153,25 +140,28 @@ class Library:
         with np.load(place / "inputs.npz", allow_pickle=False) as stored:
             feed = {tensor: stored[key] for tensor, key in names["feeds"].items()}
         graph = tf.Graph()
-        with graph.as_default(), tf.device(self.device if self.name == "opdock" else None):
+        with graph.as_default(), tf.device(self.where_placed):
             definition = tf.GraphDef()
             definition.ParseFromString((place / "graph.pb").read_bytes())
             tf.import_graph_def(definition, name="")
             session = self.session(graph)
         session.run(names["init"])
-        self.times_itself, run = False, session.run
+        run = session.run
         # Operations, whose results stay where they are; what only a group asks for may be left out.
         targets = [graph.get_operation_by_name(name) for name in names["targets"]]
-        self.step = lambda: run(targets, feed)
+        self.timed = self.clocked(lambda: run(targets, feed))
         values = [] if names["random"] else run(names["outputs"], feed)
         return {"first": self.timed()[0], "values": digest([v for v in values if is_number(v)])}
 
-    def timed(self) -> tuple[float, Any]:
-        """Seconds and values of one step."""
-        begin = self.clock()
-        value = self.step()
-        seconds = self.clock() - begin
-        return value if self.times_itself else (seconds, value)
+    def clocked(self, step: Callable[[], Any]) -> Callable[[], tuple[float, Any]]:
+        """The step, with the seconds that it takes."""
+
+        def timed() -> tuple[float, Any]:
+            begin = self.clock()
+            value = step()
+            return self.clock() - begin, value
+
+        return timed
 
     def run(self, seconds: float, least: int) -> dict[str, Any]:
         """Steps for so long."""
@@ -207,16 +197,14 @@ class Library:
 
     def smoke(self, workload: str, sizes: dict[str, Any] | None = None) -> dict[str, Any]:
         """How far the first steps at a tiny size are from the right answer."""
-        from workloads import ALL
-        from workloads.spec import CHECKED
+        from workloads.steps import error
+        from workloads.table import ALL
 
         chosen = ALL[workload]
         sizes = dict(chosen.smoke) if sizes is None else sizes
         if not self.prepare(chosen, sizes):
             return {"missing": True}
-        mine = [digest(self.timed()[1]) for _ in range(CHECKED)]
-        right = chosen.answer(chosen.inputs(sizes))
-        return {"apart": max(apart(a, digest(b)) for a, b in zip(mine, right))}
+        return {"apart": error(self.timed, chosen, chosen.inputs(sizes))}
 
     def graph(self, size: int) -> dict[str, Any]:
         """Seconds of the phases of a graph of `size` ops; see `curves.py`."""

@@ -68,8 +68,8 @@ def test_on_another_device() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_answers_depend_on_all_inputs(name: str) -> None:
     """An answer that ignored a parameter could not tell that a program does."""
-    from agree import apart, digest
-    from workloads import ALL
+    from workloads.agree import apart, digest
+    from workloads.table import ALL
 
     workload = ALL[name]
     folder = {"folder": ""} if workload.files else {}
@@ -96,7 +96,7 @@ def leaves(value: object) -> list[np.ndarray]:
 
 
 def test_digests_apart() -> None:
-    from agree import apart, digest
+    from workloads.agree import apart, digest
 
     a = digest([np.arange(6.0).reshape(2, 3), None, 1.0])
     assert apart(a, digest([np.arange(6.0).reshape(2, 3), 1.0])) == 0
@@ -112,7 +112,7 @@ def test_digests_apart() -> None:
 def test_wrong_answers_get_no_figure() -> None:
     """What a worker would report of a wrong result, an error, a peer that differs."""
     import compare
-    from workloads import ALL
+    from workloads.table import ALL
 
     workload = replace(ALL["reduce"], tolerance=1e-3)
     assert compare.verdict({"apart": 1e-4}, workload) == ""
@@ -161,7 +161,7 @@ def test_ratios_are_of_the_rounds() -> None:
 )
 def test_the_end_is_checked_too(worker: Scripted, wrong: str | None) -> None:
     import compare
-    from workloads import ALL
+    from workloads.table import ALL
 
     head = {"build": 1.0, "first": 2.0, "values": [[[[], [1.0], 1.0]]]}
     assert compare.finished(worker, head, ALL["reduce"]).get("wrong") == wrong
@@ -199,17 +199,17 @@ def test_curves_check_the_gradient() -> None:
 
 def test_a_program_that_is_off_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     import worker
-    import workloads
+    from workloads.table import ALL
 
     library = worker.Library("opdock", threads=1, device=None)
-    right = workloads.ALL["logreg_train"]
+    right = ALL["logreg_train"]
     assert library.smoke("logreg_train")["apart"] < right.tolerance
 
     def answer(data: object) -> list[object]:
         data.rate *= 1.01
         return right.answer(data)
 
-    monkeypatch.setitem(workloads.ALL, "logreg_train", replace(right, answer=answer))
+    monkeypatch.setitem(ALL, "logreg_train", replace(right, answer=answer))
     assert library.smoke("logreg_train")["apart"] > right.tolerance
 
 

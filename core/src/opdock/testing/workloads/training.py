@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from workloads import reference
-from workloads.spec import CHECKED, Program, Workload, labelled, normal, random, weights
+from . import reference
+from .spec import CHECKED, Program, Workload, labelled, normal, random, weights
 
 
 def logreg_data(features: int, batch: int) -> SimpleNamespace:

@@ -1,7 +1,7 @@
 """What a workload is: its inputs, its TensorFlow 1 program, and the right answer from NumPy.
 
-Workloads run in the interpreters of other libraries too: what they and `worker.py` import must be
-NumPy and the standard library only.
+Workloads run in the interpreters of other libraries too: all that they import is NumPy and the
+standard library.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from workloads.spec import CHECKED, Program, Workload, normal, random
+from .spec import CHECKED, Program, Workload, normal, random
 
 START = np.float32(0.75)
 

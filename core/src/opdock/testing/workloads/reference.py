@@ -101,12 +101,12 @@ def adam(rate: float) -> Callable[[list[np.ndarray], list[np.ndarray]], None]:
 
 def sigmoid(x: np.ndarray) -> np.ndarray:
     """1 / (1 + exp(-x))."""
-    return 1 / (1 + np.exp(-x))
+    return np.asarray(1 / (1 + np.exp(-x)))
 
 
 def relu(x: np.ndarray) -> np.ndarray:
     """max(x, 0)."""
-    return np.maximum(x, 0)
+    return np.asarray(np.maximum(x, 0))
 
 
 def cross_entropy(logits: np.ndarray, labels: np.ndarray) -> float:
@@ -127,9 +127,9 @@ def windows(x: np.ndarray, size: int, stride: int, fill: float) -> np.ndarray:
 
 def conv(x: np.ndarray, w: np.ndarray, stride: int = 1) -> np.ndarray:
     """Convolution of NHWC images with an HWIO kernel, SAME."""
-    return np.einsum("nhwcij,ijco->nhwo", windows(x, w.shape[0], stride, 0.0), w)
+    return np.asarray(np.einsum("nhwcij,ijco->nhwo", windows(x, w.shape[0], stride, 0.0), w))
 
 
 def max_pool(x: np.ndarray, size: int, stride: int) -> np.ndarray:
     """Maximum of SAME windows."""
-    return windows(x, size, stride, -np.inf).max(axis=(-1, -2))
+    return np.asarray(windows(x, size, stride, -np.inf).max(axis=(-1, -2)))

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from workloads import reference
-from workloads.spec import CHECKED, Program, Workload, normal, random, weights
+from . import reference
+from .spec import CHECKED, Program, Workload, normal, random, weights
 
 CALLS = 2  # elements that a map works on at once
 

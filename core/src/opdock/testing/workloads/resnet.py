@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from workloads import reference
-from workloads.spec import CHECKED, Program, Workload, normal, random, weights
+from . import reference
+from .spec import CHECKED, Program, Workload, normal, random, weights
 
 EPSILON = 0.001
 STRIDES = (1, 1, 2, 1, 2, 1, 2, 1)  # of the eight blocks; a stride of 2 doubles the width

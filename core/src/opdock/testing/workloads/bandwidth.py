@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from workloads import reference
-from workloads.spec import CHECKED, Program, Workload, normal, random
+from . import reference
+from .spec import CHECKED, Program, Workload, normal, random
 
 
 def elementwise_data(count: int) -> SimpleNamespace:

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from workloads import reference
-from workloads.spec import CHECKED, Program, Workload, random
+from . import reference
+from .spec import CHECKED, Program, Workload, random
 
 HIGH = 6.0  # activations lie from 0 to this, as behind a relu6
 REACH = 1.0  # weights lie from minus this to this
@@ -106,7 +106,8 @@ def conv_int8_program(tf: Any, data: SimpleNamespace) -> Program:
 
 def conv_int8_answer(data: SimpleNamespace) -> list[Any]:
     """The same in NumPy."""
-    return [[reference.conv(*_centred(data))]] * CHECKED
+    x, w = _centred(data)
+    return [[reference.conv(x, w)]] * CHECKED
 
 
 _PRODUCT = {"rows": 512, "inner": 1024, "columns": 1024}
