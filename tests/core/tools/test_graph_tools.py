@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -109,6 +110,11 @@ def test_benchmark(graph: Path) -> None:
         "Summary by node type", "3 steps, ", f"FLOPs estimate: {flops:,};",
     ):  # fmt: skip
         assert text in done.output
+    told = json.loads(call(*flags, "--input_layer_shape=2,8,8,3", "--json").output)
+    assert (told["runs"], told["flops"]) == (3, flops)
+    assert told["latency_us"]["min"] <= told["latency_us"]["p50"] <= told["latency_us"]["max"]
+    starts = [op["start_us"] for op in told["ops"]]
+    assert {"Conv2D", "Softmax"} & {op["op"] for op in told["ops"]} and starts == sorted(starts)
     for change, message in (
         ("--input_layer_shape=2,8:1", "have 1, 2 and 1"),
         ("--input_layer_shape=2,x", "'2,x' is no shape such as"),

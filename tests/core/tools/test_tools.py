@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -120,6 +121,10 @@ def test_showing_and_running_a_saved_model(saved: Path) -> None:
     assert "tag-sets:\nserve" in call("saved-model", "show", *model)[1]
     shown = call("saved-model", "show", *model, "--all")[1]
     assert "    inputs['x'] tensor_info:\n        dtype: DT_FLOAT\n        shape: (-1)" in shown
+    told = json.loads(call("saved-model", "show", *model, "--json")[1])
+    assert told["serve"]["serving_default"]["inputs"]["x"]["name"] == "x:0"
+    lost = call("saved-model", "show", *model, "--tag_set", "serve", "--signature_def", "served")
+    assert lost[0] == 2 and "no signature 'served'; it has serving_default" in lost[1]
     assert "does not contain blacklisted ops" in call("saved-model", "scan", *model)[1]
     np.savez(saved / "in.npz", a=np.float32([1, 2]))
     signature = [*model, "--tag_set", "serve", "--signature_def", "serving_default"]

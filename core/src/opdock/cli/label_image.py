@@ -10,4 +10,6 @@ command = tool(
     example="opdock label-image --graph=classifier.pb --labels=labels.txt "
     "--image=images/red/0.png --input_layer=x --output_layer=y --input_height=8 "
     "--input_width=8",
+    keys={"label": "its line in --labels", "index": "which output", "score": "its value"},
+    each="label, best first",
 )

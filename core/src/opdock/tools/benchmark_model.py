@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +17,7 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.serial.importer import import_graph_def
 from opdock.io import protos
+from opdock.runtime.inspect.explain import Memory
 from opdock.runtime.session import Session
 from opdock.tools.arguments import add_switch, listed, shape_of, split_by, type_of
 from opdock.tools.model_flops import count_flops
@@ -39,11 +42,16 @@ class Latencies(NamedTuple):
         rank = int(np.ceil(len(self.seconds) * percent / 100)) - 1
         return self.seconds[max(rank, 0)]
 
+    def figures(self) -> dict[str, float]:
+        """The usual percentiles by name, in microseconds."""
+        usual = {f"p{p}": self.percentile(p) for p in (50, 90, 95, 99)}
+        found = {"min": self.seconds[0], "mean": self.mean, **usual, "max": self.seconds[-1]}
+        return {name: seconds * 1e6 for name, seconds in found.items()}
+
     def line(self) -> str:
         """A line with the usual percentiles, in microseconds."""
-        parts = [f"min {self.seconds[0] * 1e6:.0f}", f"mean {self.mean * 1e6:.0f}"]
-        parts += [f"p{p} {self.percentile(p) * 1e6:.0f}" for p in (50, 90, 95, 99)]
-        return f"{len(self.seconds)} runs, us: {', '.join(parts)}, max {self.seconds[-1] * 1e6:.0f}"
+        parts = [f"{name} {us:.0f}" for name, us in self.figures().items()]
+        return f"{len(self.seconds)} runs, us: {', '.join(parts)}"
 
 
 def latencies(
@@ -110,7 +118,7 @@ def main(argv: Sequence[str] | None = None, prog: str = "benchmark_model") -> in
     with Graph().as_default() as graph, graph.device(args.device or None):
         import_graph_def(graph_def, name="")
     with Session(graph=graph, config=_config(args)) as session:
-        print(f"Initialized session in {time.perf_counter() - start:.6f}s")
+        took = time.perf_counter() - start
         for name in args.init_ops:
             session.run(_element(graph, "init_ops", name, False))
         given = [*args.input_layer_values, *([()] * len(layers))]
@@ -120,11 +128,67 @@ def main(argv: Sequence[str] | None = None, prog: str = "benchmark_model") -> in
         }
         fetches = [_element(graph, "output_layer", name) for name in args.output_layer]
         fetches += [_element(graph, "target_layer", name, False) for name in args.target_layer]
-        _benchmark(session, fetches, feeds, args)
+        found = _benchmark(session, fetches, feeds, args)
+    if args.json:
+        print(json.dumps({"initialized_us": took * 1e6, **found.to_dict()}, indent=2))
+        return 0
+    print(f"Initialized session in {took:.6f}s")
+    for line in found.lines(args):
+        print(line)
     return 0
 
 
-def _benchmark(session: Session, fetches: list[Any], feeds: dict[Any, Any], args: Any) -> None:
+@dataclass(slots=True)
+class _Found:
+    """What was measured.
+
+    Attributes:
+        warm: the runs before, if there were any.
+        plain: the runs that count.
+        traced: those in which each op was timed.
+        tables: what the ops took in these.
+        memory: the plan of the program.
+        flops: an estimate for one run; None if none was asked for.
+    """
+
+    warm: Latencies | None
+    plain: Latencies
+    traced: Latencies
+    tables: StepTables
+    memory: Memory
+    flops: int | None
+
+    def lines(self, args: Any) -> Iterator[str]:
+        """The report of TensorFlow's tool, with the tables that the options ask for."""
+        warm = 0 if self.warm is None else self.warm.mean * 1e6
+        yield (
+            f"Average inference timings in us: Warmup: {warm:.0f}, "
+            f"no stats: {self.plain.mean * 1e6:.0f}, with stats: {self.traced.mean * 1e6:.0f}"
+        )
+        yield f"Latency: {self.plain.line()}"
+        planned, buffers = self.memory.planned_bytes, self.memory.buffers
+        yield f"Planned memory: {readable_bytes(planned)} in {buffers} buffers"
+        yield from self.tables.lines(
+            run_order=args.run_order_limit if args.show_run_order else None,
+            by_time=args.time_limit if args.show_time else None,
+            by_memory=args.memory_limit if args.show_memory else None,
+            by_type=args.show_type, summary=args.show_summary,
+        )  # fmt: skip
+        if self.flops is not None:
+            rate = self.flops / self.plain.mean
+            yield f"FLOPs estimate: {self.flops:,}; FLOPs/second: {rate:,.0f}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data."""
+        return {
+            "runs": len(self.plain.seconds), "latency_us": self.plain.figures(),
+            "warmup_us": None if self.warm is None else self.warm.mean * 1e6,
+            "traced_us": self.traced.mean * 1e6, "planned_bytes": self.memory.planned_bytes,
+            "buffers": self.memory.buffers, "flops": self.flops, "ops": self.tables.records(),
+        }  # fmt: skip
+
+
+def _benchmark(session: Session, fetches: list[Any], feeds: dict[Any, Any], args: Any) -> _Found:
     def run() -> None:
         session.run(fetches, feeds)
 
@@ -142,23 +206,10 @@ def _benchmark(session: Session, fetches: list[Any], feeds: dict[Any, Any], args
     plain = latencies(run, args.max_num_runs, args.max_time, delay)
     time.sleep(max(args.inter_benchmark_delay, 0))
     seen = latencies(traced, args.max_num_runs, args.max_time, delay)
-    print(
-        f"Average inference timings in us: Warmup: {0 if warm is None else warm.mean * 1e6:.0f}, "
-        f"no stats: {plain.mean * 1e6:.0f}, with stats: {seen.mean * 1e6:.0f}"
-    )
-    print(f"Latency: {plain.line()}")
-    memory = session.explain(fetches, feeds).memory
-    print(f"Planned memory: {readable_bytes(memory.planned_bytes)} in {memory.buffers} buffers")
-    for line in tables.lines(
-        run_order=args.run_order_limit if args.show_run_order else None,
-        by_time=args.time_limit if args.show_time else None,
-        by_memory=args.memory_limit if args.show_memory else None,
-        by_type=args.show_type, summary=args.show_summary,
-    ):  # fmt: skip
-        print(line)
+    flops = None
     if args.show_flops:
         flops = count_flops(session.graph, {t: v.shape for t, v in feeds.items()})
-        print(f"FLOPs estimate: {flops:,}; FLOPs/second: {flops / plain.mean:,.0f}")
+    return _Found(warm, plain, seen, tables, session.explain(fetches, feeds).memory, flops)
 
 
 def _config(args: Any) -> Any:
@@ -224,6 +275,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         ("--show_flops", False, "estimate floating-point operations"),
     ):
         add_switch(parser, name, default_on, text)
+    parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -115,7 +116,13 @@ def main(argv: Sequence[str] | None = None, prog: str = "label_image") -> int:
     layers = [_tensor(graph, option, getattr(args, option)) for option in _LAYERS]
     with Session(graph=graph) as session:
         scores = session.run(layers[1], {layers[0]: _as_type(pixels, layers[0])})
-    for label, index, score in top_labels(scores, labels):
+    best = top_labels(scores, labels)
+    if args.json:
+        print(
+            json.dumps([dict(zip(("label", "index", "score"), row, strict=True)) for row in best])
+        )
+        return 0
+    for label, index, score in best:
         print(f"{label} ({index}): {score:g}")
     return 0
 
@@ -134,6 +141,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument("--input_std", type=float, default=255.0, help="default: 255")
     parser.add_argument("--input_layer", default="input", help="default: input")
     parser.add_argument("--output_layer", default="InceptionV3/Predictions/Reshape_1")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 

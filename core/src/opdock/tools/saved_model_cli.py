@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from collections.abc import Iterable
 from typing import Any
@@ -38,7 +39,9 @@ def get_signature_def_map(saved_model_dir: Any, tag_set: str) -> Any:
 
 def show(args: argparse.Namespace) -> None:
     """Prints as much of a model as the arguments ask for."""
-    if args.all:
+    if args.json:
+        print(json.dumps(_described(args), indent=2))
+    elif args.all:
         _show_all(args.dir)
     elif args.tag_set is None:
         print("The given SavedModel contains the following tag-sets:")
@@ -51,7 +54,44 @@ def show(args: argparse.Namespace) -> None:
             print(f'SignatureDef key: "{key}"')
     else:
         signatures = get_signature_def_map(args.dir, args.tag_set)
-        _show_signature(signatures[args.signature_def], "")
+        _show_signature(_named(signatures, args.signature_def), "")
+
+
+def _described(args: argparse.Namespace) -> dict[str, Any]:
+    """Every signature that the arguments ask for, by tags and by name."""
+    tag_sets = [args.tag_set] if args.tag_set is not None else sorted(
+        ",".join(tags) for tags in saved_model_utils.get_saved_model_tag_sets(args.dir)
+    )  # fmt: skip
+    found = {}
+    for tags in tag_sets:
+        signatures = get_signature_def_map(args.dir, tags)
+        wanted = sorted(signatures) if args.signature_def is None else [args.signature_def]
+        found[tags] = {key: _signature(_named(signatures, key)) for key in wanted}
+    return found
+
+
+def _named(signatures: Any, key: str) -> Any:
+    """A signature; ValueError where a model has none of this name."""
+    if key not in signatures:
+        known = ", ".join(sorted(signatures))
+        raise ValueError(f"the model has no signature {key!r}; it has {known or 'none'}")
+    return signatures[key]
+
+
+def _signature(signature: Any) -> dict[str, Any]:
+    ends = {"inputs": signature.inputs, "outputs": signature.outputs}
+    return {"method": signature.method_name} | {
+        what: {key: _tensor_info(info) for key, info in sorted(infos.items())}
+        for what, infos in ends.items()
+    }
+
+
+def _tensor_info(info: Any) -> dict[str, Any]:
+    shape = info.tensor_shape
+    return {
+        "dtype": protos.DataType.Name(info.dtype), "name": info.name,
+        "shape": None if shape.unknown_rank else [dim.size for dim in shape.dim],
+    }  # fmt: skip
 
 
 def _show_all(directory: Any) -> None:
@@ -106,14 +146,15 @@ def run_saved_model_with_feed_dict(
         tf_debug: TF's debugger is not here.
 
     Raises:
-        ValueError: the signature has no such input.
+        ValueError: there is no such signature, or it has no such input.
         RuntimeError: a file exists.
         UnimplementedError: `init_tpu` or `tf_debug` is set.
     """
     if init_tpu or tf_debug:
         what = "init_tpu" if init_tpu else "tf_debug"
         raise errors.UnimplementedError(None, None, f"saved_model_cli run --{what}")
-    signature = get_meta_graph_def(saved_model_dir, tag_set).signature_def[signature_def_key]
+    signatures = get_signature_def_map(saved_model_dir, tag_set)
+    signature = _named(signatures, signature_def_key)
     for key in input_tensor_key_feed_dict:
         if key not in signature.inputs:
             known = '", "'.join(signature.inputs)
@@ -192,6 +233,7 @@ def create_parser(prog: str = "saved_model_cli") -> argparse.ArgumentParser:
     shown.add_argument("--all", action="store_true", help="print all there is")
     shown.add_argument("--tag_set", help=tags)
     shown.add_argument("--signature_def", metavar="SIGNATURE_DEF_KEY", help="name of a signature")
+    shown.add_argument("--json", action="store_true", help="print the signatures as JSON")
     shown.set_defaults(func=show)
 
     ran = commands.add_parser("run", description="Run a signature and print its outputs.")

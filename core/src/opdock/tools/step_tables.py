@@ -55,6 +55,21 @@ class StepTables:
         label = node.timeline_label.partition(" = ")[2]
         return label.partition("(")[0] or self._types.get(node.node_name, "?")
 
+    def _ordered(self) -> list[_Row]:
+        """In the order in which the nodes ran."""
+        return sorted(self._rows.values(), key=lambda r: r.start / r.count)
+
+    def records(self) -> list[dict[str, Any]]:
+        """What each node took in a step on average, in the order in which they ran."""
+        return [
+            {
+                "name": row.name, "op": row.op, "start_us": row.start / row.count,
+                "us": row.total / row.count, "bytes": row.memory / row.count,
+                "times": row.count / self._steps,
+            }
+            for row in self._ordered()
+        ]  # fmt: skip
+
     def lines(
         self, run_order: int | None = 0, by_time: int | None = 10, by_memory: int | None = 10,
         by_type: bool = True, summary: bool = True,
@@ -69,7 +84,7 @@ class StepTables:
             by_type: whether to list op types.
             summary: whether to tell the totals.
         """
-        rows = sorted(self._rows.values(), key=lambda r: r.start / r.count)
+        rows = self._ordered()
         total = sum(row.total for row in rows) or 1
         for title, limit, ordered in (
             ("Run Order", run_order, rows),
