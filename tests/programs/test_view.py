@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import opdock as tf
 from opdock.view.model import Life, Row, Span, View
 from opdock.view.page import write_page
 from tools import pictures, view_samples
@@ -222,6 +223,33 @@ def test_a_narrow_window_cuts_nothing_off(step: Page, width: int) -> None:
         assert step.ask("document.documentElement.scrollWidth") <= width
 
 
+def test_a_loop_opens_to_its_body(browser: Page, tmp_path: Path) -> None:
+    x = tf.placeholder(tf.float32, [8], name="x")
+    y = tf.while_loop(
+        lambda i, y: i < 4, lambda i, y: (i + 1, tf.sin(y, name="wave")), [0, x], name="loop"
+    )[1]
+    total = tf.reduce_sum(y, name="total")
+    metadata = tf.RunMetadata()
+    options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+    with tf.Session() as session:
+        feeds = {x: np.ones(8)}
+        session.run(total, feeds, options=options, run_metadata=metadata)
+        session.explain(total, feeds, metadata).page(str(tmp_path / "loop.html"))
+    shown = opened(browser, tmp_path / "loop.html")
+    wave = "opdock.programs[0].find('loop/body/wave')"
+    shown.ask(f"opdock.go(opdock.programs[0], {wave})")
+    assert shown.ask(CHOSEN) == "loop/body/wave"
+    assert "Runs in" in side(shown) and "loop/body" in side(shown)
+    assert shown.ask(f"{wave}.level") == 1
+    # What the body takes, the loop takes: the step is not counted twice.
+    whole, loop = shown.ask("[opdock.programs[0].total, opdock.programs[0].find('loop').us]")
+    rest = shown.ask("opdock.programs[0].find('total').us")
+    assert whole == pytest.approx(loop + rest)
+    assert shown.ask("opdock.panes[0].tree.root.us") == pytest.approx(whole)
+    takes = shown.ask("opdock.programs[0].find('loop').outs.map((e) => e.to.name)")
+    assert "total" in takes
+
+
 HOSTILE = [
     "</script><script>window.broken = 1</script>",
     "<img src=x onerror='window.broken = 1'>",
@@ -235,7 +263,7 @@ def test_names_do_not_break_out(browser: Page, tmp_path: Path) -> None:
         Row(
             node=t, op=t, requested=t, device=t, how=t, kernel=t, why=t, rejections=(t,), line=t,
             fusion=t, missed=(t,), plugin=t, means=(t,), us=1.0, inputs=(t, HOSTILE[0]),
-            outputs=(t,),
+            outputs=(t,), within=t,
         )
         for t in HOSTILE
     ]  # fmt: skip

@@ -13,7 +13,8 @@ from opdock.cli._screen import Screen, working
 
 _KEYS: Final = {
     "rows": "of each node: node, op, requested, device, how, kernel, plugin, why, rejections, "
-    "line, fusion, members, into, missed, means, us",
+    "line, fusion, members, into, missed, means, us, inputs, control, outputs, within (the loop or "
+    "branch, and which of its functions)",
     "planned_bytes": "of memory, as planned",
     "naive_bytes": "that a buffer for each result would take",
     "buffers": "how many buffers are kept",

@@ -40,6 +40,8 @@ class Row:
         inputs: the values that it takes, as "node" or "node:1".
         control: the nodes that must run before it.
         outputs: the types and shapes of its results: "float32 [2,?]".
+        within: for a node of a loop or a branch, the node that runs it, and in which of its
+            functions: "while/body", "cond/then_branch"; empty for the step's own nodes.
     """
 
     node: str
@@ -61,6 +63,7 @@ class Row:
     inputs: tuple[str, ...] = ()
     control: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
+    within: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,72 @@ def test_calls_of_one_node_are_added_up() -> None:
     assert [row.us for row in rows if row.how == "control"] != [None]
 
 
+def nested() -> tuple[Any, Any]:
+    """A loop around a loop, and a branch that is not taken."""
+    x = tf.placeholder(tf.float32, [4], name="x")
+    weight = tf.constant(np.full(4, 0.5, np.float32), name="weight")
+
+    def inner(y: Any) -> Any:
+        return tf.while_loop(
+            lambda j, y: j < 2, lambda j, y: (j + 1, tf.sin(y, name="wave") * weight), [0, y],
+            name="inner",
+        )[1]  # fmt: skip
+
+    outer = tf.while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, inner(y)), [0, x], name="outer")
+    total = tf.reduce_sum(outer[1], name="total")
+    chosen = tf.cond(
+        total > 1e9, lambda: tf.exp(total, name="never"), lambda: tf.tan(total), name="choice"
+    )
+    return x, chosen
+
+
+def test_nodes_of_loops_and_branches_are_told() -> None:
+    x, chosen = nested()
+    metadata = tf.RunMetadata()
+    options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
+    feeds = {x: np.ones(4)}
+    with tf.Session() as session:
+        session.run(chosen, feeds, options=options, run_metadata=metadata)
+        told = session.explain(chosen, feeds, metadata)
+    rows = {row.node: row for row in told.rows if row.how not in ("fused", "removed")}
+    assert len(rows) == sum(row.how not in ("fused", "removed") for row in told.rows)
+    wave = next(row for row in told.rows if row.node == "outer/body/inner/body/wave")
+    assert wave.within == "outer/body/inner/body" and wave.line.partition(":")[0] == __file__
+    assert wave.device.endswith("CPU:0") and wave.kernel
+    assert rows["choice/then_branch/never"].us is None
+    assert rows["choice/else_branch/Tan"].us > 0
+    by_scope = [row.within for row in told.rows]
+    assert by_scope.index("outer/body") > max(i for i, w in enumerate(by_scope) if not w)
+    known = set(rows) | {row.node for row in told.rows}
+    for row in told.rows:
+        for source in row.inputs:
+            assert source in known or source.rpartition(":")[0] in known, (row.node, source)
+    # An argument of a function is what its node takes.
+    (argument,) = [
+        row for row in told.rows
+        if row.how == "feed" and row.within == "outer/body" and row.inputs == ("x:0",)
+    ]  # fmt: skip
+    assert argument.outputs == ("float32 [4]",)
+    traced = {span.node for span in told.spans}
+    assert any(name.startswith("outer/body/inner/body/") for name in traced)
+    outer = rows["outer"].us
+    inside = [row.us for row in told.rows if row.within == "outer/body" and row.us is not None]
+    assert sum(inside) <= outer
+
+
+def test_a_branch_that_cannot_be_compiled_is_told_and_hurts_nobody() -> None:
+    yes = tf.placeholder(tf.bool, [])
+    x = tf.placeholder(tf.float32, [2])
+    y = tf.placeholder(tf.float32, [None])
+    chosen = tf.cond(yes, lambda: tf.add(x, y, name="unfit"), lambda: x)
+    feeds = {yes: False, x: [1, 2], y: np.ones(3)}
+    with tf.Session() as session:
+        np.testing.assert_array_equal(session.run(chosen, feeds), [1, 2])
+        told = session.explain(chosen, feeds)
+    assert any("then_branch cannot be compiled" in text for text in told.missing)
+    assert "then_branch cannot be compiled" in told.summary()
+
+
 def test_nanoseconds_are_those_of_microseconds() -> None:
     x = tf.placeholder(tf.float32, [2])
     metadata = tf.RunMetadata()

@@ -28,6 +28,17 @@ class Control(enum.Enum):
     CALL = enum.auto()
     """A function, whose nodes `calls` puts in the place of the call before any pass looks."""
 
+    @property
+    def functions(self) -> tuple[str, ...]:
+        """The attributes with the functions that a program runs for such a node."""
+        return _FUNCTIONS.get(self, ())
+
+
+_FUNCTIONS = {
+    Control.COND: ("then_branch", "else_branch"),
+    Control.LOOP: ("cond", "body"),
+}
+
 
 class Cost(enum.Enum):
     """How the work of an op grows."""

@@ -8,14 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from opdock import shapes
-from opdock.compiler.ir.block import COPY, FEED, SEGMENT, Node
+from opdock.compiler.ir.block import SEGMENT, Node
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.target import parsed
-from opdock.graph.nodes.traits import Control
 from opdock.io.files import as_path
 from opdock.kernels.select.table import qualname
 from opdock.runtime.inspect.lives import lives_of
+from opdock.runtime.inspect.parts import clear, parts_of
 from opdock.runtime.program.program import Program
 from opdock.view.model import Life, Row, Span, View
 from opdock.view.trace import spans_of, times_of
@@ -42,13 +41,13 @@ class Explanation:
 
     Attributes:
         rows: one a node, in the order in which they run; then the nodes that were fused, then those
-            that were removed.
+            that were removed. Behind them the same of each loop and branch.
         memory: how much the memory plan takes.
         moves: ops that left a device at run time in this session.
         segments: for each part that a backend compiled as a whole, by name, who did and what has
             become of it.
         missing: why there is no device of a type that a node asks for: what its plugins' probes
-            say, and what they raised.
+            say, and what they raised; and why a branch cannot be compiled.
         devices: what devices say of how they work just now, by name.
         steps: how many steps the program has.
         lives: what lies in memory, and from which step to which.
@@ -240,27 +239,18 @@ def explain(
         unavailable: why there is no device of a type, or None if there is one.
         traced: the RunMetadata of a traced step, which says what nodes took, or None.
     """
-    missed: dict[str, list[str]] = {}
-    for name, fusion, why in program.block.missed:
-        missed.setdefault(name, []).append(f"fusion '{fusion}': {why}")
-    nodes = program.block.nodes
-    steps = zip(program.schedule.steps, program.bound.notes, strict=True)
-    means = {step.node: tuple(said) for step, said in steps if said}
-    spans = [] if traced is None else spans_of(traced.step_stats)
-    times = times_of(spans)
-    rows = [replace(_row(n, missed), means=means.get(n, ()), us=times.get(n.name)) for n in nodes]
-    rows += [_fused_row(m, n, missed) for n in nodes if n.fused for m in n.fused.members]
-    rows += [
-        Row(node=name, op=op, requested="", device="", how="removed", kernel="", why=why)
-        for name, op, why in program.block.folded
-    ]
+    failures: list[str] = []
+    parts = list(parts_of(program, failures))
+    spans = [] if traced is None else clear(parts, spans_of(traced.step_stats))
+    rows = [row for part in parts for row in part.rows(times_of(spans))]
+    nodes = [node for part in parts for node in part.program.block.nodes]
     segments = {n.name: _segment(n) for n in nodes if n.op == SEGMENT}
     asked = sorted({parsed(r.requested).device_type or "" for r in rows if r.requested} - {""})
     missing = [reason for kind in asked if (reason := unavailable(kind))]
     plan = program.plan
     return Explanation(
         rows, Memory(plan.planned_bytes, plan.naive_bytes, len(plan.buffers)), experience.told(),
-        segments, missing, _told(nodes), len(program.schedule.steps),
+        segments, missing + failures, _told(nodes), len(program.schedule.steps),
         lives_of(program.schedule, plan), spans,
     )  # fmt: skip
 
@@ -295,51 +285,3 @@ def _segment(node: Node) -> str:
     state = getattr(node.attrs["executable"], "state", "")
     text = f"{len(node.fused.members)} ops by {qualname(node.target.compiler)}"
     return f"{text}; {state}" if state else text
-
-
-def _row(node: Node, missed: dict[str, list[str]]) -> Row:
-    kernel = "" if node.kernel is None else node.kernel.qualname
-    if node.op == COPY:
-        kernel = node.attrs["how"]
-    how = "copy" if node.op == COPY else "feed" if node.op == FEED else node.how
-    if node.traits.control is not Control.NONE:
-        how = "control"
-    why = f"{node.why}; made by {node.made_by}" if node.made_by else node.why
-    return Row(
-        node=node.name, op=node.op, requested=node.requested,
-        device=node.target.name if node.target is not None else "host",
-        how=how, kernel=kernel, why=why, rejections=tuple(str(r) for r in node.rejections),
-        line=_line(node), fusion="" if node.fused is None else node.fused.fusion,
-        members=() if node.fused is None else tuple(m.name for m in node.fused.members),
-        missed=tuple(missed.get(node.name, ())), plugin=_plugin(node),
-        inputs=tuple(v.node.name if v.index == 0 else f"{v.node.name}:{v.index}"
-                     for v in node.inputs),
-        control=tuple(before.name for before in node.control),
-        outputs=tuple(f"{dtype.name} {shapes.text(shape)}"
-                      for dtype, shape in zip(node.out_dtypes, node.out_shapes, strict=True)),
-    )  # fmt: skip
-
-
-def _plugin(node: Node) -> str:
-    if node.kernel is None or node.target is None:
-        return ""
-    found = node.target.index.find(node.kernel)
-    if found is None:
-        return ""
-    taken = f" (taken over from {found.taken_from!r})" if found.taken_from else ""
-    return f"{found.plugin}{taken}"
-
-
-def _fused_row(member: Node, node: Node, missed: dict[str, list[str]]) -> Row:
-    assert node.fused is not None
-    made = _row(member, missed)
-    return replace(
-        made, how="fused", kernel=made.kernel if node.kernel is None else node.kernel.qualname,
-        plugin=_plugin(node),
-        why=f"part of {node.op} '{node.name}' by fusion '{node.fused.fusion}'; {made.why}",
-        fusion=node.fused.fusion, into=node.op,
-    )  # fmt: skip
-
-
-def _line(node: Node) -> str:
-    return node.origin.user_line if node.origin is not None else ""

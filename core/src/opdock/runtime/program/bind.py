@@ -6,7 +6,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from opdock import errors
 from opdock.compiler.emit.arena import allocate
@@ -29,10 +29,21 @@ from opdock.runtime.resources import CellProxy, ResourceManager
 
 if TYPE_CHECKING:
     from opdock.runtime.program.parallel import Helpers
+    from opdock.runtime.program.program import Program
 
-__all__ = ["Bound", "Services", "bind_kernel", "within"]
+__all__ = ["Bound", "Inner", "Services", "bind_kernel", "within"]
 
 Call = Callable[..., Any]
+
+
+class Inner(Protocol):
+    """What runs the functions of a control-flow node."""
+
+    def __call__(self, *inputs: Any) -> Any:
+        """The node's results."""
+
+    def program(self, name: str) -> Program:
+        """The program of one of its functions, by the attribute that holds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +63,7 @@ class Services:
     resources: ResourceManager
     losses: Losses
     between: Callable[[str, str, str], Callable[[Any], Any]]
-    control: Callable[[Node], Call]
+    control: Callable[[Node], Inner]
     function: Callable[[Any], UserFunction]
     helpers: Helpers
     checks: Checks | None = None
@@ -67,11 +78,14 @@ class Bound:
         presets: the constants and variables, by slot.
         calls: a callable for each step.
         buffers: the planned ones.
+        inner: what runs the functions of the control-flow nodes among the steps.
         limited: the devices on which the session's steps run within limits.
         notes: what each step's kernel said of how it computes.
     """
 
-    __slots__ = ("buffers", "calls", "compiled", "limited", "notes", "presets", "schedule")
+    __slots__ = (
+        "buffers", "calls", "compiled", "inner", "limited", "notes", "presets", "schedule",
+    )  # fmt: skip
 
     def __init__(self, compiled: Compiled, services: Services) -> None:
         self.schedule = compiled.schedule
@@ -86,6 +100,11 @@ class Bound:
                 _bind_or_fail(step, services, said)
                 for step, said in zip(self.schedule.steps, self.notes, strict=True)
             ]
+        self.inner: dict[Node, Inner] = {
+            step.node: cast("Inner", call)
+            for step, call in zip(self.schedule.steps, self.calls, strict=True)
+            if step.kind == "control" and not isinstance(call, functools.partial)
+        }
         for i in compiled.pauses:
             self.calls[i] = _unless_ended(self.calls[i], services.resources.cancellation)
         try:

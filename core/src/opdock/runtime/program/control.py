@@ -18,7 +18,7 @@ CompileBody = Callable[[Any, Node, int], Program]
 
 def bind_control(
     node: Node, compile_body: CompileBody, cancellation: Cancellation
-) -> Callable[..., Any]:
+) -> Branches | Loop:
     """The callable of an If or While node.
 
     Args:
@@ -27,34 +27,49 @@ def bind_control(
         cancellation: ends loops when the session is closed.
     """
     if node.traits.control is Control.COND:
-        return _bind_if(node, compile_body)
-    return _bind_while(node, compile_body, cancellation)
+        return Branches(node, compile_body)
+    return Loop(node, compile_body, cancellation)
 
 
-def _bind_if(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
-    # A branch is compiled when it is first taken: the other may never be, or may not fit.
-    branches: dict[bool, Program] = {}
+class Branches:
+    """Runs one of two branches, each compiled when it is first taken.
 
-    def run(predicate: Any, *inputs: Any) -> Any:
-        taken = _decided(predicate)
-        branch = branches.get(taken)
-        if branch is None:
-            function = node.attrs["then_branch" if taken else "else_branch"]
-            branch = branches[taken] = compile_body(function, node, 1)
-        return _unpack(branch.call(inputs))
+    The other may never be, or may not fit.
+    """
 
-    return run
+    def __init__(self, node: Node, compile_body: CompileBody) -> None:
+        self._node, self._compile = node, compile_body
+        self._found: dict[str, Program] = {}
+
+    def __call__(self, predicate: Any, *inputs: Any) -> Any:
+        """The results of the branch that the predicate chooses."""
+        taken = self.program("then_branch" if _decided(predicate) else "else_branch")
+        return _unpack(taken.call(inputs))
+
+    def program(self, name: str) -> Program:
+        """The program of "then_branch" or "else_branch"."""
+        found = self._found.get(name)
+        if found is None:
+            found = self._found[name] = self._compile(self._node.attrs[name], self._node, 1)
+        return found
 
 
-def _bind_while(node: Node, compile_body: CompileBody, session: Cancellation) -> Callable[..., Any]:
-    condition = compile_body(node.attrs["cond"], node, 0)
-    body = compile_body(node.attrs["body"], node, 0)
-    limit = node.attrs.get("_maximum_iterations")
+class Loop:
+    """Runs a body while a condition holds."""
 
-    def run(*state: Any) -> Any:
+    def __init__(self, node: Node, compile_body: CompileBody, session: Cancellation) -> None:
+        self._programs = {
+            name: compile_body(node.attrs[name], node, 0) for name in Control.LOOP.functions
+        }
+        self._limit = node.attrs.get("_maximum_iterations")
+        self._session = session
+
+    def __call__(self, *state: Any) -> Any:
+        """The loop's variables after the last turn."""
         values: Sequence[Any] = state
-        count = 0
-        ends = ends_of(session)
+        count, limit = 0, self._limit
+        ends = ends_of(self._session)
+        condition, body = self._programs.values()
         with condition.turns() as keep, body.turns() as turn:
             while (limit is None or count < limit) and _decided(keep(values)[0]):
                 values = turn(values)
@@ -62,7 +77,9 @@ def _bind_while(node: Node, compile_body: CompileBody, session: Cancellation) ->
                 check(ends)
         return _unpack(values)
 
-    return run
+    def program(self, name: str) -> Program:
+        """The program of "cond" or "body"."""
+        return self._programs[name]
 
 
 def _decided(predicate: Any) -> bool:

@@ -24,7 +24,7 @@ function detailsOf(app, program, node) {
   }
   if (row.why) parts.push(part(node.how === "removed" ? "Why it was removed" : "Why here", h("p", {}, tidy(row.why))));
   parts.push(facts([
-    ["Device asked for", row.requested], ["Device", row.device], ["Kernel", row.kernel],
+    ["Runs in", row.within], ["Device asked for", row.requested], ["Device", row.device], ["Kernel", row.kernel],
     ["Plugin", row.plugin], ["Computed by", (row.means || []).join("; ")],
     ["Results", (row.outputs || []).join(", ")], ["Made in", row.line],
   ]));

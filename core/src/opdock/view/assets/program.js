@@ -18,6 +18,7 @@ class Program {
     this.running = [];
     this.drawn = []; // what the graph shows: all but what was removed
     this.#name();
+    this.#nest();
     this.#fuse();
     this.#link();
     this.#weigh();
@@ -36,6 +37,16 @@ class Program {
     for (const node of this.nodes) {
       if (node.how === "fused" && !this.members.has(node.name)) this.members.set(node.name, node);
       if (!this.byName.has(node.name)) this.byName.set(node.name, node);
+    }
+  }
+
+  // How many loops and branches are around a node: what they take, their nodes take as well.
+  #nest() {
+    for (const node of this.nodes) {
+      const { within } = node.row;
+      if (!within) continue;
+      const around = this.byName.get(within.slice(0, within.lastIndexOf("/")));
+      node.level = (around ? around.level : 0) + 1; // rows of what is around come first
     }
   }
 
@@ -96,7 +107,7 @@ class Program {
       us: span.us || 0, details: span.details || "",
     }));
     this.traced = this.running.some((node) => node.us !== null);
-    this.total = this.running.reduce((sum, node) => sum + (node.us || 0), 0);
+    this.total = this.running.reduce((sum, node) => sum + (node.level ? 0 : node.us || 0), 0);
     this.slowest = this.running.reduce((most, node) => Math.max(most, node.us || 0), 0);
     this.heaviest = this.running.reduce((most, node) => Math.max(most, node.bytes), 0);
   }
@@ -110,7 +121,7 @@ function makeNode(row, index) {
   return {
     index, row, name: row.node || "", op: row.op || "", device: row.device || "",
     how: row.how || "", us: row.us === undefined ? null : row.us, bytes: 0,
-    requested: row.requested || "", into: null, members: [], ins: [], outs: [],
+    requested: row.requested || "", level: 0, into: null, members: [], ins: [], outs: [],
   };
 }
 

@@ -34,7 +34,10 @@ class Timeline {
   #said() {
     return this.programs.map((program) => {
       const end = Math.max(...program.spans.map((s) => s.start + s.us));
-      const busy = program.spans.reduce((sum, s) => sum + s.us, 0);
+      const busy = program.spans.reduce((sum, s) => {
+        const node = program.find(s.node);
+        return node && node.level ? sum : sum + s.us; // what is in a loop, the loop took
+      }, 0);
       return `${this.programs.length > 1 ? `${program.title}: ` : ""}`
         + `${count(program.spans.length, "call")} in ${micros(end)}, ${micros(busy)} in kernels.`;
     }).join(" ");

@@ -5,7 +5,7 @@ const MOST_CHILDREN = 36;
 function makeBox(kind, label, node, path) {
   return {
     kind, label, path: path || "", node: node || null, parent: null, children: [], open: false, depth: 0,
-    count: 0, us: 0, bytes: 0, first: Infinity, center: 0, shares: null,
+    count: 0, us: 0, level: 0, bytes: 0, first: Infinity, center: 0, shares: null,
     x: 0, y: 0, width: 0, height: 0, layer: 0, routes: null,
   };
 }
@@ -109,13 +109,15 @@ class Tree {
     if (node) {
       box.count = 1;
       box.us = node.us || 0;
+      box.level = node.level;
       box.bytes = node.bytes;
       box.first = box.center = node.index;
       return;
     }
+    box.level = Math.min(...box.children.map((child) => child.level));
     for (const child of box.children) {
       box.count += child.count;
-      box.us += child.us;
+      if (child.level === box.level) box.us += child.us; // a loop's time has that of its body
       box.bytes += child.bytes;
       box.first = Math.min(box.first, child.first);
       box.center += child.center * child.count;
