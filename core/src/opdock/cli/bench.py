@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from opdock.cli._command import Command, Wrong, emit, json_option
+from opdock.cli._report import short
 from opdock.cli._screen import Cell, Screen, counting, styled
+from opdock.devices.pool import DevicePool
 from opdock.nearest import meant
 
 if TYPE_CHECKING:
@@ -89,8 +91,6 @@ def _chosen(patterns: tuple[str, ...], known: list[str]) -> list[str]:
 
 
 def _open(names: tuple[str, ...]) -> list[DeviceUnderTest]:
-    from opdock.cli._report import short
-    from opdock.devices.pool import DevicePool
     from opdock.plugins.manager import get_manager
     from opdock.testing.levels.device import open_device
 

@@ -10,6 +10,7 @@ import click
 from opdock.cli._command import Command, Wrong, emit, json_option
 from opdock.cli._graphs import Shape, Wish, fed, opened
 from opdock.cli._screen import working
+from opdock.io.array_files import Arrays
 
 if TYPE_CHECKING:
     from opdock.runtime.inspect.bisect import Bisection
@@ -105,8 +106,6 @@ def _drawn(seed: int) -> Any:
 
 def _stored(values: Path | None, graph: Any) -> dict[Any, Any]:
     """The values of a file, by tensor."""
-    from opdock.io.array_files import Arrays
-
     if values is None:
         return {}
     with Arrays(values) as arrays:
