@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.linear import addition, algebra
 
 L = tf.linalg
 RNG = np.random.RandomState(3)
@@ -308,3 +309,48 @@ def test_matrix_functions_take_operators():
         tf.matmul(operator, rhs, transpose_a=True)
     with pytest.raises(ValueError, match="`rhs` as a LinearOperator"):
         tf.linalg.solve(rhs, operator)
+
+
+def test_added_operators_are_as_few_and_as_plain_as_can_be():
+    diagonal = L.LinearOperatorDiag([1.0, 1.0], is_positive_definite=True, name="A")
+    other = L.LinearOperatorDiag([2.0, 2.0], is_positive_definite=True, name="B")
+    lower = L.LinearOperatorLowerTriangular([[2.0, 0.0], [1.5, 2.0]])
+    (both,) = addition.add_operators([diagonal, other])
+    assert isinstance(both, L.LinearOperatorDiag) and both.name == "Add/B__A/"
+    assert both.is_positive_definite and both.is_non_singular
+    unit = L.LinearOperatorIdentity(2)
+    (scaled,) = addition.add_operators([unit, L.LinearOperatorScaledIdentity(2, 2.0)])
+    assert isinstance(scaled, L.LinearOperatorScaledIdentity)
+    (triangle,) = addition.add_operators([diagonal, lower, other, unit])
+    assert isinstance(triangle, L.LinearOperatorLowerTriangular)
+    full = L.LinearOperatorFullMatrix([[-1.0, -1.0], [-1.0, -1.0]])
+    (matrix,) = addition.add_operators([full, lower, diagonal], operator_name="sum")
+    assert isinstance(matrix, L.LinearOperatorFullMatrix) and matrix.name == "sum"
+    tiers = [[addition.AddAndReturnDiag()]]
+    assert len(addition.add_operators([diagonal, lower, other], addition_tiers=tiers)) == 2
+    with tf.Session() as session:
+        assert session.run(matrix.to_dense()).tolist() == [[2.0, -1.0], [0.5, 2.0]]
+        assert session.run(triangle.to_dense()).tolist() == [[6.0, 0.0], [1.5, 6.0]]
+
+
+def test_operators_that_cannot_be_added_are_refused():
+    with pytest.raises(ValueError, match="must contain at least one operator"):
+        addition.add_operators([])
+    with pytest.raises(TypeError, match="must contain only LinearOperator"):
+        addition.add_operators([1, 2])
+    two, three = L.LinearOperatorIdentity(2), L.LinearOperatorIdentity(3)
+    with pytest.raises(ValueError, match="must have the same domain dimension"):
+        addition.add_operators([two, three])
+
+
+def test_rules_for_operators_of_ones_own():
+    class Own(L.LinearOperatorIdentity):
+        pass
+
+    algebra.matmul.register(Own, Own)(lambda a, b: "own")
+    assert algebra.matmul(Own(2), Own(2)) == "own"
+    assert algebra.matmul.find(Own, L.LinearOperatorDiag) is not None
+    with pytest.raises(ValueError, match=r"Matmul\(Own, Own\) has already been registered"):
+        algebra.matmul.register(Own, Own)(lambda a, b: None)
+    with pytest.raises(TypeError, match="Matmul must be callable"):
+        algebra.matmul.register(Own, L.LinearOperator)("a name")

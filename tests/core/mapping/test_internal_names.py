@@ -180,3 +180,28 @@ def test_cases_that_are_known_leave_no_op() -> None:
         assert [session.run(chosen, {given: v}) for v in (True, False)] == [2, 4]
     with pytest.raises(TypeError, match="fns must be"):
         smart_case(3)
+
+
+def test_whether_tf2_was_asked_for_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    from tensorflow.python import tf2
+
+    monkeypatch.setattr(tf2, "_force_enable", None)
+    monkeypatch.delenv("TF2_BEHAVIOR", raising=False)
+    assert not tf2.enabled()
+    monkeypatch.setenv("TF2_BEHAVIOR", "1")
+    assert tf2.enabled()
+    tf2.disable()
+    assert not tf2.enabled()
+    tf2.enable()
+    assert tf2.enabled()
+
+
+def test_what_linear_operators_know_is_told_to_libraries() -> None:
+    from tensorflow.python.ops.linalg import linear_operator_addition as addition
+    from tensorflow.python.ops.linalg import linear_operator_algebra as algebra
+
+    assert issubclass(addition._AddAndReturnDiag, addition._Adder)
+    assert algebra._registered_adjoint(tf.linalg.LinearOperatorIdentity) in (
+        algebra._ADJOINTS.values()
+    )
+    assert algebra.RegisterAdjoint(int)(abs) is abs and algebra._ADJOINTS.pop((int,)) is abs

@@ -48,7 +48,7 @@ for _module, _defined in _flags.FLAGS.flags_by_module_dict().items():
 _OLD_NAMES: Final = {"flag_name": "name", "default_value": "default", "docstring": "help"}
 
 
-class _ParsedWhenRead:
+class ParsedWhenRead:
     """Abseil's flags as attributes; the first that is read parses `sys.argv`."""
 
     def __init__(self, flags: FlagValues) -> None:
@@ -93,7 +93,7 @@ class _ParsedWhenRead:
         return self.__dict__["_own"](*args, **kwargs)
 
 
-FLAGS: Final = _ParsedWhenRead(_flags.FLAGS)
+FLAGS: Final = ParsedWhenRead(_flags.FLAGS)
 
 
 def _with_old_names(define: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 _RESIZING: Final = "opdock.ops.composed.image_resizing_v2"
+_ALGEBRA: Final = "opdock.linear.algebra"
+_INITIALIZERS: Final = "opdock.graph.variables.initializers"
+_SUMS: Final = ("Diag", "Matrix", "ScaledIdentity", "TriL")
 _FUNCTIONAL: Final = "opdock.ops.composed.functional_control"
 
 # Internal module -> opdock's modules.
@@ -13,6 +16,8 @@ OPS_SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.framework.op_def_library": ("opdock.util.op_def_library",),
     "python.framework.test_ops": (),
     "core.kernels.boosted_trees.boosted_trees_pb2": ("opdock.io.tree_messages",),
+    "python.ops.init_ops": (_INITIALIZERS, "opdock.contrib.framework.conv_orthogonal"),
+    "python.ops.init_ops_v2": (_INITIALIZERS,),
     "python.ops.boosted_trees_ops": ("opdock.train.boosted_trees",),
     "python.ops.functional_ops": (_FUNCTIONAL,),
     "python.util.protobuf.compare": ("opdock.util.proto_compare",),
@@ -20,6 +25,12 @@ OPS_SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.ops.parallel_for.gradients": ("opdock.autodiff.jacobians",),
     "python.ops.ragged.ragged_util": ("opdock.ops.support.ragged_rows",),
     "python.ops.ragged.ragged_map_ops": ("opdock.ops.composed.ragged_map",),
+    "python.ops.linalg.linear_operator_addition": ("opdock.linear.addition",),
+    "python.ops.linalg.linear_operator_algebra": ("opdock.linear.algebra",),
+    "python.ops.op_selector": (
+        "opdock.contrib.graph_editor.select",
+        "opdock.contrib.graph_editor.util",
+    ),
     "python.ops.linalg.linear_operator_util": ("opdock.linear.helpers",),
 }
 
@@ -64,6 +75,26 @@ OPS_NAMES: Final[dict[str, dict[str, str]]] = {
         }
         for kind in ("circulant", "toeplitz")
     },
+    "python.ops.linalg.linear_operator_addition": {
+        f"_{name}": f"opdock.linear.addition:{name}"
+        for name in ("Adder", "Hints", *(f"AddAndReturn{kind}" for kind in _SUMS))
+    },
+    "python.ops.linalg.linear_operator_algebra": {
+        name: f"{_ALGEBRA}:{rules}.{part}"
+        for rules, registry, registered in (
+            ("adjoint", "_ADJOINTS", "Adjoint"),
+            ("cholesky", "_CHOLESKY_DECOMPS", "Cholesky"),
+            ("inverse", "_INVERSES", "Inverse"),
+            ("matmul", "_MATMUL", "Matmul"),
+            ("solve", "_SOLVE", "Solve"),
+        )
+        for name, part in (
+            (registry, "table"),
+            (f"Register{registered}", "register"),
+            (f"_registered_{rules}", "find"),
+        )
+    },
+    "python.ops.init_ops_v2": {"_compute_fans": f"{_INITIALIZERS}:_fans"},
     "python.ops.nn_impl": {
         "_compute_sampled_logits": "opdock.ops.composed.sampled_losses:compute_sampled_logits",
     },

@@ -13,8 +13,8 @@ from opdock.mapping.ops_tables import OPS_NAMES, OPS_SOURCES, OPS_V2
 # The functions of ragged tensors, whose names are those of TF's in one module or another.
 _RAGGED: Final = (
     "opdock.api.ragged",  # which also gives the class its methods
-    *(f"opdock.ops.composed.ragged_{name}"
-      for name in ("tensor", "rows", "shapes", "convert", "constant", "math", "value")),
+    *(f"opdock.ops.composed.ragged_{name}" for name in (
+        "tensor", "dynamic_shape", "rows", "shapes", "convert", "constant", "math", "value")),
 )  # fmt: skip
 
 
@@ -83,10 +83,6 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "python.keras.utils.tf_utils": ("opdock.keras_base.function",),
     "python.ops.inplace_ops": ("opdock.ops.inplace",),
-    "python.ops.init_ops": (
-        "opdock.graph.variables.initializers",
-        "opdock.contrib.framework.conv_orthogonal",
-    ),
     **OPS_SOURCES,
     "python.ops.list_ops": ("opdock.ops.composed.tensor_lists",),
     "python.ops.lookup_ops": (
@@ -103,6 +99,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         for module in (
             "ragged_array_ops",
             "ragged_batch_gather_ops",
+            "ragged_batch_gather_with_default_op",
             "ragged_concat_ops",
             "ragged_conversion_ops",
             "ragged_factory_ops",
@@ -111,6 +108,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
             "ragged_math_ops",
             "ragged_squeeze_op",
             "ragged_tensor",
+            "ragged_tensor_shape",
             "ragged_tensor_value",
             "ragged_where_op",
         )
@@ -207,15 +205,13 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.util.nest": ("opdock.util.nest", "opdock.util.nest_paths"),
     "python.ops.critical_section_ops": ("opdock.ops.composed.critical_section",),
     "python.ops.ctc_ops": ("opdock.ops.composed.ctc_labels", "opdock.ops.ctc"),
-    "python.ops.distributions.beta": ("opdock.distributions.softplus",),
+    **{
+        f"python.ops.distributions.{name}": ("opdock.distributions.softplus",)
+        for name in ("beta", "exponential", "gamma", "laplace", "normal", "student_t")
+    },
     "python.ops.distributions.distribution": ("opdock.distributions.distribution",),
-    "python.ops.distributions.exponential": ("opdock.distributions.softplus",),
-    "python.ops.distributions.gamma": ("opdock.distributions.softplus",),
     "python.ops.distributions.kullback_leibler": ("opdock.distributions.divergence",),
-    "python.ops.distributions.laplace": ("opdock.distributions.softplus",),
-    "python.ops.distributions.normal": ("opdock.distributions.softplus",),
     "python.ops.distributions.special_math": ("opdock.distributions.helpers",),
-    "python.ops.distributions.student_t": ("opdock.distributions.softplus",),
     "python.ops.distributions.util": (
         "opdock.distributions.helpers",
         "opdock.distributions.shaping",
@@ -241,6 +237,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "opdock.graph.nodes.typespec",
         "opdock.graph.nodes.typespec_names",
     ),
+    "python.tf2": ("opdock.util.tf2",),
     "python.util.compat": ("opdock.compat",),
     "python.ops.data_flow_ops": (
         "opdock.ops.composed.barriers",
@@ -411,10 +408,12 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "_get_default_variable_store": "opdock.graph.variables.variable_scope:variable_store",
         "variable": "opdock:Variable",
     },
+    "python.platform.flags": {"_FlagValuesWrapper": "opdock.api.flags:ParsedWhenRead"},
     "python.platform.googletest": {"mock": "unittest.mock"},
     "python.platform.test": {"mock": "unittest.mock"},
     "python.pywrap_tensorflow": {
         "NewCheckpointReader": "opdock:train.NewCheckpointReader",
+        "TF_bfloat16_type": "opdock.util.dtype_names:bfloat16_type",
     },
     "python.framework.op_def_registry": {
         "get_registered_ops": "opdock.util.graph_helpers:get_registered_ops",
@@ -456,7 +455,6 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.training.warm_starting_util": _WARM_STARTING,
     "python.training.training": {"NewCheckpointReader": "opdock:train.NewCheckpointReader"},
     "test": {"mock": "unittest.mock"},
-    "python.tf2": {"enabled": "opdock.util.graph_helpers:enabled"},
     "python.util.deprecation": {
         "_PRINT_DEPRECATION_WARNINGS": "opdock.util.deprecation:PRINT_DEPRECATION_WARNINGS",
     },

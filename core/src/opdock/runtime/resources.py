@@ -77,6 +77,7 @@ class Cell:
 
         Raises:
             FailedPreconditionError: nothing has been written yet.
+            NotFoundError: nothing has been written yet to a resource variable.
             UnavailableError: the value was lost with the device that held it.
         """
         value = self.box[0]
@@ -88,14 +89,11 @@ class Cell:
                 f"The value of variable {self.name} is gone: {self.lost}. Initialize the variable "
                 "again, or restore it from a checkpoint.",
             )  # fmt: skip
+        if value is None and self.resource:
+            what = f"Resource localhost/{self.name}/N10tensorflow3VarE does not exist."
+            raise errors.NotFoundError(None, None, what)
         if value is None:
-            what = (
-                f"Error while reading resource variable {self.name} from Container: localhost. "
-                "This could mean that the variable was uninitialized. "
-                f"Not found: Resource localhost/{self.name}/Var does not exist."
-                if self.resource
-                else f"Attempting to use uninitialized value {self.name}"
-            )
+            what = f"Attempting to use uninitialized value {self.name}"
             raise errors.FailedPreconditionError(None, None, what)
         return value
 

@@ -11,6 +11,11 @@ TYPE_TO_STRING = {int(t): t.name for t in dtypes.ALL}
 QUANTIZED_DTYPES = dtypes.QUANTIZED
 
 
+def bfloat16_type() -> type:
+    """NumPy's scalar type of bfloat16."""
+    return dtypes.bfloat16.as_numpy_dtype
+
+
 def __getattr__(name: str) -> Any:
     """The type `float32_ref` and its like."""
     base = name.removesuffix("_ref")

@@ -21,7 +21,6 @@ __all__ = [
     "as_graph_element",
     "collect_named_outputs",
     "convert_collection_to_dict",
-    "enabled",
     "get_build_info",
     "get_enclosing_xla_context",
     "get_name_scope",
@@ -283,11 +282,6 @@ def n_positive_integers(n: int, value: Any) -> tuple[int, ...]:
 
 
 # ------------------------------------------------------------------------------------ others
-def enabled() -> bool:
-    """Whether TF 2's behaviour is on: it never is."""
-    return False
-
-
 def list_local_devices(session_config: Any = None) -> list[Any]:
     """The devices that a session would find, with `name` and `device_type`."""
     from opdock.runtime.session import Session

@@ -48,6 +48,7 @@ class Cell(Protocol):
 
         Raises:
             FailedPreconditionError: the variable has no value yet.
+            NotFoundError: it is a resource variable, and has none yet.
             UnavailableError: the value was lost with the device that held it.
         """
 

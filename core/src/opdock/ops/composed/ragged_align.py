@@ -35,7 +35,7 @@ from opdock.ops.tiling import tile as dense_tile
 __all__: list[str] = []
 
 
-class _Axis(NamedTuple):
+class Axis(NamedTuple):
     """One dimension of a source.
 
     Attributes:
@@ -60,7 +60,7 @@ class _Axis(NamedTuple):
         return fill(shape_of(items), self.size)
 
 
-class _Source:
+class Source:
     """An operand as its dimensions, from the outermost on, with `rank` of them."""
 
     def __init__(self, value: Any, rank: int, levels: int, dtype: DType) -> None:
@@ -71,12 +71,12 @@ class _Source:
         depth = flat.shape.ndims or 0
         own = len(nested) + depth
         one = convert_to_tensor(1, dtype)
-        axes = [_Axis(None, one)] * (rank - own)
+        axes = [Axis(None, one)] * (rank - own)
         if own:
             rows = shape_of(nested[0], out_type=dtype)[0] - 1 if nested else sizes[0]
-            axes.append(_Axis(None, rows))
-        axes += [_Axis(splits, None) for splits in nested]
-        axes += [_Axis(None, sizes[i]) for i in builtins.range(1, depth)]
+            axes.append(Axis(None, rows))
+        axes += [Axis(splits, None) for splits in nested]
+        axes += [Axis(None, sizes[i]) for i in builtins.range(1, depth)]
         self.axes = axes
         inner = [axis.size for axis in axes[levels + 1 :]]
         self._flat = flat
@@ -92,7 +92,8 @@ class _Source:
             flat = reshape(flat, concat([rows, self._inner], 0))
             inner = flat.shape.ndims
             if inner is not None and inner > 1 and known.ndims is not None:
-                flat.set_shape([None, *known.as_list()[known.ndims - inner + 1 :]])
+                padded = [1] * inner + known.as_list()
+                flat.set_shape([None, *padded[1 - inner :]])
         return gather(flat, items)
 
 
@@ -116,13 +117,34 @@ def aligned(x: Any, y: Any, dtype: DType) -> tuple[Any, Any, list[Tensor]]:
     levels = max(
         v.ragged_rank + rank - v.shape.ndims for v in (x, y) if isinstance(v, RaggedTensor)
     )
-    sources = [_Source(v, rank, levels, dtype) for v in (x, y)]
-    count, checks = _common(sources[0].axes[0], sources[1].axes[0], 0)
+    sources = [Source(v, rank, levels, dtype) for v in (x, y)]
+    items, nested, checks = common_rows(sources[0].axes, sources[1].axes, levels, dtype)
+    with control_dependencies(checks):
+        found = [s.taken(identity(i)) for s, i in zip(sources, items, strict=True)]
+    return found[0], found[1], nested
+
+
+def common_rows(
+    x: list[Axis], y: list[Axis], levels: int, dtype: DType
+) -> tuple[list[Tensor], list[Tensor], list[Any]]:
+    """The rows that two operands of one rank have together.
+
+    Args:
+        x: the dimensions of one.
+        y: those of the other.
+        levels: how many dimensions below the outermost are parted into rows.
+        dtype: the type of sizes and splits.
+
+    Returns:
+        (for each operand the item that each item of the innermost level is, the splits of each
+        level, the assertions that hold before the items are used).
+    """
+    count, checks = common_size(x[0], y[0], 0)
     first = range(count)
-    items = [first * _steps(s.axes[0], dtype) for s in sources]
+    items = [first * _steps(axes[0], dtype) for axes in (x, y)]
     nested = []
     for axis in builtins.range(1, levels + 1):
-        pair = [s.axes[axis] for s in sources]
+        pair = [x[axis], y[axis]]
         with control_dependencies(checks):
             lengths, checks = _common_lengths(pair, items, axis)
         splits, place = range_op(
@@ -135,9 +157,7 @@ def aligned(x: Any, y: Any, dtype: DType) -> tuple[Any, Any, list[Tensor]]:
             for dim, item in zip(pair, items, strict=True)
         ]
         nested.append(splits)
-    with control_dependencies(checks):
-        found = [s.taken(identity(i)) for s, i in zip(sources, items, strict=True)]
-    return found[0], found[1], nested
+    return items, nested, checks
 
 
 def _have_same_rows(x: Any, y: Any) -> bool:
@@ -154,7 +174,7 @@ def _have_same_rows(x: Any, y: Any) -> bool:
     return len(ranks) == 1 and None not in ranks and (len(rows) == 1 or 1 not in rows)
 
 
-def _steps(axis: _Axis, dtype: DType) -> Tensor:
+def _steps(axis: Axis, dtype: DType) -> Tensor:
     """1, or 0 where one item stands for all."""
     if axis.splits is not None:
         return convert_to_tensor(1, dtype)
@@ -166,7 +186,7 @@ def _mismatch(holds: Tensor, axis: int, *sizes: Tensor) -> Any:
     return Assert(holds, [message, axis, "lengths=", sizes[0], "dim_size=", sizes[1]], summarize=10)
 
 
-def _common(a: _Axis, b: _Axis, axis: int) -> tuple[Tensor, list[Any]]:
+def common_size(a: Axis, b: Axis, axis: int) -> tuple[Tensor, list[Any]]:
     """The size that two uniform dimensions have together, and the assertion that they do."""
     assert a.size is not None
     assert b.size is not None
@@ -182,11 +202,11 @@ def _common(a: _Axis, b: _Axis, axis: int) -> tuple[Tensor, list[Any]]:
     return size, [_mismatch(alike, axis, a.size, b.size)]
 
 
-def _common_lengths(pair: list[_Axis], items: list[Tensor], axis: int) -> tuple[Tensor, list[Any]]:
+def _common_lengths(pair: list[Axis], items: list[Tensor], axis: int) -> tuple[Tensor, list[Any]]:
     """How many items of a dimension each item above has in the result."""
     a, b = pair
     if a.splits is None and b.splits is None:
-        size, checks = _common(a, b, axis)
+        size, checks = common_size(a, b, axis)
         return fill(shape_of(items[0]), size), checks
     if a.splits is None:
         pair, items, (a, b) = pair[::-1], items[::-1], (b, a)

@@ -17,7 +17,7 @@ from opdock.ops.cast import cast
 from opdock.ops.check import Assert
 from opdock.ops.compare import equal, logical_and, logical_not, not_equal
 from opdock.ops.composed.masks import boolean_mask, sequence_mask
-from opdock.ops.composed.ragged_tensor import RaggedTensor
+from opdock.ops.composed.ragged_tensor import RaggedTensor, convert_to_tensor_or_ragged_tensor
 from opdock.ops.fill import fill, ones, range, zeros
 from opdock.ops.gather import gather
 from opdock.ops.joining import concat, stack
@@ -139,15 +139,18 @@ def _fitted(mask: Tensor, tensor: Tensor, rank: int) -> Tensor:
     return pad(mask, stack([zeros([rank], dtypes.int32), missing], axis=1))
 
 
-def to_tensor(value: RaggedTensor, default_value: Any = None, name: str | None = None) -> Tensor:
+def to_tensor(value: Any, default_value: Any = None, name: str | None = None) -> Tensor:
     """A dense tensor whose rows are filled up to the longest.
 
     Args:
-        value: a RaggedTensor.
+        value: a RaggedTensor; a dense tensor is given back as it is.
         default_value: what they are filled up with, zeros by default.
         name: a prefix for the names of the operations.
     """
     with name_scope(name, "RaggedToTensor"):
+        value = convert_to_tensor_or_ragged_tensor(value, name="rt_input")
+        if not isinstance(value, RaggedTensor):
+            return value
         default = None
         if default_value is not None:
             default = convert_to_tensor(default_value, value.dtype, "default_value")

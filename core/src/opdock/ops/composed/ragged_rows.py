@@ -16,6 +16,7 @@ from opdock.ops.array import shape as shape_of
 from opdock.ops.cast import cast
 from opdock.ops.check import assert_equal, assert_less
 from opdock.ops.composed import masks
+from opdock.ops.composed.ragged_dynamic_shape import RaggedTensorDynamicShape, broadcast_to
 from opdock.ops.composed.ragged_shapes import expand_dims
 from opdock.ops.composed.ragged_tensor import (
     RaggedTensor,
@@ -166,6 +167,44 @@ def batch_gather(params: Any, indices: Any, name: str | None = None) -> Any:
         with control_dependencies([_same_count(params.nrows(), shape_of(indices)[0])]):
             at = cast(indices, dtype) + dense_expand_dims(params.row_starts(), 1)
             return gather(params.values, at)
+
+
+def batch_gather_with_default(
+    params: Any, indices: Any, default_value: Any = "", name: str | None = None
+) -> Any:
+    """`batch_gather` where an index that points nowhere gives a default.
+
+    Args:
+        params: a tensor or RaggedTensor.
+        indices: a tensor or RaggedTensor of as many batch dimensions; one dimension more.
+        default_value: a scalar or vector of the type of `params`.
+        name: a prefix for the names of the operations.
+
+    Raises:
+        ValueError: a rank is not known, or `default_value` is neither scalar nor vector.
+    """
+    with name_scope(name, "RaggedBatchGatherWithDefault"):
+        params = convert_to_tensor_or_ragged_tensor(params, name="params")
+        indices = convert_to_tensor_or_ragged_tensor(indices, name="indices")
+        default = convert_to_tensor_or_ragged_tensor(default_value, name="default_value")
+        dtype = match_row_splits_dtypes(params, indices, default)
+        if default.shape.ndims not in (0, 1):
+            raise ValueError('"default_value" must be a scalar or vector')
+        if indices.shape.ndims is None:
+            raise ValueError("Indices must have a known rank.")
+        if params.shape.ndims is None:
+            raise ValueError("Params must have a known rank.")
+        axis = indices.shape.ndims - 1
+        # The default stands before what is picked from, and is the item 0 that is picked instead.
+        shape = RaggedTensorDynamicShape.from_tensor(params, dim_size_dtype=dtype)
+        default = broadcast_to(cast(default, params.dtype), shape.with_single_items(axis))
+        if is_ragged(params):
+            lengths = expand_dims(params.row_lengths(axis), -1)
+        else:
+            lengths = shape_of(params, out_type=dtype)[axis]
+        inside = (indices >= 0) & (indices < cast(lengths, indices.dtype))
+        items = (indices + 1) * cast(inside, indices.dtype)
+        return batch_gather(concat([default, params], axis), items)
 
 
 def _same_splits(a: RaggedTensor, b: RaggedTensor) -> Any:

@@ -55,6 +55,8 @@ def squeeze(input: Any, axis: Any = None, name: str | None = None, squeeze_dims:
     axis = array_util.renamed("axis", axis, "squeeze_dims", squeeze_dims)
     with name_scope(name, "RaggedSqueeze"):
         value = convert_to_tensor_or_ragged_tensor(input)
+        if not isinstance(value, RaggedTensor):
+            return dense_squeeze(value, axis)
         if axis is None:
             raise ValueError("Ragged.squeeze must have an axis argument.")
         given = [axis] if isinstance(axis, int) else axis

@@ -20,7 +20,12 @@ from opdock.kernels.select.cells import Cell, UserFunction
 from opdock.kernels.select.context import KernelContext
 from opdock.kernels.select.notes import Noting
 from opdock.runtime.cancellation import Cancellation, check, ends_of
-from opdock.runtime.program.builtin import BUILTINS, check_temporaries, variable_cell
+from opdock.runtime.program.builtin import (
+    BUILTINS,
+    check_temporaries,
+    read_variable,
+    variable_cell,
+)
 from opdock.runtime.program.checks import Checks
 from opdock.runtime.program.segment import bind_segment
 from opdock.runtime.recover.located import as_op_error, culprit, where
@@ -186,7 +191,7 @@ def _fail(error: errors.OpError, *_: Any) -> Any:
 def _bind(step: Step, services: Services) -> Call:
     node = step.node
     if step.kind == "read":
-        return lambda cell: cell.read()
+        return read_variable
     if step.kind == "alias":
         return lambda value: value
     if step.kind == "copy":
@@ -217,7 +222,7 @@ def bind_alone(step: Step, streams: Any) -> Call:
     """
     node, kernel = step.node, step.node.kernel
     if step.kind == "read":
-        return lambda cell: cell.read()
+        return read_variable
     if step.kind == "alias":
         return lambda value: value
     if step.kind == "builtin":

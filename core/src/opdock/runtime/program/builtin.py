@@ -53,8 +53,24 @@ def _assign_variable(node: Node, resources: ResourceManager) -> Callable[..., An
     return assign
 
 
+def read_variable(cell: Any) -> Any:
+    """The value of a variable that is read for itself, not to be updated or gathered from.
+
+    Raises:
+        FailedPreconditionError: it has none.
+    """
+    try:
+        return cell.read()
+    except errors.NotFoundError as e:
+        raise errors.FailedPreconditionError(
+            None, None,
+            f"Error while reading resource variable {cell.name} from Container: localhost. "
+            f"This could mean that the variable was uninitialized. Not found: {e.message}",
+        ) from None  # fmt: skip
+
+
 def _read(node: Node, resources: ResourceManager) -> Callable[..., Any]:
-    return lambda cell: cell.read()
+    return read_variable
 
 
 def _initialized(node: Node, resources: ResourceManager) -> Callable[..., Any]:

@@ -14,6 +14,7 @@ from opdock import errors
 from opdock.compiler.ir.block import Node
 from opdock.devices.segment import Loan, SegmentStream, SegmentVariable
 from opdock.kernels.select.streams import RandomStream
+from opdock.runtime.program.builtin import read_variable
 from opdock.runtime.recover.located import culprit
 from opdock.runtime.resources import ResourceManager, replace
 
@@ -143,7 +144,7 @@ class _Variables:
             if type(value) is Loan and value.owner is not self._executable:
                 state[i] = cells[i].settle(value)
             elif value is None and variable.read:
-                state[i] = cells[i].read()  # which says what is missing
+                state[i] = read_variable(cells[i])  # which says what is missing
 
 
 class _Met:
