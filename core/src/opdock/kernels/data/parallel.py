@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from opdock import errors
@@ -28,7 +29,7 @@ from opdock.kernels.select.cells import Background, Resources
 
 __all__ = [
     "AUTOTUNE", "AnyOrderDataset", "Crew", "LimitedThreadsDataset", "PrefetchDataset",
-    "Prefetching",
+    "Prefetching", "ThreadPool",
 ]  # fmt: skip
 
 AUTOTUNE: Final = -1
@@ -238,6 +239,13 @@ class AnyOrderDataset(HandedOn):
     def within(self, context: Context) -> Context:
         """A context without an order."""
         return context.in_any_order()
+
+
+@dataclass(frozen=True)
+class ThreadPool:
+    """How many threads the maps of a dataset may have, as a resource."""
+
+    threads: int
 
 
 class LimitedThreadsDataset(HandedOn):
