@@ -16,7 +16,7 @@ def fresh_graph():
 
 def elements(dataset: Any, limit: int = 1000) -> list[Any]:
     """All elements, by an initializable iterator in a session of its own."""
-    iterator = dataset.make_initializable_iterator()
+    iterator = tf.data.make_initializable_iterator(dataset)
     element = iterator.get_next()
     found = []
     with tf.Session() as session:

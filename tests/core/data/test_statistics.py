@@ -20,10 +20,15 @@ def told(dataset: Any, aggregator: Any, prefix: str = "") -> Any:
 
 
 def histograms(data: bytes) -> dict[str, Any]:
-    return {v.tag: v.histo for v in tf.Summary.FromString(data).value}
+    return {v.tag: v.histo for v in tf.Summary.FromString(data).value if v.HasField("histo")}
 
 
-def counted(*datasets: Any, aggregator: Any) -> dict[str, Any]:
+def numbers(data: bytes) -> dict[str, float]:
+    found = tf.Summary.FromString(data).value
+    return {v.tag: v.simple_value for v in found if v.HasField("simple_value")}
+
+
+def counted(*datasets: Any, aggregator: Any, read: Any = histograms) -> dict[str, Any]:
     """The histograms after all elements, which are counted one after the other."""
     iterators = [d.make_initializable_iterator() for d in datasets]
     following, summary = [i.get_next() for i in iterators], aggregator.get_summary()
@@ -34,7 +39,8 @@ def counted(*datasets: Any, aggregator: Any) -> dict[str, Any]:
             with pytest.raises(tf.errors.OutOfRangeError):
                 while True:
                     session.run(element)
-        return histograms(session.run(summary))
+        found: dict[str, Any] = read(session.run(summary))
+        return found
 
 
 def test_bytes_of_numbers_and_letters():
@@ -73,3 +79,38 @@ def test_nobody_hears_where_nobody_asked(walk):
     assert walk(Dataset.range(3).apply(latency_stats("t"))) == [0, 1, 2]
     with pytest.raises(TypeError, match="aggregator"):
         tf.data.Options().experimental_stats.aggregator = object()
+
+
+def test_buffers_and_filters_tell_by_the_place_of_their_node():
+    aggregator = StatsAggregator()
+    even = Dataset.range(10).prefetch(2).filter(lambda x: tf.equal(x % 2, 0)).prefetch(1)
+    found = counted(told(even, aggregator), aggregator=aggregator, read=numbers)
+    capacities = {k: v for k, v in found.items() if k.endswith("capacity")}
+    # Three constants make the range, and one each buffer.
+    assert capacities == {
+        "PrefetchDataset/_5::buffer_capacity": 2, "PrefetchDataset/_8::buffer_capacity": 1,
+    }  # fmt: skip
+    assert found["FilterDataset/_6::filtered_elements"] == 5
+    assert found["FilterDataset/_6::dropped_elements"] == 5
+
+
+def test_how_full_a_buffer_was():
+    aggregator = StatsAggregator()
+    found = counted(told(Dataset.range(7).prefetch(3), aggregator), aggregator=aggregator)
+    (full,) = found.values()
+    assert full.num == 7 and 0 < full.min <= full.max <= 1
+
+
+@pytest.mark.parametrize(
+    ("make", "calls"),
+    [
+        (lambda d: d.map(lambda x: x + 1, num_parallel_calls=2), 6),
+        (lambda d: d.apply(tf.data.experimental.map_and_batch(lambda x: x + 1, 4)), 6),
+        (lambda d: d.interleave(Dataset.range, cycle_length=2, num_parallel_calls=2), 0),
+    ],
+)
+def test_threads_tell_how_many_of_them_work(make, calls):
+    aggregator = StatsAggregator()
+    found = counted(told(make(Dataset.range(6)), aggregator), aggregator=aggregator, read=bytes)
+    assert [k for k in numbers(found) if k.endswith("::thread_utilization")]
+    assert sum(h.num for k, h in histograms(found).items() if k.endswith("time")) == calls

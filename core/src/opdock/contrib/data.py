@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opdock.data import TFRecordDataset
-from opdock.data.dataset_v1 import DatasetV1, make_one_shot_iterator
+from opdock.data.dataset_v1 import make_one_shot_iterator
 from opdock.data.experimental import (
     AUTOTUNE,
     CheckpointInputPipelineHook,
@@ -43,6 +43,7 @@ from opdock.data.experimental import (
     unbatch,
     unique,
 )
+from opdock.data.experimental.sharing import sliding_windows
 from opdock.data.util import nest
 from opdock.ops.array import ensure_shape
 from opdock.shapes import as_tensor_shape
@@ -106,13 +107,7 @@ def sliding_window_batch(
     if stride is not None and window_shift is not None:
         raise ValueError("Cannot specify both `stride` and `window_shift`")
     shift = next((s for s in (window_shift, stride) if s is not None), 1)
-
-    def joined(*window: Any) -> Any:
-        return DatasetV1.zip(window[0] if len(window) == 1 else window).batch(window_size)
-
-    return lambda dataset: dataset.window(
-        window_size, shift, window_stride, drop_remainder=True
-    ).flat_map(joined)
+    return lambda dataset: sliding_windows(dataset, window_size, shift, window_stride)
 
 
 def assert_element_shape(expected_shapes: Any) -> Apply:

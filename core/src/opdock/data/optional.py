@@ -18,7 +18,7 @@ from opdock.ops.data_iterators import (
     optional_none_op,
 )
 
-__all__ = ["Optional", "OptionalSpec", "optional_of_next"]
+__all__ = ["Optional", "OptionalSpec", "OptionalValue", "optional_of_next"]
 
 
 class Optional(ABC):
@@ -44,24 +44,28 @@ class Optional(ABC):
             with name_scope("value"):
                 spec = structure.type_spec_from_value(value)
                 flat = structure.to_tensor_list(spec, value)
-            return _Optional(optional_from_value_op(flat, name=scope), spec)
+            return OptionalValue(optional_from_value_op(flat, name=scope), spec)
 
     @staticmethod
     def none_from_structure(value_structure: Any) -> Optional:
         """An optional without the value that it could have."""
-        return _Optional(optional_none_op(), value_structure)
+        return OptionalValue(optional_none_op(), value_structure)
 
 
-class _Optional(Optional):
+class OptionalValue(Optional):
+    """An optional that a variant holds."""
+
     def __init__(self, variant_tensor: Tensor, value_structure: Any) -> None:
         self._variant_tensor = variant_tensor
         self._value_structure = value_structure
 
     def has_value(self, name: str | None = None) -> Tensor:
+        """Whether there is a value: a scalar bool."""
         found: Tensor = optional_has_value_op(self._variant_tensor, name=name)
         return found
 
     def get_value(self, name: str | None = None) -> Any:
+        """The value; when it runs, InvalidArgumentError where there is none."""
         with name_scope(name, "OptionalGetValue", [self._variant_tensor]) as scope:
             attrs = structure.flat_structure(self._value_structure)
             flat = optional_get_value_op(self._variant_tensor, name=scope, **attrs)
@@ -69,6 +73,7 @@ class _Optional(Optional):
 
     @property
     def value_structure(self) -> Any:
+        """The structure of specs of the value."""
         return self._value_structure
 
     @property
@@ -91,7 +96,7 @@ class OptionalSpec(TypeSpec):
     @property
     def value_type(self) -> type:
         """The class of optionals."""
-        return _Optional
+        return OptionalValue
 
     def _serialize(self) -> tuple[Any, ...]:
         return (self._value_structure,)
@@ -104,7 +109,7 @@ class OptionalSpec(TypeSpec):
         return (value._variant_tensor,)
 
     def _from_components(self, components: Any) -> Any:
-        return _Optional(components[0], self._value_structure)
+        return OptionalValue(components[0], self._value_structure)
 
     @staticmethod
     def from_value(value: Optional) -> OptionalSpec:
@@ -125,4 +130,5 @@ def optional_of_next(iterator: Any) -> Optional:
     """The next element of an iterator, or none at the end."""
     spec = iterator.element_spec
     attrs = structure.flat_structure(spec)
-    return _Optional(iterator_get_next_as_optional_op(iterator._iterator_resource, **attrs), spec)
+    variant = iterator_get_next_as_optional_op(iterator._iterator_resource, **attrs)
+    return OptionalValue(variant, spec)

@@ -12,13 +12,14 @@ class StatsAggregator:
     """Counts statistics of the iterators of a session.
 
     Set it as `tf.data.Options().experimental_stats.aggregator` of a dataset; then it hears of the
-    datasets before that one which measure something, such as those of `latency_stats`.
+    datasets before that one which measure something: those of `latency_stats` and its like, and
+    under names such as "PrefetchDataset/_5::buffer_size" buffers, filters and threads.
     """
 
     def __init__(self) -> None:
         self._resource: Tensor = stats_aggregator_handle_op()
 
     def get_summary(self) -> Tensor:
-        """A serialized Summary of what was counted so far, a string scalar: histograms by tag."""
+        """A serialized Summary of what was counted so far, a string scalar."""
         summary: Tensor = stats_aggregator_summary_op(self._resource)
         return summary

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from opdock.mapping.contrib_tables import CONTRIB
+from opdock.mapping.data_tables import DATA_NAMES, DATA_SOURCES
 from opdock.mapping.distribute_tables import DISTRIBUTE_NAMES, DISTRIBUTE_SOURCES
 from opdock.mapping.feature_tables import FEATURE_COLUMN_NAMES, FEATURE_COLUMNS
 from opdock.mapping.later_tables import LATER_SOURCES, LATER_V1, LATER_V2
@@ -216,15 +217,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "opdock.distributions.helpers",
         "opdock.distributions.shaping",
     ),
-    "python.data.ops.dataset_ops": (
-        "opdock.data.dataset",
-        "opdock.data.dataset_v1",
-        "opdock.data.functions",
-    ),
-    "python.data.ops.iterator_ops": ("opdock.data.iterators",),
-    "python.data.ops.multi_device_iterator_ops": ("opdock.data.devices",),
-    "python.data.ops.optional_ops": ("opdock.data.optional",),
-    "python.data.ops.readers": ("opdock.data.readers",),
+    **DATA_SOURCES,
     "python.framework.sparse_tensor": (
         "opdock.graph.nodes.composite",
         "opdock.graph.nodes.compositespec",
@@ -282,6 +275,7 @@ _GFILE: Final = {
 NAMES: Final[dict[str, dict[str, str]]] = {
     "": LATER_V1,
     **CONTRIB,
+    **DATA_NAMES,
     **DISTRIBUTE_NAMES,
     "io.gfile": _GFILE,
     "tpu": {

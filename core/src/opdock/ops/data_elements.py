@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opdock.ops.support.data import ELEMENTS, dataset_op
+from opdock.ops.support.data import ELEMENTS, dataset_op, handle_op
 
 __all__: list[str] = []
 
@@ -53,8 +53,14 @@ dense_to_sparse_batch_dataset_op = dataset_op(
     "DenseToSparseBatchDataset", f"{_IN}, batch_size: int64, row_shape: int64"
 )
 unbatch_dataset_op = dataset_op("UnbatchDataset", _IN)
+rebatch_dataset_op = dataset_op(
+    "RebatchDataset", f"{_IN}, num_replicas: int64", f"{ELEMENTS}, use_fallback: bool = true"
+)
 window_dataset_op = dataset_op(
     "WindowDataset", f"{_IN}, size: int64, shift: int64, stride: int64, drop_remainder: bool"
+)
+sliding_window_dataset_op = dataset_op(
+    "SlidingWindowDataset", f"{_IN}, window_size: int64, window_shift: int64, window_stride: int64"
 )
 unique_dataset_op = dataset_op("UniqueDataset", _IN)
 ignore_errors_dataset_op = dataset_op("IgnoreErrorsDataset", _IN)
@@ -62,6 +68,10 @@ directed_interleave_dataset_op = dataset_op(
     "DirectedInterleaveDataset",
     "selector_input_dataset: variant, data_input_datasets: N * variant",
     f"{ELEMENTS}, N: int >= 1",
+)  # fmt: skip
+choose_fastest_dataset_op = dataset_op(
+    "ChooseFastestDataset", "input_datasets: N * variant",
+    f"N: int >= 2, num_experiments: int, {ELEMENTS}",
 )  # fmt: skip
 filter_by_last_component_dataset_op = dataset_op(
     "FilterByLastComponentDataset", _IN, output="output"
@@ -81,3 +91,9 @@ max_intra_op_parallelism_dataset_op = dataset_op(
 private_thread_pool_dataset_op = dataset_op(
     "PrivateThreadPoolDataset", f"{_IN}, num_threads: int64"
 )
+thread_pool_handle_op = handle_op(
+    "ThreadPoolHandle",
+    "num_threads: int, max_intra_op_parallelism: int = 1, display_name: string",
+)
+thread_pool_dataset_op = dataset_op("ThreadPoolDataset", f"{_IN}, thread_pool: resource")
+non_serializable_dataset_op = dataset_op("NonSerializableDataset", _IN)

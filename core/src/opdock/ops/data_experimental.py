@@ -14,13 +14,15 @@ __all__: list[str] = []
 FAMILIES = (data_elements, data_functions, data_sources, data_stats)
 
 NAMES: Final = (
-    "BytesProducedStatsDataset", "CSVDataset", "DatasetCardinality", "DatasetToTFRecord",
-    "DenseToSparseBatchDataset", "DirectedInterleaveDataset", "GroupByReducerDataset",
-    "GroupByWindowDataset", "IgnoreErrorsDataset", "LatencyStatsDataset", "MapAndBatchDataset",
-    "MapDataset", "MatchingFilesDataset", "MaxIntraOpParallelismDataset",
-    "ParallelInterleaveDataset", "PrivateThreadPoolDataset", "RandomDataset", "ScanDataset",
-    "SetStatsAggregatorDataset", "SqlDataset", "StatsAggregatorHandle", "StatsAggregatorSummary",
-    "TakeWhileDataset", "UnbatchDataset", "UniqueDataset",
+    "BytesProducedStatsDataset", "CSVDataset", "ChooseFastestDataset", "DatasetCardinality",
+    "DatasetToTFRecord", "DenseToSparseBatchDataset", "DirectedInterleaveDataset",
+    "GroupByReducerDataset", "GroupByWindowDataset", "IgnoreErrorsDataset",
+    "LatencyStatsDataset", "MapAndBatchDataset", "MapDataset", "MatchingFilesDataset",
+    "MaxIntraOpParallelismDataset", "NonSerializableDataset", "ParallelInterleaveDataset",
+    "PrivateThreadPoolDataset", "RandomDataset", "RebatchDataset", "ScanDataset",
+    "SetStatsAggregatorDataset", "SlidingWindowDataset", "SqlDataset",
+    "StatsAggregatorHandle", "StatsAggregatorSummary", "TakeWhileDataset", "ThreadPoolDataset",
+    "ThreadPoolHandle", "UnbatchDataset", "UniqueDataset",
 )  # fmt: skip
 
 for _name in NAMES:

@@ -18,6 +18,7 @@ from opdock.plugin import Kernel, KernelTable, NodeSig, codegen, dtypes
 from opdock_cpu.changes import may_write
 from opdock_cpu.jit import llvm, render
 from opdock_cpu.jit.generated import Generated
+from opdock_cpu.namespace import namespace
 
 __all__ = ["line_of", "table"]
 
@@ -78,7 +79,7 @@ def _bind(sig: NodeSig) -> Callable[..., Any]:
     usual = [(update.inputs.index(n), value) for n, value in update.usual]
     resource = sig.op.startswith("Resource")
     spares = [_Spares() for _ in range(count)]
-    plain = codegen.update_on(np, sig)
+    plain = codegen.update_on(namespace, sig)
 
     @functools.lru_cache(maxsize=_SHAPES)
     def program(as_usual: bool, *shapes: tuple[int, ...]) -> Generated:

@@ -25,6 +25,7 @@ from opdock_cpu.jit.mathematics import definition
 from opdock_cpu.jit.plan import Code, metadata
 from opdock_cpu.jit.team import ATTRIBUTES, spread
 from opdock_cpu.jit.training import line_of
+from opdock_cpu.namespace import namespace
 from opdock_cpu.threads import threads
 
 __all__ = ["table"]
@@ -182,7 +183,7 @@ class _Updates:
     def __init__(self, sig: NodeSig) -> None:
         one, attrs = _one(sig), sig.attrs
         self._update = update = codegen.update_of(one.op)
-        self._plain = codegen.update_on(np, one)
+        self._plain = codegen.update_on(namespace, one)
         self._dtype = attrs["T"].base_dtype
         self._count = count = attrs["count"]
         self._state = ("var", *update.state)

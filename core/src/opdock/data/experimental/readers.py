@@ -33,7 +33,7 @@ from opdock.ops.data_sources import csv_dataset_op, sql_dataset_op
 
 __all__ = [
     "CsvDataset", "SqlDataset", "make_batched_features_dataset", "make_csv_dataset",
-    "parse_example_dataset",
+    "make_tf_record_dataset", "parse_example_dataset",
 ]  # fmt: skip
 
 _BUFFER: Final = 4 * 1024 * 1024
@@ -253,6 +253,34 @@ def make_batched_features_dataset(
             )
         dataset = dataset.map(lambda parsed: (parsed, parsed.pop(label_key)))
     return dataset.prefetch(AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size)
+
+
+def make_tf_record_dataset(
+    file_pattern: Any, batch_size: int, parser_fn: Callable[..., Any] | None = None,
+    num_epochs: int | None = None, shuffle: bool = True, shuffle_buffer_size: int | None = None,
+    shuffle_seed: int | None = None, prefetch_buffer_size: int | None = None,
+    num_parallel_reads: int | None = None, num_parallel_parser_calls: int | None = None,
+    drop_final_batch: bool = False,
+) -> Any:  # fmt: skip
+    """Batches of the records of TFRecord files.
+
+    Args:
+        file_pattern: a pattern, or several.
+        batch_size: of how many records.
+        parser_fn: of a record; by default the records come as they are.
+        num_epochs, shuffle, shuffle_buffer_size, shuffle_seed, prefetch_buffer_size,
+            drop_final_batch: as of `make_batched_features_dataset`.
+        num_parallel_reads: how many files are read in turn; 24 by default.
+        num_parallel_parser_calls: how many records are parsed at once; a batch by default.
+    """
+    files = DatasetV1.list_files(file_pattern, shuffle=shuffle, seed=shuffle_seed)
+    dataset: Any = TFRecordDatasetV1(files, num_parallel_reads=num_parallel_reads or 24)
+    dataset = _shuffled(dataset, num_epochs, shuffle, shuffle_buffer_size or 10000, shuffle_seed)
+    if parser_fn is not None:
+        dataset = dataset.map(parser_fn, num_parallel_calls=num_parallel_parser_calls or batch_size)
+    dataset = dataset.batch(batch_size, drop_remainder=drop_final_batch or num_epochs is None)
+    ahead = AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size
+    return dataset.prefetch(ahead) if ahead else dataset
 
 
 def parse_example_dataset(features: Any, num_parallel_calls: Any = 1) -> Callable[[Any], Any]:

@@ -81,25 +81,29 @@ OPS: Final[Mapping[str, str]] = {
     ),
     "ctc": "CTCBeamSearchDecoder CTCGreedyDecoder CTCLoss",
     "data_elements": (
-        "BatchDataset BatchDatasetV2 CacheDataset ConcatenateDataset DenseToSparseBatchDataset "
-        "DirectedInterleaveDataset FilterByLastComponentDataset IgnoreErrorsDataset "
-        "MaxIntraOpParallelismDataset ModelDataset OptimizeDataset PaddedBatchDataset "
-        "PaddedBatchDatasetV2 PrefetchDataset PrivateThreadPoolDataset RepeatDataset "
-        "SamplingDataset ShardDataset ShuffleAndRepeatDataset ShuffleDataset SkipDataset "
-        "TakeDataset UnbatchDataset UniqueDataset WindowDataset ZipDataset"
+        "BatchDataset BatchDatasetV2 CacheDataset ChooseFastestDataset ConcatenateDataset "
+        "DenseToSparseBatchDataset DirectedInterleaveDataset FilterByLastComponentDataset "
+        "IgnoreErrorsDataset MaxIntraOpParallelismDataset ModelDataset NonSerializableDataset "
+        "OptimizeDataset PaddedBatchDataset PaddedBatchDatasetV2 PrefetchDataset "
+        "PrivateThreadPoolDataset RebatchDataset RepeatDataset SamplingDataset ShardDataset "
+        "ShuffleAndRepeatDataset ShuffleDataset SkipDataset SlidingWindowDataset TakeDataset "
+        "ThreadPoolDataset ThreadPoolHandle UnbatchDataset UniqueDataset WindowDataset ZipDataset"
     ),
     "data_experimental": (
         "ExperimentalBytesProducedStatsDataset ExperimentalCSVDataset "
-        "ExperimentalDatasetCardinality ExperimentalDatasetToTFRecord "
-        "ExperimentalDenseToSparseBatchDataset ExperimentalDirectedInterleaveDataset "
-        "ExperimentalGroupByReducerDataset ExperimentalGroupByWindowDataset "
-        "ExperimentalIgnoreErrorsDataset ExperimentalLatencyStatsDataset "
-        "ExperimentalMapAndBatchDataset ExperimentalMapDataset ExperimentalMatchingFilesDataset "
-        "ExperimentalMaxIntraOpParallelismDataset ExperimentalParallelInterleaveDataset "
-        "ExperimentalPrivateThreadPoolDataset ExperimentalRandomDataset ExperimentalScanDataset "
-        "ExperimentalSetStatsAggregatorDataset ExperimentalSqlDataset "
+        "ExperimentalChooseFastestDataset ExperimentalDatasetCardinality "
+        "ExperimentalDatasetToTFRecord ExperimentalDenseToSparseBatchDataset "
+        "ExperimentalDirectedInterleaveDataset ExperimentalGroupByReducerDataset "
+        "ExperimentalGroupByWindowDataset ExperimentalIgnoreErrorsDataset "
+        "ExperimentalLatencyStatsDataset ExperimentalMapAndBatchDataset ExperimentalMapDataset "
+        "ExperimentalMatchingFilesDataset ExperimentalMaxIntraOpParallelismDataset "
+        "ExperimentalNonSerializableDataset ExperimentalParallelInterleaveDataset "
+        "ExperimentalPrivateThreadPoolDataset ExperimentalRandomDataset "
+        "ExperimentalRebatchDataset ExperimentalScanDataset ExperimentalSetStatsAggregatorDataset "
+        "ExperimentalSlidingWindowDataset ExperimentalSqlDataset "
         "ExperimentalStatsAggregatorHandle ExperimentalStatsAggregatorSummary "
-        "ExperimentalTakeWhileDataset ExperimentalUnbatchDataset ExperimentalUniqueDataset"
+        "ExperimentalTakeWhileDataset ExperimentalThreadPoolDataset ExperimentalThreadPoolHandle "
+        "ExperimentalUnbatchDataset ExperimentalUniqueDataset"
     ),
     "data_format": "DataFormatDimMap DataFormatVecPermute",
     "data_functions": (

@@ -16,8 +16,8 @@ from opdock.shapes import Shape
 
 __all__ = [
     "INFINITE", "UNKNOWN", "Call", "Captured", "Chosen", "Context", "Dataset", "DatasetIterator",
-    "Element", "Following", "FollowingIterator", "HandedOn", "Memory", "State", "check_fits",
-    "declared", "invalid", "scalar_int", "unwrap",
+    "Element", "Following", "FollowingIterator", "HandedOn", "Memory", "State", "Statistics",
+    "check_fits", "declared", "invalid", "scalar_int", "unwrap",
 ]  # fmt: skip
 
 Element = tuple[Any, ...]
@@ -34,6 +34,16 @@ def invalid(text: str) -> errors.InvalidArgumentError:
     return errors.InvalidArgumentError(None, None, text)
 
 
+class Statistics(Protocol):
+    """Who hears numbers by name."""
+
+    def add(self, name: str, value: float) -> None:
+        """One of many numbers, for a histogram."""
+
+    def set(self, name: str, value: float) -> None:
+        """A number in the place of the one before."""
+
+
 class Context:
     """What the iterators that belong together share: functions, each with its own streams, seeds
     and caches. A new walk through a part of a dataset finds what the last one left.
@@ -41,7 +51,7 @@ class Context:
     Attributes:
         in_order: whether elements come in one order, whatever is ready first.
         threads: how many at most a map has; None for as many as it asks for.
-        tell: hears statistics by name, if anybody asked for them.
+        statistics: hears of what happens, if anybody asked for it.
     """
 
     def __init__(self) -> None:
@@ -50,14 +60,15 @@ class Context:
         self._path: tuple[Any, ...] = ()
         self.in_order = True
         self.threads: int | None = None
-        self.tell: Callable[[str, float], None] | None = None
+        self.statistics: Statistics | None = None
 
     def branch(self, *place: Any) -> Context:
         """The context of one of several inputs: the same dataset may be another one, too."""
         inner = Context()
         inner._calls, inner._kept = self._calls, self._kept
         inner._path = (*self._path, *place)
-        inner.in_order, inner.threads, inner.tell = self.in_order, self.threads, self.tell
+        inner.in_order, inner.threads = self.in_order, self.threads
+        inner.statistics = self.statistics
         return inner
 
     def in_any_order(self) -> Context:
@@ -72,10 +83,10 @@ class Context:
         inner.threads = threads
         return inner
 
-    def with_statistics(self, tell: Callable[[str, float], None]) -> Context:
+    def with_statistics(self, statistics: Statistics) -> Context:
         """The context of iterators whose statistics somebody hears."""
         inner = self.branch()
-        inner.tell = tell
+        inner.statistics = statistics
         return inner
 
     def call(self, function: UserFunction, last: bool = False) -> UserCall:
@@ -202,11 +213,23 @@ class Dataset(ABC):
     Attributes:
         types: of the components of an element.
         shapes: of the components, as far as they are known.
+        label: what statistics call it: its op, and its number among the nodes that make it.
+        nodes: how many those are, constants included.
     """
+
+    label = ""
+    nodes = 1
 
     def __init__(self, types: Sequence[DType], shapes: Sequence[Shape]) -> None:
         self.types = tuple(types)
         self.shapes = tuple(shapes)
+
+    def made_by(self, op: str, arguments: Sequence[Any]) -> None:
+        """Says once which op made it, of what: TF numbers nodes in the order of a pipeline."""
+        if not self.label:
+            values = [unwrap(a) for a in arguments]
+            self.nodes = 1 + sum(v.nodes if isinstance(v, Dataset) else 1 for v in values)
+            self.label = f"{op}/_{self.nodes - 1}"
 
     @abstractmethod
     def iterator(self, context: Context) -> DatasetIterator:

@@ -126,6 +126,11 @@ class MapAndBatchDataset(BatchDataset):
 
     whole = True
 
+    def made_by(self, op: str, arguments: Sequence[Any]) -> None:
+        """Says which op made it, and the map within."""
+        super().made_by(op, arguments)
+        self.source.label = self.label
+
     def join(self, elements: list[Element]) -> Element:
         """The batch of these elements."""
         for parts in zip(*elements, strict=True):

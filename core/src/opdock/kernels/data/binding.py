@@ -38,7 +38,17 @@ def hosted(
 
     def attach(bind: Bind) -> Bind:
         def on_host(xp: Any, sig: NodeSig) -> Make:
-            return bind(sig)
+            make = bind(sig)
+            if outputs != "handle":
+                return make
+
+            def made(*arguments: Any) -> Any:
+                found = make(*arguments)
+                if isinstance(found, Dataset):
+                    found.made_by(sig.op, arguments)
+                return found
+
+            return made
 
         functools.update_wrapper(on_host, bind)
         on_host.__module__ = module or bind.__module__

@@ -266,7 +266,7 @@ class FixedLengthRecordDataset(StringsDataset):
 
 
 class MatchingFilesDataset(Dataset):
-    """The names of the files that match patterns, in order."""
+    """The names of the files that match patterns, in order; NotFoundError where none does."""
 
     def __init__(self, patterns: Any) -> None:
         super().__init__([dtypes.string], [()])
@@ -286,6 +286,8 @@ class _NamesIterator(DatasetIterator):
     def next(self) -> Element | None:
         if self._names is None:
             self._names = sorted(np.asarray(host_ops.matching_files(self._patterns)).reshape(-1))
+        if not self._names:
+            raise errors.NotFoundError(None, None, "Don't find any matched files")
         if self._next >= len(self._names):
             return None
         self._next += 1

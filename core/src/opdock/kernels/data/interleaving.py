@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from opdock import errors
@@ -18,6 +19,7 @@ from opdock.kernels.data.base import (
 from opdock.kernels.data.mapping import InterleaveDataset, InterleavingIterator
 from opdock.kernels.data.outcomes import Outcome, drawn, settled
 from opdock.kernels.data.parallel import Prefetching
+from opdock.kernels.data.statistics import Utilization
 from opdock.kernels.select.cells import Resources
 
 __all__ = ["ParallelInterleaveDataset"]
@@ -54,11 +56,14 @@ class ParallelInterleaveDataset(InterleaveDataset):
 
 
 class _LimitedIterator(DatasetIterator):
-    def __init__(self, source: DatasetIterator, permits: threading.Semaphore) -> None:
-        self._source, self._permits = source, permits
+    def __init__(
+        self, source: DatasetIterator, permits: threading.Semaphore,
+        utilization: AbstractContextManager[None],
+    ) -> None:  # fmt: skip
+        self._source, self._permits, self._utilization = source, permits, utilization
 
     def next(self) -> Element | None:
-        with self._permits:
+        with self._permits, self._utilization:
             return self._source.next()
 
     def save(self) -> State:
@@ -95,6 +100,9 @@ class _ParallelInterleavingIterator(InterleavingIterator):
         super().__init__(dataset, context, dataset.cycle, dataset.block)
         self._parallel = dataset
         self._permits = threading.Semaphore(dataset.limit)
+        self._utilization: AbstractContextManager[None] = nullcontext()
+        if context.statistics is not None:
+            self._utilization = Utilization(context.statistics, dataset.label, dataset.limit)
         self._condition = threading.Condition()
         self._in_order = dataset.in_order and context.in_order
 
@@ -153,7 +161,7 @@ class _ParallelInterleavingIterator(InterleavingIterator):
 
     def _walk(self, dataset: Dataset) -> DatasetIterator:
         d = self._parallel
-        source = _LimitedIterator(dataset.iterator(self.context), self._permits)
+        source = _LimitedIterator(dataset.iterator(self.context), self._permits, self._utilization)
         ahead = Prefetching(d.resources, source, d.ahead, self._condition)
         ahead.begin()
         return ahead

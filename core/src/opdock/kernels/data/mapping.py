@@ -151,14 +151,26 @@ class FilterDataset(Chosen):
 
 
 class _FilterIterator(FollowingIterator):
+    saved = ("_kept", "_dropped")
+
     def __init__(self, dataset: FilterDataset, context: Context) -> None:
         super().__init__(dataset.source, context)
         self._holds = dataset.predicate.within(context)
+        self._label = dataset.label
+        self._kept = self._dropped = 0
 
     def next(self) -> Element | None:
         while True:
             element = self.source.next()
-            if element is None or checked_predicate(self._holds(element)):
+            if element is None:
+                return None
+            holds = checked_predicate(self._holds(element))
+            self._kept += holds
+            self._dropped += not holds
+            if self.context.statistics is not None:
+                what, number = ("filtered", self._kept) if holds else ("dropped", self._dropped)
+                self.context.statistics.set(f"{self._label}::{what}_elements", number)
+            if holds:
                 return element
 
 

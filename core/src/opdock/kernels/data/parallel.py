@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from opdock import errors
@@ -21,6 +22,7 @@ from opdock.kernels.data.base import (
     Element,
     HandedOn,
     State,
+    Statistics,
     invalid,
 )
 from opdock.kernels.data.outcomes import Outcome, drawn, load_outcomes, save_outcomes, settled
@@ -28,7 +30,7 @@ from opdock.kernels.select.cells import Background, Resources
 
 __all__ = [
     "AUTOTUNE", "AnyOrderDataset", "Crew", "LimitedThreadsDataset", "PrefetchDataset",
-    "Prefetching",
+    "Prefetching", "ThreadPool",
 ]  # fmt: skip
 
 AUTOTUNE: Final = -1
@@ -109,7 +111,11 @@ class PrefetchDataset(HandedOn):
     def iterator(self, context: Context) -> DatasetIterator:
         """A new iterator, before the first element."""
         source = self.source.iterator(context)
-        return source if self.size == 0 else Prefetching(self.resources, source, self.size)
+        if self.size == 0:
+            return source
+        made = Prefetching(self.resources, source, self.size)
+        made.statistics, made.label = context.statistics, self.label
+        return made
 
 
 class _Buffer(Crew):
@@ -161,7 +167,14 @@ class Prefetching(DatasetIterator):
         source: where the elements come from; closed with this one.
         size: how many may wait, or `AUTOTUNE`.
         condition: what is notified of changes, where several such iterators are watched at once.
+
+    Attributes:
+        statistics: hears how full the buffer is, if anybody does.
+        label: under which name.
     """
+
+    statistics: Statistics | None = None
+    label = ""
 
     def __init__(
         self, resources: Resources, source: DatasetIterator, size: int,
@@ -205,9 +218,17 @@ class Prefetching(DatasetIterator):
             buffer.wait(lambda: self.ready)
             if not buffer.waiting:
                 return None
+            if self.statistics is not None:
+                self._measure(self.statistics)
             outcome = buffer.waiting.popleft()
             buffer.condition.notify_all()
         return settled(outcome)
+
+    def _measure(self, statistics: Statistics) -> None:
+        size, most = len(self._buffer.waiting), self._buffer.limit
+        statistics.add(f"{self.label}::buffer_utilization", size / most)
+        statistics.set(f"{self.label}::buffer_size", size)
+        statistics.set(f"{self.label}::buffer_capacity", most)
 
     def save(self) -> State:
         """Where it stands."""
@@ -238,6 +259,13 @@ class AnyOrderDataset(HandedOn):
     def within(self, context: Context) -> Context:
         """A context without an order."""
         return context.in_any_order()
+
+
+@dataclass(frozen=True)
+class ThreadPool:
+    """How many threads the maps of a dataset may have, as a resource."""
+
+    threads: int
 
 
 class LimitedThreadsDataset(HandedOn):

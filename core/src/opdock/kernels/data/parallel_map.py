@@ -25,6 +25,7 @@ from opdock.kernels.data.outcomes import Outcome, drawn, load_error, save_error,
 from opdock.kernels.data.parallel import Crew
 from opdock.kernels.data.placing import Places
 from opdock.kernels.data.rows import Rows
+from opdock.kernels.data.statistics import timed
 from opdock.kernels.select.cells import Resources
 
 __all__ = ["ParallelMapDataset"]
@@ -232,6 +233,9 @@ class _ParallelMapIterator(DatasetIterator):
     def __init__(self, dataset: ParallelMapDataset, context: Context) -> None:
         source = dataset.source.iterator(context)
         call = dataset.function.within(context)
+        if context.statistics is not None:
+            call = timed(call, context.statistics, dataset.label, dataset.limit)
+        self._measured = context.statistics is not None
         self._dataset = dataset
         self._in_order = dataset.in_order and context.in_order
         self._threads = min(dataset.limit, _MOST_THREADS, context.threads or _MOST_THREADS)
@@ -250,6 +254,8 @@ class _ParallelMapIterator(DatasetIterator):
     def _by_rows(self, count: int) -> Element | None:
         # One call of many elements takes less than threads that share an interpreter.
         jobs = self._jobs
+        if self._measured:  # each call is
+            return None
         with jobs.condition:
             if self._started or jobs.jobs or jobs.over:
                 return None

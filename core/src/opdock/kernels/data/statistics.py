@@ -12,30 +12,40 @@ import numpy as np
 from opdock.io import protos
 from opdock.io.summary_format import Histogram
 from opdock.kernels.data.base import (
+    Call,
     Context,
     Dataset,
     DatasetIterator,
     Element,
     FollowingIterator,
     HandedOn,
+    Statistics,
 )
 
-__all__ = ["Aggregator", "MeasuredDataset", "ToldDataset", "latency", "size"]
+__all__ = [
+    "Aggregator", "MeasuredDataset", "ToldDataset", "Utilization", "latency", "size", "timed",
+]  # fmt: skip
 
 Measure = Callable[[float, Element], float]
 
 
 class Aggregator:
-    """A histogram for each name."""
+    """A histogram or a number for each name."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._histograms: dict[str, Histogram] = {}
+        self._numbers: dict[str, float] = {}
 
-    def tell(self, name: str, value: float) -> None:
+    def add(self, name: str, value: float) -> None:
         """Counts a value."""
         with self._lock:
             self._histograms.setdefault(name, Histogram()).add(np.array(value))
+
+    def set(self, name: str, value: float) -> None:
+        """Notes a value in the place of the one before."""
+        with self._lock:
+            self._numbers[name] = value
 
     def summary(self) -> bytes:
         """A serialized Summary of all that was counted."""
@@ -43,6 +53,8 @@ class Aggregator:
         with self._lock:
             for name, histogram in self._histograms.items():
                 found.value.add(tag=name, histo=histogram.proto())
+            for name, number in self._numbers.items():
+                found.value.add(tag=name, simple_value=number)
         data: bytes = found.SerializeToString()
         return data
 
@@ -63,6 +75,61 @@ def _bytes(array: np.ndarray[Any, Any]) -> int:
     return sum(len(v) for v in array.reshape(-1) if isinstance(v, (bytes, str)))
 
 
+class _Prefixed:
+    """An aggregator that hears names with something in front of them."""
+
+    def __init__(self, aggregator: Aggregator, before: str) -> None:
+        self._aggregator, self._before = aggregator, before
+
+    def add(self, name: str, value: float) -> None:
+        self._aggregator.add(self._before + name, value)
+
+    def set(self, name: str, value: float) -> None:
+        self._aggregator.set(self._before + name, value)
+
+
+class Utilization:
+    """How many of those that may be at work are, while a `with` statement of each runs.
+
+    Args:
+        statistics: hears it.
+        label: the dataset's.
+        most: how many may be.
+    """
+
+    def __init__(self, statistics: Statistics, label: str, most: int) -> None:
+        self._statistics, self._name, self._most = statistics, f"{label}::thread_utilization", most
+        self._lock = threading.Lock()
+        self._running = 0
+
+    def _change(self, by: int) -> None:
+        with self._lock:
+            self._running += by
+            self._statistics.set(self._name, self._running / self._most)
+
+    def __enter__(self) -> None:
+        self._change(1)
+
+    def __exit__(self, *error: object) -> None:
+        self._change(-1)
+
+
+def timed(call: Call, statistics: Statistics, label: str, most: int) -> Call:
+    """A function whose calls are timed; of `most` that may run at once, it is told how many do."""
+    utilization = Utilization(statistics, label, most)
+
+    def of(element: Element, places: Element = ()) -> Element:
+        with utilization:
+            begin = perf_counter()
+            try:
+                return call(element, places)
+            finally:
+                micros = latency(perf_counter() - begin, element)
+                statistics.add(f"{label}::execution_time", micros)
+
+    return of
+
+
 class ToldDataset(HandedOn):
     """The same elements, while an aggregator hears of the datasets that they come through.
 
@@ -74,13 +141,11 @@ class ToldDataset(HandedOn):
 
     def __init__(self, source: Dataset, aggregator: Aggregator, tag: str) -> None:
         super().__init__(source)
-        self._aggregator = aggregator
-        self._before = f"{tag}::" if tag else ""
+        self._told = _Prefixed(aggregator, f"{tag}::" if tag else "")
 
     def within(self, context: Context) -> Context:
         """The context in which the aggregator hears of the source."""
-        tell, before = self._aggregator.tell, self._before
-        return context.with_statistics(lambda name, value: tell(before + name, value))
+        return context.with_statistics(self._told)
 
 
 class MeasuredDataset(HandedOn):
@@ -98,7 +163,7 @@ class MeasuredDataset(HandedOn):
 
     def iterator(self, context: Context) -> DatasetIterator:
         """A new iterator, before the first element."""
-        if context.tell is None:
+        if context.statistics is None:
             return self.source.iterator(context)
         return _MeasuredIterator(self, context)
 
@@ -111,7 +176,7 @@ class _MeasuredIterator(FollowingIterator):
     def next(self) -> Element | None:
         begin = perf_counter()
         element = self.source.next()
-        if element is not None and self.context.tell is not None:
+        if element is not None and self.context.statistics is not None:
             measured = self._dataset.measure(perf_counter() - begin, element)
-            self.context.tell(self._dataset.tag, measured)
+            self.context.statistics.add(self._dataset.tag, measured)
         return element

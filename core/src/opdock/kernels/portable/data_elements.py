@@ -6,12 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from opdock.kernels.data import batching, choosing, sequence, shuffling
-from opdock.kernels.data.base import Dataset, declared, scalar_int
+from opdock.kernels.data import batching, choosing, sequence, sharing, shuffling
+from opdock.kernels.data.base import Dataset, declared, invalid, scalar_int, unwrap
 from opdock.kernels.data.binding import Make, hosted, resources_of, scalar_text, unary
 from opdock.kernels.data.caching import FileCacheDataset
 from opdock.kernels.data.memory import dataset_anywhere, dataset_of
-from opdock.kernels.data.parallel import AnyOrderDataset, LimitedThreadsDataset, PrefetchDataset
+from opdock.kernels.data.parallel import (
+    AnyOrderDataset,
+    LimitedThreadsDataset,
+    PrefetchDataset,
+    ThreadPool,
+)
 from opdock.kernels.data.sources import seeds_or_fresh
 from opdock.kernels.select.signature import NodeSig
 
@@ -30,6 +35,7 @@ for _op, _numbers, _make, _source_of in (
         dataset_anywhere,
     ),
     ("PrivateThreadPoolDataset", ("num_threads",), LimitedThreadsDataset, dataset_anywhere),
+    ("NonSerializableDataset", (), sharing.UnsavedDataset, dataset_anywhere),
 ):  # fmt: skip
     _inputs = " ".join(("input_dataset", *_numbers))
     hosted(_op, inputs=_inputs, module=__name__)(unary(_numbers, _make, _source_of))
@@ -45,6 +51,38 @@ def optimize(sig: NodeSig) -> Make:
         return AnyOrderDataset(dataset) if sloppy else dataset
 
     return run
+
+
+@hosted("ThreadPoolHandle")
+def thread_pool_handle(sig: NodeSig) -> Make:
+    """A number of threads that datasets may share."""
+    attrs, resources = sig.attrs, resources_of(sig)
+    name, threads = attrs["shared_name"] or sig.name, int(attrs["num_threads"])
+    if threads <= 0:
+        raise invalid("`num_threads` must be greater than zero.")
+    return lambda: resources.get_or_create(
+        "thread_pool", attrs["container"], name, lambda: ThreadPool(threads)
+    )
+
+
+@hosted("ThreadPoolDataset", inputs="input_dataset thread_pool")
+def thread_pool(sig: NodeSig) -> Make:
+    """The elements, by as many threads as the pool has."""
+
+    def run(source: Any, handle: Any) -> Dataset:
+        pool = unwrap(handle)
+        if not isinstance(pool, ThreadPool):
+            raise invalid(f"The handle is not one of a thread pool: {type(pool).__name__}")
+        return LimitedThreadsDataset(dataset_anywhere(source), pool.threads)
+
+    return run
+
+
+@hosted("ChooseFastestDataset", inputs="input_datasets")
+def choose_fastest(sig: NodeSig) -> Make:
+    """The elements that all inputs have."""
+    experiments = int(sig.attrs["num_experiments"])
+    return lambda *parts: sharing.ChooseFastestDataset([dataset_of(p) for p in parts], experiments)
 
 
 @hosted("ZipDataset", inputs="input_datasets")
@@ -169,6 +207,25 @@ def dense_to_sparse_batch(sig: NodeSig) -> Make:
     return lambda source, size, row: batching.SparseBatchDataset(
         dataset_of(source), scalar_int(size, "batch_size"), np.asarray(row), types, shapes
     )
+
+
+@hosted("RebatchDataset", inputs="input_dataset num_replicas")
+def rebatch(sig: NodeSig) -> Make:
+    """Batches, in parts."""
+    types, shapes = declared(sig)
+    return lambda source, replicas: sharing.RebatchDataset(
+        dataset_of(source), scalar_int(replicas, "num_replicas"), types, shapes
+    )
+
+
+@hosted("SlidingWindowDataset", inputs="input_dataset window_size window_shift window_stride")
+def sliding_window(sig: NodeSig) -> Make:
+    """Elements that follow each other, stacked."""
+    types, shapes = declared(sig)
+    return lambda source, size, shift, stride: sharing.SlidingWindowDataset(
+        dataset_of(source), scalar_int(size, "window_size"), scalar_int(shift, "window_shift"),
+        scalar_int(stride, "window_stride"), types, shapes,
+    )  # fmt: skip
 
 
 @hosted("WindowDataset", inputs="input_dataset size shift stride drop_remainder")

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import re
+from collections.abc import Callable
 from typing import Final
 
 from opdock import shapes
 from opdock.ops.registry import OpSpec, ShapeSig, Traits, define_op
+from opdock.ops.support.common_shapes import scalar
 from opdock.shapes import Shape
 
-__all__ = ["ELEMENTS", "dataset_op", "element_shapes", "working_op"]
+__all__ = ["ELEMENTS", "dataset_op", "element_shapes", "handle_op", "working_op"]
 
 ELEMENTS: Final = "output_types: list(type) >= 1, output_shapes: list(shape) >= 1"
 
 _CAPTURED: Final = re.compile(r"(\w*(?:arguments|args)): T")
 _FUNCTION: Final = re.compile(r"(\w+): func")
+_PLAIN: Final = {"bool", "float", "int32", "int64", "resource", "string", "variant"}
+# The ranks of arguments that are no scalars.
+_RANKS: Final[dict[str, tuple[Callable[..., object], int]]] = {
+    "filenames": (shapes.with_rank_at_most, 1), "patterns": (shapes.with_rank_at_most, 1),
+    "row_shape": (shapes.with_rank, 1), "select_cols": (shapes.with_rank, 1),
+    "optimizations": (shapes.with_rank, 1), "indices": (shapes.with_rank, 2),
+    "dense_shape": (shapes.with_rank, 1), "values": (shapes.with_rank, 1),
+}  # fmt: skip
 
 
 def dataset_op(
@@ -34,7 +45,7 @@ def dataset_op(
     captures = _captures(inputs, attrs)
     op.declare(Traits(effect=False, merge=False, fold=False, foreign=True, captures=captures))
     op.not_differentiable()
-    op.shape(_dataset_shape)
+    op.shape(_shape_of(inputs))
     return op
 
 
@@ -43,6 +54,17 @@ def working_op(name: str, signature: str, attrs: str = "", *, stateful: bool = T
     op = define_op(name, signature, attrs, stateful=stateful)
     captures = _captures(signature, attrs)
     op.declare(Traits(blocks=True, foreign=True, captures=captures)).not_differentiable()
+    return op
+
+
+def handle_op(name: str, attrs: str = "") -> OpSpec:
+    """Defines an op whose result is the handle of a resource that datasets share."""
+    shared = "container: string = '', shared_name: string = ''"
+    op = define_op(
+        name, "-> handle: resource", f"{attrs}, {shared}" if attrs else shared, stateful=True
+    )
+    op.declare(Traits(effect=False, merge=False, fold=False)).not_differentiable()
+    op.shape(scalar)
     return op
 
 
@@ -58,8 +80,23 @@ def _captures(signature: str, attrs: str) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _dataset_shape(sig: ShapeSig) -> list[Shape]:
-    return [()] * sig.n_outputs
+def _shape_of(inputs: str) -> Callable[[ShapeSig], list[Shape]]:
+    """The shape function of an op with these inputs: a dataset is a scalar, and so are numbers,
+    texts and flags among the arguments, up to the first list.
+    """
+    checks: list[Callable[[Shape], object]] = []
+    for name, kind in (words.split(": ") for words in inputs.split(", ") if words):
+        if kind not in _PLAIN:
+            break
+        check, rank = _RANKS.get(name, (shapes.with_rank, 0))
+        checks.append(functools.partial(check, rank=rank))
+
+    def shape(sig: ShapeSig) -> list[Shape]:
+        for given, check in zip(sig.shapes, checks, strict=False):
+            check(given)
+        return [()] * sig.n_outputs
+
+    return shape
 
 
 def element_shapes(sig: ShapeSig) -> list[Shape]:
