@@ -31,6 +31,7 @@ MEMBERS = ("core", "backends/ckernels", "backends/cpu[jit,onednn,regex]")
 # What the suites need beside the libraries, which come without the old versions they ask for.
 COMMON = ("numpy==1.26.4", "scipy", "h5py", "pyyaml", "pytest", "pytest-timeout", "pillow")
 PAGE = ROOT / "docs/reference/libraries.md"
+PROGRAMS = ROOT / "tools/library_programs"
 AGAIN = 9  # times that a test of a library that races is run again; one in three fails at first
 NOT_INSTALLED = 3  # the exit status where pip fails
 
@@ -43,7 +44,6 @@ REASONS = (
     (r"numpy\._ArrayFunctionDispatcher|truth value of an array", "NumPy or h5py has changed"),
     (r"'NoneType' object has no attribute", "compares with Theano or CNTK"),
     (r"Timeout|TimeoutError", "too slow here"),
-    (r"(Unparsed|Unrecognized)Flag", "its flags are read where its files are run, not by pytest"),
     (r"saved_model' has no attribute 'save'", "functions of TensorFlow 2"),
     (r"json\.encoder", "Python has changed"),
     (r"there is no eager execution", "eager execution"),
@@ -111,7 +111,7 @@ def unpack(suite: Suite) -> None:
 def folder(suite: Suite) -> Path:
     """Where a suite's paths begin."""
     if suite.program:
-        return ROOT / "tools/library_programs"
+        return PROGRAMS
     if suite.from_source:
         return next(p for p in (HOME / "src" / suite.name).iterdir() if p.is_dir())
     if suite.apart:
@@ -130,13 +130,15 @@ def run(suite: Suite, *, nets: bool) -> None:
     left_out = [p for p in suite.left_out if not (nets and p.endswith("nets"))]
     words = [
         str(HOME / "venv/bin/opdock"), "run", "-m", "pytest", "-q", "-p", "no:cacheprovider",
-        "-p", "no:warnings", "--continue-on-collection-errors", "--timeout", "120",
-        f"--junitxml={report}", *suite.tests, *(f"--ignore={p}" for p in left_out),
+        "-p", "no:warnings", "-p", "parsed_flags", "--continue-on-collection-errors",
+        "--timeout", "120", f"--junitxml={report}", *suite.tests, *(f"--ignore={p}" for p in left_out),
         *(["--reruns", str(AGAIN)] if suite.races else []),
     ]  # fmt: skip
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
-    if suite.apart:
-        env["PYTHONPATH"] = str(apart(suite))
+    paths = [PROGRAMS, *([apart(suite)] if suite.apart else [])]
+    env = {
+        **os.environ, "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg",
+        "PYTHONPATH": os.pathsep.join(map(str, paths)),
+    }  # fmt: skip
     with (HOME / f"{suite.name}.log").open("w", encoding="utf-8") as log:
         subprocess.run(
             words, cwd=folder(suite), env=env, stdout=log, stderr=log, timeout=7200, check=False

@@ -9,10 +9,17 @@ from typing import Any, NamedTuple
 from opdock import dtypes
 from opdock.contrib.layers.common import model_variable
 from opdock.contrib.layers.embedding import safe_embedding_lookup_sparse
-from opdock.contrib.layers.feature_column.base import DeepLookup, FeatureColumn, Get, inner_flatten
+from opdock.contrib.layers.feature_column.base import (
+    DeepLookup,
+    FeatureColumn,
+    Get,
+    SavedColumn,
+    VectorColumn,
+    check_saved,
+    inner_flatten,
+)
 from opdock.contrib.layers.feature_column.sparse import SparseColumn, WeightedSparseColumn
 from opdock.contrib.layers.scattered import scattered_embedding_lookup_sparse
-from opdock.feature_column import base
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.variables.initializers import truncated_normal_initializer
@@ -29,16 +36,10 @@ from opdock.shapes import TensorShape
 from opdock.train.checkpoint_initializers import init_from_checkpoint
 
 
-class _OneHotFields(NamedTuple):
+class _OfIds(VectorColumn):
+    """A column of what another column's ids stand for."""
+
     sparse_id_column: Any
-
-
-class OneHotColumn(FeatureColumn, base.DenseColumn, _OneHotFields):
-    """How often each id is there; see `one_hot_column`."""
-
-    @property
-    def name(self) -> str:
-        return f"{self.sparse_id_column.name}_one_hot"
 
     @property
     def length(self) -> int:
@@ -51,22 +52,28 @@ class OneHotColumn(FeatureColumn, base.DenseColumn, _OneHotFields):
         spec: dict[str, Any] = self.sparse_id_column.config
         return spec
 
+    def transformed(self, get: Get) -> Any:
+        return get(self.sparse_id_column)
+
+
+class _OneHotFields(NamedTuple):
+    sparse_id_column: Any
+
+
+class OneHotColumn(_OfIds, _OneHotFields):
+    """How often each id is there; see `one_hot_column`."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.sparse_id_column.name}_one_hot"
+
     @property
     def variable_shape(self) -> TensorShape:
         return TensorShape([self.length])
 
-    def transformed(self, get: Get) -> Any:
-        return get(self.sparse_id_column)
-
-    def _to_dnn_input_layer(
-        self,
-        input_tensor: Any,
-        weight_collections: Any = None,
-        trainable: bool = True,
-        output_rank: int = 2,
-    ) -> Tensor:
-        ids = inner_flatten(self.sparse_id_column.id_tensor(input_tensor), output_rank)
-        weights = self.sparse_id_column.weight_tensor(input_tensor)
+    def for_network(self, made: Any, output_rank: int) -> Tensor:
+        ids = inner_flatten(self.sparse_id_column.id_tensor(made), output_rank)
+        weights = self.sparse_id_column.weight_tensor(made)
         if weights is None:
             dense = sparse_tensor_to_dense(ids, default_value=-1)
             hot = one_hot(dense, depth=self.length, on_value=1.0, off_value=0.0)
@@ -76,13 +83,6 @@ class OneHotColumn(FeatureColumn, base.DenseColumn, _OneHotFields):
         cut = sparse_slice(merged, zeros_like(merged.dense_shape), merged.dense_shape)
         dense = sparse_tensor_to_dense(cut)
         return reshape(dense, concat([shape(dense)[:-1], [self.length]], axis=0))
-
-    def get_dense_tensor(
-        self,
-        transformation_cache: base.FeatureTransformationCache,
-        state_manager: base.StateManager | None,
-    ) -> Tensor:
-        return self._to_dnn_input_layer(transformation_cache.get(self, state_manager))
 
 
 def one_hot_column(sparse_id_column: Any) -> OneHotColumn:
@@ -94,7 +94,7 @@ def one_hot_column(sparse_id_column: Any) -> OneHotColumn:
     return OneHotColumn(sparse_id_column)
 
 
-class _Looked(FeatureColumn, base.DenseColumn):
+class _Looked(VectorColumn):
     """A column that is looked up in a variable."""
 
     dimension: int
@@ -107,12 +107,7 @@ class _Looked(FeatureColumn, base.DenseColumn):
     def variable_shape(self) -> TensorShape:
         return TensorShape([self.dimension])
 
-    def get_dense_tensor(
-        self,
-        transformation_cache: base.FeatureTransformationCache,
-        state_manager: base.StateManager | None,
-    ) -> Tensor:
-        made = transformation_cache.get(self, state_manager)
+    def vectors(self, made: Any) -> Tensor:
         return looked_up(self, self._deep_embedding_lookup_arguments(made), None, True)
 
 
@@ -129,7 +124,7 @@ class _EmbeddingFields(NamedTuple):
     trainable: bool
 
 
-class EmbeddingColumn(_Looked, _EmbeddingFields):
+class EmbeddingColumn(SavedColumn, _Looked, _OfIds, _EmbeddingFields):
     """Embeddings of ids; see `embedding_column` and `shared_embedding_columns`."""
 
     @property
@@ -140,16 +135,7 @@ class EmbeddingColumn(_Looked, _EmbeddingFields):
     @property
     def length(self) -> int:
         """The number of ids."""
-        size: int = self.shared_vocab_size or self.sparse_id_column.length
-        return size
-
-    @property
-    def config(self) -> dict[str, Any]:
-        spec: dict[str, Any] = self.sparse_id_column.config
-        return spec
-
-    def transformed(self, get: Get) -> Any:
-        return get(self.sparse_id_column)
+        return self.shared_vocab_size or super().length
 
     def _deep_embedding_lookup_arguments(self, input_tensor: Any) -> DeepLookup:
         return DeepLookup(
@@ -164,11 +150,6 @@ class EmbeddingColumn(_Looked, _EmbeddingFields):
         raise ValueError(
             f"Column {self} is not supported in linear models. Please use sparse_column."
         )
-
-    def _checkpoint_path(self) -> tuple[str, str] | None:
-        if self.ckpt_to_load_from is None or self.tensor_name_in_ckpt is None:
-            return None
-        return self.ckpt_to_load_from, self.tensor_name_in_ckpt
 
 
 class _ScatteredFields(NamedTuple):
@@ -241,10 +222,7 @@ def _embedding(
         raise ValueError(
             f"initializer must be callable if specified. Embedding of column_name: {column.name}"
         )
-    if (others[0] is None) != (others[1] is None):
-        raise ValueError(
-            "Must specify both `ckpt_to_load_from` and `tensor_name_in_ckpt` or none of them."
-        )
+    check_saved(others[0], others[1])
     if initializer is None:
         deviation = 1 / math.sqrt(column.length)
         initializer = truncated_normal_initializer(mean=0.0, stddev=deviation)
