@@ -23,7 +23,7 @@ from opdock.contrib.layers.scattered import scattered_embedding_lookup_sparse
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.variables.initializers import truncated_normal_initializer
-from opdock.graph.variables.partitioned import PartitionedVariable
+from opdock.graph.variables.partitioned import parts_of
 from opdock.ops.array import reshape, shape
 from opdock.ops.composed.example_features import VarLenFeature
 from opdock.ops.composed.sparse import sparse_slice, sparse_tensor_to_dense
@@ -390,11 +390,6 @@ def _table(args: DeepLookup, trainable: bool, collections: Any) -> Any:
             "make sure to use different shared_embedding_name for different shared embeddings."
         )
     return shared[0]
-
-
-def parts_of(variable: Any) -> list[Any]:
-    """A variable's parts: itself, unless it is partitioned."""
-    return list(variable) if isinstance(variable, PartitionedVariable) else [variable]
 
 
 def restore(path: tuple[str, str] | None, variable: list[Any]) -> None:
