@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from opdock import dtypes
@@ -20,6 +20,7 @@ from opdock.contrib.layers.feature_column.base import (
 )
 from opdock.contrib.layers.feature_column.sparse import SparseColumn, WeightedSparseColumn
 from opdock.contrib.layers.scattered import scattered_embedding_lookup_sparse
+from opdock.feature_column import base
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.variables.initializers import truncated_normal_initializer
@@ -34,6 +35,8 @@ from opdock.ops.reduce import reduce_sum
 from opdock.ops.select import one_hot
 from opdock.shapes import TensorShape
 from opdock.train.checkpoint_initializers import init_from_checkpoint
+
+MakeVariable = Callable[[str, list[int], Any, bool], Any]
 
 
 class _OfIds(VectorColumn):
@@ -107,8 +110,20 @@ class _Looked(VectorColumn):
     def variable_shape(self) -> TensorShape:
         return TensorShape([self.dimension])
 
-    def vectors(self, made: Any) -> Tensor:
-        return looked_up(self, self._deep_embedding_lookup_arguments(made), None, True)
+    def get_dense_tensor(
+        self,
+        transformation_cache: base.FeatureTransformationCache,
+        state_manager: base.StateManager | None,
+    ) -> Tensor:
+        def make(name: str, size: list[int], initializer: Any, trainable: bool) -> Any:
+            if state_manager is None:
+                return model_variable(name, size, initializer, trainable)
+            return state_manager.create_variable(
+                self, name, size, trainable=trainable, use_resource=False, initializer=initializer
+            )
+
+        made = transformation_cache.get(self, state_manager)
+        return looked_up(self, self._deep_embedding_lookup_arguments(made), make)
 
 
 class _EmbeddingFields(NamedTuple):
@@ -344,19 +359,22 @@ def scattered_embedding_column(
 
 # ---------------------------------------------------------------- the look-up
 def looked_up(
-    column: FeatureColumn, args: DeepLookup, collections: Any, trainable: bool, output_rank: int = 2
+    column: FeatureColumn, args: DeepLookup, make: MakeVariable, output_rank: int = 2
 ) -> Tensor:
     """The embeddings of a column, in a variable of the scope or in the one that it shares.
+
+    Args:
+        column: the column.
+        args: what it looks up.
+        make: makes a variable of a name, a shape, an initializer, and whether it is trained.
+        output_rank: the rank of the result.
 
     Raises:
         ValueError: the shared variable has another shape.
     """
     ids = inner_flatten(args.input_tensor, output_rank)
-    trainable = trainable and args.trainable
     if args.hash_key:
-        vector = model_variable(
-            "weights", [args.vocab_size], args.initializer, trainable, collections
-        )
+        vector = make("weights", [args.vocab_size], args.initializer, args.trainable)
         return scattered_embedding_lookup_sparse(
             vector, ids, args.dimension, combiner=args.combiner, name="lookup",
             hash_key=args.hash_key,
@@ -364,7 +382,7 @@ def looked_up(
     weights = None
     if args.weight_tensor is not None:
         weights = inner_flatten(args.weight_tensor, output_rank)
-    table = parts_of(_table(args, trainable, collections))
+    table = parts_of(_table(args, make))
     restore(column._checkpoint_path(), table)
     return safe_embedding_lookup_sparse(
         table, ids, weights, combiner=args.combiner, name=f"{column.name}weights",
@@ -372,17 +390,17 @@ def looked_up(
     )  # fmt: skip
 
 
-def _table(args: DeepLookup, trainable: bool, collections: Any) -> Any:
+def _table(args: DeepLookup, make: MakeVariable) -> Any:
     size = [args.vocab_size, args.dimension]
     name = args.shared_embedding_name
     if name is None:
-        return model_variable("weights", size, args.initializer, trainable, collections)
+        return make("weights", size, args.initializer, args.trainable)
     key = f"SHARED_EMBEDDING_COLLECTION_{name.upper()}"
     shared = get_default_graph().get_collection_ref(key)
     if len(shared) > 1:
         raise ValueError(f"Collection {key} can only contain one (partitioned) variable.")
     if not shared:
-        shared.append(model_variable(name, size, args.initializer, trainable, collections))
+        shared.append(make(name, size, args.initializer, args.trainable))
     elif shared[0].get_shape() != size:
         raise ValueError(
             f"The embedding variable with name {name} already exists, but its shape does not "
