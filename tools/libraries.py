@@ -41,7 +41,13 @@ REASONS = (
     (r"Name or service not known|URLError|ConnectionError", "downloads data"),
     (r"No module named|Failed to import", "asks for a library that is not installed"),
     (r"Unable to synchronously open file", "h5py 3 opens files to read, h5py 2 to append"),
-    (r"numpy\._ArrayFunctionDispatcher|truth value of an array", "NumPy or h5py has changed"),
+    (
+        r"numpy\._ArrayFunctionDispatcher|truth value of an array|only integers, slices",
+        "NumPy or h5py has changed",
+    ),
+    (r"Bbox\.from_bounds", "Matplotlib has changed"),
+    (r"No such file or directory", "its package lacks the file"),
+    (r"Expected cond_op|TensorArrayReadV3' refers", "conditionals and loops are one node here"),
     (r"'NoneType' object has no attribute", "compares with Theano or CNTK"),
     (r"Timeout|TimeoutError", "too slow here"),
     (r"saved_model' has no attribute 'save'", "functions of TensorFlow 2"),
@@ -131,7 +137,8 @@ def run(suite: Suite, *, nets: bool) -> None:
     words = [
         str(HOME / "venv/bin/opdock"), "run", "-m", "pytest", "-q", "-p", "no:cacheprovider",
         "-p", "no:warnings", "-p", "parsed_flags", "--continue-on-collection-errors",
-        "--timeout", "120", f"--junitxml={report}", *suite.tests, *(f"--ignore={p}" for p in left_out),
+        "--timeout", "120", f"--junitxml={report}", *suite.tests,
+        *(f"--ignore={p}" for p in left_out),
         *(["--reruns", str(AGAIN)] if suite.races else []),
     ]  # fmt: skip
     paths = [PROGRAMS, *([apart(suite)] if suite.apart else [])]
@@ -157,9 +164,17 @@ def counted(suite: Suite) -> tuple[Counter[str], Counter[str]]:
         skipped = any(e.tag == "skipped" for e in case)
         numbers["failed" if bad else "skipped" if skipped else "passed"] += 1
         if bad:
-            first = (bad[0].get("message") or "").strip().splitlines() or ["?"]
-            messages[re.sub(r"0x[0-9a-f]+|/\S*/", "…", first[0])[:160]] += 1
+            messages[re.sub(r"0x[0-9a-f]+|/\S*/", "…", first_line(bad[0]))[:160]] += 1
     return numbers, messages
+
+
+def first_line(failure: ET.Element) -> str:
+    """The first line of what a test raised; where a file could not be imported, of why."""
+    message = (failure.get("message") or "").strip()
+    if message == "collection failure":
+        found = re.search(r"^E +(.*)$", failure.text or "", re.MULTILINE)
+        message = found[1] if found else message
+    return message.partition("\n")[0] or "?"
 
 
 def reason(message: str) -> str:
