@@ -31,6 +31,7 @@ MEMBERS = ("core", "backends/ckernels", "backends/cpu[jit,onednn,regex]")
 # What the suites need beside the libraries, which come without the old versions they ask for.
 COMMON = ("numpy==1.26.4", "scipy", "h5py", "pyyaml", "pytest", "pytest-timeout", "pillow")
 PAGE = ROOT / "docs/reference/libraries.md"
+PROGRAMS = ROOT / "tools/library_programs"
 AGAIN = 9  # times that a test of a library that races is run again; one in three fails at first
 NOT_INSTALLED = 3  # the exit status where pip fails
 
@@ -40,10 +41,15 @@ REASONS = (
     (r"Name or service not known|URLError|ConnectionError", "downloads data"),
     (r"No module named|Failed to import", "asks for a library that is not installed"),
     (r"Unable to synchronously open file", "h5py 3 opens files to read, h5py 2 to append"),
-    (r"numpy\._ArrayFunctionDispatcher|truth value of an array", "NumPy or h5py has changed"),
+    (
+        r"numpy\._ArrayFunctionDispatcher|truth value of an array|only integers, slices",
+        "NumPy or h5py has changed",
+    ),
+    (r"Bbox\.from_bounds", "Matplotlib has changed"),
+    (r"No such file or directory", "its package lacks the file"),
+    (r"Expected cond_op|TensorArrayReadV3' refers", "conditionals and loops are one node here"),
     (r"'NoneType' object has no attribute", "compares with Theano or CNTK"),
     (r"Timeout|TimeoutError", "too slow here"),
-    (r"(Unparsed|Unrecognized)Flag", "its flags are read where its files are run, not by pytest"),
     (r"saved_model' has no attribute 'save'", "functions of TensorFlow 2"),
     (r"json\.encoder", "Python has changed"),
     (r"there is no eager execution", "eager execution"),
@@ -111,7 +117,7 @@ def unpack(suite: Suite) -> None:
 def folder(suite: Suite) -> Path:
     """Where a suite's paths begin."""
     if suite.program:
-        return ROOT / "tools/library_programs"
+        return PROGRAMS
     if suite.from_source:
         return next(p for p in (HOME / "src" / suite.name).iterdir() if p.is_dir())
     if suite.apart:
@@ -130,13 +136,16 @@ def run(suite: Suite, *, nets: bool) -> None:
     left_out = [p for p in suite.left_out if not (nets and p.endswith("nets"))]
     words = [
         str(HOME / "venv/bin/opdock"), "run", "-m", "pytest", "-q", "-p", "no:cacheprovider",
-        "-p", "no:warnings", "--continue-on-collection-errors", "--timeout", "120",
-        f"--junitxml={report}", *suite.tests, *(f"--ignore={p}" for p in left_out),
+        "-p", "no:warnings", "-p", "parsed_flags", "--continue-on-collection-errors",
+        "--timeout", "120", f"--junitxml={report}", *suite.tests,
+        *(f"--ignore={p}" for p in left_out),
         *(["--reruns", str(AGAIN)] if suite.races else []),
     ]  # fmt: skip
-    env = {**os.environ, "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg"}
-    if suite.apart:
-        env["PYTHONPATH"] = str(apart(suite))
+    paths = [PROGRAMS, *([apart(suite)] if suite.apart else [])]
+    env = {
+        **os.environ, "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg",
+        "PYTHONPATH": os.pathsep.join(map(str, paths)),
+    }  # fmt: skip
     with (HOME / f"{suite.name}.log").open("w", encoding="utf-8") as log:
         subprocess.run(
             words, cwd=folder(suite), env=env, stdout=log, stderr=log, timeout=7200, check=False
@@ -155,9 +164,17 @@ def counted(suite: Suite) -> tuple[Counter[str], Counter[str]]:
         skipped = any(e.tag == "skipped" for e in case)
         numbers["failed" if bad else "skipped" if skipped else "passed"] += 1
         if bad:
-            first = (bad[0].get("message") or "").strip().splitlines() or ["?"]
-            messages[re.sub(r"0x[0-9a-f]+|/\S*/", "…", first[0])[:160]] += 1
+            messages[re.sub(r"0x[0-9a-f]+|/\S*/", "…", first_line(bad[0]))[:160]] += 1
     return numbers, messages
+
+
+def first_line(failure: ET.Element) -> str:
+    """The first line of what a test raised; where a file could not be imported, of why."""
+    message = (failure.get("message") or "").strip()
+    if message == "collection failure":
+        found = re.search(r"^E +(.*)$", failure.text or "", re.MULTILINE)
+        message = found[1] if found else message
+    return message.partition("\n")[0] or "?"
 
 
 def reason(message: str) -> str:

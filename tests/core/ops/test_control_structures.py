@@ -253,3 +253,54 @@ def test_a_reference_goes_through_a_loop_and_comes_out_after_it():
             assert session.run([turns, after, slope]) == [10, 21.0, 3.0]
         with pytest.raises(TypeError, match="dtype float32_ref but has dtype float32 after one"):
             tf.while_loop(lambda held: held < 2.0, lambda held: held + 1.0, [x])
+
+
+def test_what_a_branch_computes_can_be_used_outside_where_it_was_taken() -> None:
+    first, second = tf.placeholder(tf.bool, []), tf.placeholder(tf.bool, [])
+    v = tf.Variable([1.0, 2.0])
+    inside = []
+
+    def taken() -> tf.Tensor:
+        inside.append(v * v)
+        return inside[0] + 1.0
+
+    tf.cond(first, taken, lambda: tf.zeros([2]))
+    later = tf.cond(second, lambda: inside[0] * 3.0, lambda: tf.ones([2]))
+    outside = inside[0] * 5.0
+    assert outside.shape.as_list() == [2]
+    slope = tf.gradients(later, v)[0]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        both = {first: True, second: True}
+        for fetch, expected in ((later, [3, 12]), (outside, [5, 20]), (slope, [6, 12])):
+            assert session.run(fetch, both).tolist() == expected
+        neither = {first: False, second: False}
+        assert session.run([later, slope], neither)[0].tolist() == [1, 1]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="pop from an empty list"):
+            session.run(outside, neither)
+
+
+def test_what_no_result_of_a_branch_needs_stays_inside() -> None:
+    inside = []
+
+    def taken() -> tf.Tensor:
+        inside.append(tf.random_uniform([]))
+        return tf.constant(1.0)
+
+    tf.cond(tf.placeholder(tf.bool, []), taken, lambda: 0.0)
+    with pytest.raises(ValueError, match="must be from the same graph"):
+        _ = inside[0] + 1.0
+
+
+def test_a_branch_may_be_written_for_other_sizes_than_those_outside() -> None:
+    x, size = tf.zeros([15, 6]), tf.constant([5, 8])
+    wide = tf.cond(
+        tf.shape(x)[0] > 0,
+        lambda: tf.ones([2, 5, 8]),
+        lambda: tf.reshape(x, [-1, size[0], size[1]]),
+    )
+    assert wide.shape.as_list() == [None, None, None]
+    with tf.Session() as session:
+        assert session.run(wide).shape == (2, 5, 8)
+    with pytest.raises(ValueError, match="evenly divisible by 40"):
+        tf.cond(tf.shape(x)[0] > 0, lambda: tf.zeros([1, 5, 8]), lambda: tf.reshape(x, [-1, 5, 8]))

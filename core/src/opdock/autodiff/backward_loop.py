@@ -26,7 +26,6 @@ from opdock.autodiff.recording import (
     BackwardGraph,
     LoopRecording,
     loop_recording,
-    plain_scope,
     shared_captures,
 )
 from opdock.graph.control.func_graph import FuncGraph
@@ -36,6 +35,7 @@ from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
 from opdock.ops import tensor_list, tensor_list_rows
+from opdock.ops.support.recorded import plain_scope
 from opdock.shapes import Shape
 
 __all__ = ["while_gradient"]

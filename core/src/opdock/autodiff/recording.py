@@ -8,8 +8,7 @@ is computed twice, so random and stateful bodies have exact gradients too.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 from opdock import dtypes, errors
@@ -19,7 +18,8 @@ from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
 from opdock.ops import tensor_list
-from opdock.ops.control import _share_captures
+from opdock.ops.support.bodies import share_captures
+from opdock.ops.support.recorded import add_output, plain_scope, record_in_branch
 from opdock.shapes import Shape
 
 _DEEP: Final = 3
@@ -123,7 +123,6 @@ class BranchRecording(Recording):
 
     def __init__(self, op: Operation, key: str) -> None:
         super().__init__(op, op.attrs[key])
-        self._other: FuncGraph = op.attrs["else_branch" if key == "then_branch" else "then_branch"]
 
     def invariant(self, parameter: Tensor) -> Tensor | None:
         """The input: a branch gets it as it is."""
@@ -131,11 +130,7 @@ class BranchRecording(Recording):
 
     def record(self, tensor: Tensor) -> int:
         """A list of one in this branch, an empty one in the other."""
-        with plain_scope(self.body):
-            self.body.outputs.append(tensor_list.push(tensor_list.empty(tensor), tensor))
-        with plain_scope(self._other):
-            self._other.outputs.append(tensor_list.empty(tensor))
-        return _add_output(self.op, "Tout", dtypes.variant, ())
+        return record_in_branch(self.op, self.body, tensor)
 
 
 class LoopRecording(Recording):
@@ -176,7 +171,7 @@ class LoopRecording(Recording):
         condition.add_input(start.dtype, start.raw_shape, "unused")
         op._inputs = (*op._inputs, start)
         start._add_consumer(op)
-        index = _add_output(op, "T", start.dtype, start.raw_shape)
+        index = add_output(op, "T", start.dtype, start.raw_shape)
         if not len(self.body.inputs) == len(self.body.outputs) == len(op.inputs):
             raise errors.InternalError(None, op, f"The signature of loop '{op.name}' is broken.")
         return index
@@ -187,7 +182,7 @@ def shared_captures(graphs: Sequence[FuncGraph]) -> list[Tensor]:
 
     The default graph has all of it by then.
     """
-    captures = _share_captures(list(graphs))
+    captures = share_captures(list(graphs))
     outer = get_default_graph()
     if isinstance(outer, BackwardGraph):
         outer.recover_together([t for t in captures if t.dtype.base_dtype is dtypes.variant])
@@ -211,13 +206,6 @@ def loop_recording(op: Operation) -> LoopRecording:
     return found
 
 
-@contextlib.contextmanager
-def plain_scope(graph: Graph) -> Iterator[None]:
-    """Makes `graph` the default, free of the control dependencies that are in force."""
-    with graph.as_default(), graph.control_dependencies(None):
-        yield
-
-
 def _int32(value: int) -> Any:
     import numpy as np
 
@@ -227,20 +215,6 @@ def _int32(value: int) -> Any:
 def _plus_one(count: Tensor) -> Tensor:
     one = get("Const")(value=_int32(1), dtype=dtypes.int32)
     return get("AddV2")(count, one)  # type: ignore[no-any-return]
-
-
-def _add_output(op: Operation, types: str, dtype: DType, shape: Shape) -> int:
-    index = len(op.outputs)
-    declared = op.attrs["output_shapes"] or [t.raw_shape for t in op.outputs]
-    op.attrs[types] = [*op.attrs[types], dtype]
-    op.attrs["output_shapes"] = [*declared, shape]
-    op.outputs.append(Tensor(op, index, dtype, shape))
-    graph: Any = op.graph
-    while graph is not None:
-        # Programs of any enclosing graph hold the op's former signature.
-        graph._changed()
-        graph = getattr(graph, "outer", None)
-    return index
 
 
 def _check_unshared(op: Operation) -> None:

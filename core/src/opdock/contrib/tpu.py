@@ -13,7 +13,7 @@ from opdock import dtypes, errors
 from opdock.graph.variables.variable_scope import VariableScope, variable_scope
 from opdock.losses import Reduction
 from opdock.ops.cast import cast
-from opdock.train.optimizer import Optimizer
+from opdock.train.around import OptimizerAround
 
 __all__ = ["CrossShardOptimizer", "bfloat16_scope", "cross_replica_sum"]
 
@@ -31,7 +31,7 @@ def cross_replica_sum(x: Any, group_assignment: Any = None, name: str | None = N
     )  # fmt: skip
 
 
-class CrossShardOptimizer(Optimizer):
+class CrossShardOptimizer(OptimizerAround):
     """An optimizer that adds gradients over the cores of a TPU before it applies them.
 
     Args:
@@ -50,14 +50,8 @@ class CrossShardOptimizer(Optimizer):
     ) -> None:  # fmt: skip
         if reduction not in (Reduction.SUM, Reduction.MEAN):
             raise ValueError(f"Unsupported reduction: {reduction}.")
-        super().__init__(False, name)
-        self._opt = opt
+        super().__init__(opt, False, name)
         self._group_assignment = group_assignment
-
-    def compute_gradients(self, *args: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
-        """As of the optimizer within."""
-        found: list[tuple[Any, Any]] = self._opt.compute_gradients(*args, **kwargs)
-        return found
 
     def apply_gradients(
         self, grads_and_vars: Any, global_step: Any = None, name: str | None = None
@@ -72,20 +66,6 @@ class CrossShardOptimizer(Optimizer):
             for grad, var in grads_and_vars
         ]
         return self._opt.apply_gradients(pairs, global_step, name)
-
-    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
-        """A slot of the optimizer within."""
-        return self._opt.get_slot(*args, **kwargs)
-
-    def get_slot_names(self, *args: Any, **kwargs: Any) -> list[str]:
-        """The names of the slots of the optimizer within."""
-        found: list[str] = self._opt.get_slot_names(*args, **kwargs)
-        return found
-
-    def variables(self) -> list[Any]:
-        """The variables of the optimizer within."""
-        found: list[Any] = self._opt.variables()
-        return found
 
 
 @contextmanager

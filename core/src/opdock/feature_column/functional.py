@@ -19,7 +19,7 @@ from opdock.graph.nodes.collections import GraphKeys, get_collection
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.initializers import zeros_initializer
-from opdock.graph.variables.partitioned import PartitionedVariable
+from opdock.graph.variables.partitioned import parts_of
 from opdock.graph.variables.template import make_template
 from opdock.graph.variables.variable_scope import (
     get_variable,
@@ -231,7 +231,7 @@ def linear_model(
             trainable=trainable,
             use_resource=False,
         )
-        found["bias"] = list(bias) if isinstance(bias, PartitionedVariable) else [bias]
+        found["bias"] = parts_of(bias)
         result = with_bias(sums, ordered, bias)
     if cols_to_vars is not None:
         cols_to_vars.update(found)

@@ -19,7 +19,7 @@ from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.flavour import VariableSynchronization
-from opdock.graph.variables.trackable import Trackable
+from opdock.graph.variables.trackable import Trackable, Weighted
 from opdock.graph.variables.variable import Variable
 from opdock.graph.variables.variable_scope import VariableScope, get_variable, variable_scope
 from opdock.layers.spec import check_inputs
@@ -42,7 +42,7 @@ def _numbered(base: str) -> str:
     return f"{base}_{counts[base]}"
 
 
-class Layer(Trackable):
+class Layer(Weighted, Trackable):
     """A function with variables: made once, called as often as wanted.
 
     Subclasses make their variables in `build` (through `add_weight`) and their ops in `call`.
@@ -150,26 +150,6 @@ class Layer(Trackable):
         if self.trainable:
             return list(self._non_trainable_weights)
         return [*self._trainable_weights, *self._non_trainable_weights]
-
-    @property
-    def weights(self) -> list[Any]:
-        """All variables, the trainable ones first."""
-        return [*self.trainable_weights, *self.non_trainable_weights]
-
-    @property
-    def variables(self) -> list[Any]:
-        """All variables, the trainable ones first."""
-        return self.weights
-
-    @property
-    def trainable_variables(self) -> list[Any]:
-        """The variables that optimizers update; none when the layer is not trainable."""
-        return self.trainable_weights
-
-    @property
-    def non_trainable_variables(self) -> list[Any]:
-        """The variables that optimizers do not update."""
-        return self.non_trainable_weights
 
     @property
     def losses(self) -> list[Tensor]:

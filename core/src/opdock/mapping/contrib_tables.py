@@ -87,6 +87,13 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
     "contrib.layers.python.layers.feature_column_ops": {
         "_Transformer": "opdock.contrib.layers.feature_column.inputs:Transformer",
     },
+    **{
+        f"contrib.opt.python.training.{name}_optimizer": {
+            constant: f"opdock.contrib.opt.centers:{constant}"
+            for constant in ("GLOBAL_VARIABLE_NAME", "GRAD_VARIABLE_NAME", "LOCAL_VARIABLE_NAME")
+        }
+        for name in ("agn", "elastic_average", "model_average")
+    },
     "contrib.quantize.python.common": {
         "BatchNormGroups": "opdock.contrib.quantize.wiring:batch_norm_groups",
         "CreateOrGetQuantizationStep": "opdock.contrib.quantize.wiring:quantization_step",

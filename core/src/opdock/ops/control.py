@@ -18,11 +18,11 @@ from opdock import dtypes, shapes
 from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
-from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, device, name_scope
 from opdock.ops.registry import Control, Fails, ShapeSig, Traits, define_op, get
-from opdock.ops.support.bodies import check_loop
+from opdock.ops.support.bodies import check_loop, share_captures
 from opdock.ops.support.common_shapes import no_outputs
 from opdock.shapes import Shape
 from opdock.util import nest
@@ -241,7 +241,7 @@ def cond(
         branches = [_Branch(scope, "true", then_fn), _Branch(scope, "false", else_fn)]
         _match(branches[0], branches[1], strict)
         awaited = [op for b in branches for op in b.graph.awaited()]
-        captures = _share_captures([b.graph for b in branches])
+        captures = share_captures([b.graph for b in branches])
         stateful = any(b.graph.stateful for b in branches)
         with control_dependencies(awaited):
             outputs = (if_op if stateful else stateless_if_op)(
@@ -249,8 +249,17 @@ def cond(
                 then_branch=branches[0].graph, else_branch=branches[1].graph,
                 output_shapes=_common_shapes(branches), name=scope,
             )  # fmt: skip
+    for branch in branches:
+        branch.graph.hand_out = functools.partial(_hand_out, outputs[0].op)
     result = nest.pack_sequence_as(branches[0].result, list(outputs), expand_composites=True)
     return result if strict else _unpacked(result)
+
+
+def _hand_out(op: Operation, tensor: Tensor, to: Graph) -> Tensor | None:
+    # Lists are for the few programs that need them.
+    from opdock.ops.support.recorded import hand_out
+
+    return hand_out(op, tensor, to)
 
 
 def _callable(what: str, fn: Any, old: str, old_fn: Any) -> Callable[[], Any]:
@@ -391,27 +400,6 @@ def _widest(a: Shape, b: Shape) -> Shape:
     if a is None or b is None or len(a) != len(b):
         return None
     return (*(x if x == y else None for x, y in zip(a, b, strict=True)),)
-
-
-def _share_captures(graphs: list[FuncGraph]) -> list[Tensor]:
-    """Gives all graphs the same list of captured inputs, and returns the outer tensors."""
-    order: dict[Tensor, None] = {}
-    for graph in graphs:
-        for outer, _ in graph.captures:
-            order.setdefault(outer)
-    for graph in graphs:
-        known = dict(graph.captures)
-        explicit = graph.inputs[: len(graph.inputs) - len(graph.captures)]
-        inputs, captures = list(explicit), []
-        for outer in order:
-            inner = known.get(outer)
-            if inner is None:
-                inner = graph._make_arg(outer.dtype, outer.raw_shape, "unused").outputs[0]
-            inner.op.attrs["index"] = len(inputs)
-            inputs.append(inner)
-            captures.append((outer, inner))
-        graph.inputs, graph.captures = inputs, captures
-    return list(order)
 
 
 # ---------------------------------------------------------------- case

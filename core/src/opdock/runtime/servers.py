@@ -54,11 +54,18 @@ class LocalServer:
         self.store = Store(container=job)
         self.service: Any = None
         self._sessions: weakref.WeakSet[Abortable] = weakref.WeakSet()
+        self._others: list[LocalServer] = []
 
     @property
     def tasks(self) -> dict[str, str]:
         """The addresses of the cluster's tasks, this one's as it is."""
         return {**tasks_of(self.definition.cluster), self.task: self.address}
+
+    def join(self, other: LocalServer) -> None:
+        """Keeps another server of its cluster, and is kept by it: either may need the other."""
+        if other.address in self.tasks.values() and self.address in other.tasks.values():
+            self._others.append(other)
+            other._others.append(self)
 
     def add(self, session: Abortable) -> None:
         """Makes a session known, so that a reset ends it."""
@@ -74,7 +81,8 @@ class LocalServer:
 # Reentrant: the collector may run inside, and a finalizer that it calls may come here.
 _lock = threading.RLock()
 _servers: Final[weakref.WeakValueDictionary[str, LocalServer]] = weakref.WeakValueDictionary()
-"""By address; a server that nobody holds, and no session, is gone with all that it kept."""
+"""By address; a server is gone with all that it kept once nobody holds it, no session and no
+other server of its cluster."""
 _ports = itertools.count(_FIRST_PORT)
 
 
@@ -94,7 +102,10 @@ def start(address: str, definition: Any) -> LocalServer:
             address = next(a for n in _ports if (a := f"{host}:{n}") not in _servers)
         if address in _servers:
             raise errors.UnknownError(None, None, f"Could not start a server at {address}: in use")
-        server = _servers[address] = LocalServer(address, definition)
+        server = LocalServer(address, definition)
+        for other in list(_servers.values()):
+            server.join(other)
+        _servers[address] = server
         return server
 
 

@@ -28,15 +28,15 @@ from opdock.ops.composed.accumulators import (
 from opdock.ops.composed.queues import FIFOQueue
 from opdock.ops.fill import fill
 from opdock.ops.state import assign
+from opdock.train.around import OptimizerAround
 from opdock.train.loops.hook import SessionRunHook
 from opdock.train.loops.session_manager import what_is_missing
-from opdock.train.optimizer import Optimizer
 from opdock.train.queue_runner import QueueRunner
 
 __all__ = ["SyncReplicasOptimizer"]
 
 
-class SyncReplicasOptimizer(Optimizer):
+class SyncReplicasOptimizer(OptimizerAround):
     """Averages the gradients of several replicas, and updates the variables once for all of them.
 
     Each replica runs the train op as if it were alone; the hook of `make_session_run_hook` does
@@ -66,18 +66,17 @@ class SyncReplicasOptimizer(Optimizer):
     ready_for_local_init_op: Tensor
 
     def __init__(
-        self, opt: Optimizer, replicas_to_aggregate: int, total_num_replicas: int | None = None,
+        self, opt: Any, replicas_to_aggregate: int, total_num_replicas: int | None = None,
         variable_averages: Any = None, variables_to_average: Any = None,
         use_locking: bool = False, name: str = "sync_replicas",
     ) -> None:  # fmt: skip
         if total_num_replicas is None:
             total_num_replicas = replicas_to_aggregate
-        super().__init__(use_locking, name)
+        super().__init__(opt, use_locking, name)
         logging.info(
             "SyncReplicasV2: replicas_to_aggregate=%s; total_num_replicas=%s",
             replicas_to_aggregate, total_num_replicas,
         )  # fmt: skip
-        self._opt = opt
         self._replicas_to_aggregate = replicas_to_aggregate
         self._total_num_replicas = total_num_replicas
         self._tokens_per_step = max(total_num_replicas, replicas_to_aggregate)
@@ -87,23 +86,6 @@ class SyncReplicasOptimizer(Optimizer):
         self._global_step: Any = None
         self._sync_token_queue: FIFOQueue | None = None
         self._chief_queue_runner: QueueRunner | None = None
-
-    # ------------------------------------------------------------ what the optimizer inside does
-    def compute_gradients(self, *args: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
-        """This replica's gradients, as the optimizer inside computes them; see `Optimizer`."""
-        return self._opt.compute_gradients(*args, **kwargs)
-
-    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
-        """A slot of the optimizer inside; see `Optimizer`."""
-        return self._opt.get_slot(*args, **kwargs)
-
-    def get_slot_names(self, *args: Any, **kwargs: Any) -> list[str]:
-        """The names of the slots of the optimizer inside."""
-        return self._opt.get_slot_names(*args, **kwargs)
-
-    def variables(self) -> list[Any]:
-        """The variables of the optimizer inside; the local step is not one of them."""
-        return self._opt.variables()
 
     # ------------------------------------------------------------ gradients
     def apply_gradients(

@@ -10,7 +10,7 @@ import numpy as np
 
 from opdock.graph.nodes.collections import GraphKeys, get_collection
 from opdock.graph.nodes.scopes import device
-from opdock.graph.variables.partitioned import PartitionedVariable
+from opdock.graph.variables.partitioned import PartitionedVariable, parts_of
 from opdock.graph.variables.variable import Variable
 from opdock.io.files import as_path
 from opdock.io.vocabularies import vocabulary_remapping
@@ -200,9 +200,7 @@ def warm_start_var_with_vocab(
 
 
 def _parts_of(var: Any) -> list[Any]:
-    if isinstance(var, PartitionedVariable):
-        return list(var)
-    parts = var if isinstance(var, list) else [var]
+    parts = parts_of(var)
     if not all(isinstance(v, Variable) for v in parts):
         raise TypeError(
             "var MUST be one of the following: a Variable, list of Variable or"

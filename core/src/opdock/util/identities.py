@@ -60,8 +60,8 @@ class Reference(ObjectIdentityWrapper):
         return self._wrapped
 
 
-class ObjectIdentityDictionary(MutableMapping[Any, Any]):
-    """A dictionary whose keys are objects, whatever they are equal to."""
+class _ByIdentity:
+    """Keys that are objects, and what is kept for each."""
 
     def __init__(self) -> None:
         self._storage: dict[ObjectIdentityWrapper, Any] = {}
@@ -69,27 +69,18 @@ class ObjectIdentityDictionary(MutableMapping[Any, Any]):
     def _wrap_key(self, key: Any) -> ObjectIdentityWrapper:
         return ObjectIdentityWrapper(key)
 
-    def __getitem__(self, key: Any) -> Any:
-        return self._storage[self._wrap_key(key)]
-
-    def __setitem__(self, key: Any, value: Any) -> None:
-        self._storage[self._wrap_key(key)] = value
-
-    def __delitem__(self, key: Any) -> None:
-        del self._storage[self._wrap_key(key)]
-
     def __len__(self) -> int:
         return len(self._storage)
 
     def __iter__(self) -> Iterator[Any]:
-        return (key.unwrapped for key in self._storage)
+        return (key.unwrapped for key in [*self._storage])
 
     def __repr__(self) -> str:
-        return f"ObjectIdentityDictionary({self._storage!r})"
+        return f"{type(self).__name__}({self._storage!r})"
 
 
-class ObjectIdentityWeakKeyDictionary(ObjectIdentityDictionary):
-    """The same, without those of its keys that nobody else holds."""
+class _ByWeakIdentity(_ByIdentity):
+    """The same, without the keys that nobody else holds."""
 
     def _wrap_key(self, key: Any) -> ObjectIdentityWrapper:
         return WeakObjectIdentityWrapper(key)
@@ -106,29 +97,46 @@ class ObjectIdentityWeakKeyDictionary(ObjectIdentityDictionary):
                 yield found
 
 
-class ObjectIdentitySet(MutableSet[Any]):
+class ObjectIdentityDictionary(_ByIdentity, MutableMapping[Any, Any]):
+    """A dictionary whose keys are objects, whatever they are equal to."""
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._storage[self._wrap_key(key)]
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        self._storage[self._wrap_key(key)] = value
+
+    def __delitem__(self, key: Any) -> None:
+        del self._storage[self._wrap_key(key)]
+
+
+class ObjectIdentityWeakKeyDictionary(_ByWeakIdentity, ObjectIdentityDictionary):
+    """The same, without those of its keys that nobody else holds."""
+
+
+class ObjectIdentitySet(_ByIdentity, MutableSet[Any]):
     """A set of objects, whatever they are equal to."""
 
     def __init__(self, *args: Iterable[Any]) -> None:
-        self._storage = {self._wrap_key(obj) for objects in args for obj in objects}
-
-    def _wrap_key(self, key: Any) -> ObjectIdentityWrapper:
-        return ObjectIdentityWrapper(key)
+        super().__init__()
+        for objects in args:
+            self.update(objects)
 
     def __contains__(self, key: object) -> bool:
         return self._wrap_key(key) in self._storage
 
     def discard(self, key: Any) -> None:
         """Takes an object out, if it is there."""
-        self._storage.discard(self._wrap_key(key))
+        self._storage.pop(self._wrap_key(key), None)
 
     def add(self, key: Any) -> None:
         """Puts an object in."""
-        self._storage.add(self._wrap_key(key))
+        self._storage[self._wrap_key(key)] = None
 
     def update(self, items: Iterable[Any]) -> None:
         """Puts objects in."""
-        self._storage.update(self._wrap_key(item) for item in items)
+        for item in items:
+            self.add(item)
 
     def intersection(self, items: Iterable[Any]) -> ObjectIdentitySet:
         """The objects that are in both."""
@@ -139,26 +147,6 @@ class ObjectIdentitySet(MutableSet[Any]):
         others = {self._wrap_key(item) for item in items}
         return type(self)(item for item in self if self._wrap_key(item) not in others)
 
-    def __len__(self) -> int:
-        return len(self._storage)
 
-    def __iter__(self) -> Iterator[Any]:
-        return (key.unwrapped for key in [*self._storage])
-
-
-class ObjectIdentityWeakSet(ObjectIdentitySet):
+class ObjectIdentityWeakSet(_ByWeakIdentity, ObjectIdentitySet):
     """The same, without those of its objects that nobody else holds."""
-
-    def _wrap_key(self, key: Any) -> ObjectIdentityWrapper:
-        return WeakObjectIdentityWrapper(key)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
-
-    def __iter__(self) -> Iterator[Any]:
-        for key in [*self._storage]:
-            found = key.unwrapped
-            if found is None:
-                self._storage.discard(key)
-            else:
-                yield found

@@ -10,7 +10,7 @@ from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
-from opdock.graph.variables.partitioned import PartitionedVariable
+from opdock.graph.variables.partitioned import parts_of
 from opdock.ops.arithmetic import multiply
 from opdock.ops.array import expand_dims, reshape, shape
 from opdock.ops.cast import cast
@@ -92,7 +92,7 @@ def sampled_scattered_embedding_lookup(
             evenly.
         InvalidArgumentError: when it runs, the candidates have not the shape of the values.
     """
-    parts = _parts(params)
+    parts = parts_of(params)
     with name_scope(name, "scattered_embedding_lookup", [*parts, dimension, values]):
         values = convert_to_tensor(values)
         outer = shape(values)
@@ -147,12 +147,6 @@ def _size(parts: list[Any]) -> int:
     return sum(sizes)
 
 
-def _parts(params: Any) -> list[Any]:
-    if isinstance(params, PartitionedVariable):
-        return list(params)
-    return params if isinstance(params, list) else [params]
-
-
 def scattered_embedding_lookup_sparse(
     params: Any,
     sparse_values: SparseTensor,
@@ -180,7 +174,7 @@ def scattered_embedding_lookup_sparse(
         TypeError: `sparse_values` is no SparseTensor.
         ValueError: the combiner is unknown.
     """
-    parts = _parts(params)
+    parts = parts_of(params)
     if not isinstance(sparse_values, SparseTensor):
         raise TypeError("sparse_values must be SparseTensor")
     combine = _COMBINERS.get(combiner or "mean")

@@ -10,6 +10,14 @@ from opdock.contrib.opt.adam_variants import (
     NadamOptimizer,
 )
 from opdock.contrib.opt.averaging import MovingAverageOptimizer
+from opdock.contrib.opt.centers import (
+    AGNCustomGetter,
+    AGNOptimizer,
+    ElasticAverageCustomGetter,
+    ElasticAverageOptimizer,
+    ModelAverageCustomGetter,
+    ModelAverageOptimizer,
+)
 from opdock.contrib.opt.external import ExternalOptimizerInterface, ScipyOptimizerInterface
 from opdock.contrib.opt.ggt import GGTOptimizer
 from opdock.contrib.opt.lars import LARSOptimizer, RegAdagradOptimizer
@@ -34,17 +42,23 @@ from opdock.contrib.opt.wrappers import (
 )
 
 __all__ = [
+    "AGNCustomGetter",
+    "AGNOptimizer",
     "AdaMaxOptimizer",
     "AdamGSOptimizer",
     "AdamWOptimizer",
     "AddSignOptimizer",
     "DecoupledWeightDecayExtension",
     "DropStaleGradientOptimizer",
+    "ElasticAverageCustomGetter",
+    "ElasticAverageOptimizer",
     "ExternalOptimizerInterface",
     "GGTOptimizer",
     "LARSOptimizer",
     "LazyAdamGSOptimizer",
     "LazyAdamOptimizer",
+    "ModelAverageCustomGetter",
+    "ModelAverageOptimizer",
     "MomentumWOptimizer",
     "MovingAverageOptimizer",
     "MultitaskOptimizerWrapper",

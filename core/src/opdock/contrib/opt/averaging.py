@@ -8,15 +8,15 @@ from typing import Any
 from opdock.graph.nodes.scopes import control_dependencies
 from opdock.graph.variables.variable_lists import global_variables
 from opdock.ops import control
+from opdock.train.around import OptimizerAround
 from opdock.train.moving_averages import ExponentialMovingAverage
-from opdock.train.optimizer import Optimizer
 from opdock.train.saveable import names_of
 from opdock.train.saver import Saver
 
 __all__ = ["MovingAverageOptimizer"]
 
 
-class MovingAverageOptimizer(Optimizer):
+class MovingAverageOptimizer(OptimizerAround):
     """An optimizer that also keeps averages of the variables it updates.
 
     With `swapping_saver` the averages are saved under the variables' names, so that a program that
@@ -32,16 +32,10 @@ class MovingAverageOptimizer(Optimizer):
         self, opt: Any, average_decay: float = 0.9999, num_updates: Any = None,
         sequential_update: bool = True,
     ) -> None:  # fmt: skip
-        super().__init__(use_locking=False, name="MovingAverage")
-        self._optimizer = opt
+        super().__init__(opt, use_locking=False, name="MovingAverage")
         self._ema = ExponentialMovingAverage(average_decay, num_updates=num_updates)
         self._swapped: dict[str, str] | None = None
         self._sequential_update = sequential_update
-
-    def compute_gradients(self, *args: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
-        """As of the optimizer within."""
-        found: list[tuple[Any, Any]] = self._optimizer.compute_gradients(*args, **kwargs)
-        return found
 
     def apply_gradients(
         self, grads_and_vars: Iterable[tuple[Any, Any]], global_step: Any = None,
@@ -49,27 +43,13 @@ class MovingAverageOptimizer(Optimizer):
     ) -> Any:  # fmt: skip
         """Applies gradients as the optimizer within does, and moves the averages."""
         pairs = list(grads_and_vars)
-        trained = self._optimizer.apply_gradients(pairs, global_step=global_step, name=name)
+        trained = self._opt.apply_gradients(pairs, global_step=global_step, name=name)
         variables = [var for grad, var in pairs if grad is not None]
         with control_dependencies([trained] if self._sequential_update else []):
             averaged = self._ema.apply(variables)
         names = [(v.op.name, self._ema.average(v).op.name) for v in variables]
         self._swapped = {a: b for pair in names for a, b in (pair, pair[::-1])}
         return control.group(trained, averaged, name="train_with_avg")
-
-    def get_slot(self, var: Any, name: str) -> Any:
-        """A slot of the optimizer within."""
-        return self._optimizer.get_slot(var, name)
-
-    def get_slot_names(self) -> list[str]:
-        """The names of the slots of the optimizer within."""
-        found: list[str] = self._optimizer.get_slot_names()
-        return found
-
-    def variables(self) -> list[Any]:
-        """The variables of the optimizer within."""
-        found: list[Any] = self._optimizer.variables()
-        return found
 
     def swapping_saver(
         self, var_list: Any = None, name: str = "swapping_saver", **kwargs: Any

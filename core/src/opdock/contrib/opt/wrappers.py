@@ -18,6 +18,7 @@ from opdock.graph.variables.initializers import zeros_initializer
 from opdock.graph.variables.variable_scope import get_variable
 from opdock.ops import clip, control, state, summary
 from opdock.ops.composed.reduce_stats import count_nonzero
+from opdock.train.around import OptimizerAround
 from opdock.train.optimizer import Optimizer
 from opdock.train.training_util import get_global_step
 
@@ -29,29 +30,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _Around(Optimizer):
-    """An optimizer that has another one compute gradients and keep slots."""
-
-    def __init__(self, opt: Any, use_locking: bool, name: str) -> None:
-        super().__init__(use_locking, name)
-        self._opt = opt
-
-    def compute_gradients(self, *args: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
-        """As of the optimizer within."""
-        found: list[tuple[Any, Any]] = self._opt.compute_gradients(*args, **kwargs)
-        return found
-
-    def get_slot(self, var: Any, name: str) -> Any:
-        """A slot of the optimizer within."""
-        return self._opt.get_slot(var, name)
-
-    def get_slot_names(self) -> list[str]:
-        """The names of the slots of the optimizer within."""
-        found: list[str] = self._opt.get_slot_names()
-        return found
-
-
-class VariableClippingOptimizer(_Around):
+class VariableClippingOptimizer(OptimizerAround):
     """An optimizer after whose steps the norms of some variables are clipped.
 
     Args:
@@ -189,7 +168,7 @@ def _counted(grad: Any) -> Tensor:
     return found
 
 
-class DropStaleGradientOptimizer(_Around):
+class DropStaleGradientOptimizer(OptimizerAround):
     """An optimizer that drops gradients during whose making too many steps were taken.
 
     Args:

@@ -53,6 +53,8 @@ class FuncGraph(Graph):
         depth: how many bodies this one is in, itself included.
         loop: the innermost body of a loop that this is or is in.
         starts: of a loop's body, the parameters that are its variables -> what they start from.
+        hand_out: of a branch of a cond, what gives a tensor in there to a graph outside; None where
+            it cannot.
     """
 
     def __init__(self, name: str, outer: Graph | None, is_loop: bool = False) -> None:
@@ -66,6 +68,7 @@ class FuncGraph(Graph):
         self.captures: list[tuple[Tensor, Tensor]] = []
         self.targets: list[Operation] = []
         self.starts: dict[Tensor, Tensor] = {}
+        self.hand_out: Callable[[Tensor, Graph], Tensor | None] | None = None
         self.depth: int = 1 + getattr(outer, "depth", 0)
         self._captured: dict[Tensor, Tensor] = {}
         self._awaited: dict[Operation, Operation] = {}
@@ -183,6 +186,35 @@ class FuncGraph(Graph):
                 stack += [t._op for t in op._inputs]
                 stack += op._control_inputs
         return found
+
+    # ------------------------------------------------------------ shapes
+    def _infer(self, sig: ShapeSig, inputs: list[Tensor]) -> list[Shape]:
+        """As of any graph; but where values from outside do not fit, they are not known, as in TF.
+
+        A branch may have been written for other values than those it is built with: then it is
+        not taken.
+        """
+        try:
+            return super()._infer(sig, inputs)
+        except ValueError:
+            outside = {i for i, tensor in enumerate(inputs) if self._is_from_outside(tensor)}
+            if not outside:
+                raise
+            return super()._infer(sig.without(outside), inputs)
+
+    def _is_from_outside(self, tensor: Tensor) -> bool:
+        """Whether a tensor depends on what the body captures, copies of constants among that."""
+        captured = {t._op for t in self._captured.values()}
+        seen: set[Operation] = set()
+        stack = [tensor._op]
+        while stack:
+            op = stack.pop()
+            if op in captured:
+                return True
+            if op not in seen:
+                seen.add(op)
+                stack += [t._op for t in op._inputs]
+        return False
 
     # ------------------------------------------------------------ references
     def _writes(self, reference: Tensor) -> bool:

@@ -9,13 +9,15 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from opdock.dtypes import DType
+from opdock.graph.nodes.adoption import adopted
 from opdock.graph.nodes.constant_value import constant_for_shapes
 from opdock.graph.nodes.contents import GraphContents, as_text
 from opdock.graph.nodes.devicespec import DeviceFunction, DeviceSpec, merge_device
 from opdock.graph.nodes.frames import capture_frames, with_line
-from opdock.graph.nodes.operation import Operation, Tensor, out_of_reach
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import OpSpec, ShapeSig
 from opdock.graph.nodes.thread_scopes import Controller, Scopes, ThreadScopes, ThreadState
+from opdock.shapes import Shape
 
 _OP_NAME: Final = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
 _SCOPE_NAME: Final = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
@@ -137,7 +139,7 @@ class Graph(GraphContents):
         )
         frames = capture_frames()
         try:
-            output_shapes = spec.infer(sig)
+            output_shapes = self._infer(sig, inputs)
         except ValueError as e:
             raise with_line(e, frames) from None
         control = self._control_inputs_for(inputs) if self._scopes.controllers else []
@@ -154,6 +156,9 @@ class Graph(GraphContents):
             tensor._add_consumer(op)
         self._apply_scopes(op)
         return op
+
+    def _infer(self, sig: ShapeSig, inputs: list[Tensor]) -> list[Shape]:
+        return sig.spec.infer(sig)
 
     def _apply_scopes(self, op: Operation) -> None:
         for function in reversed(self._scopes.devices):
@@ -199,14 +204,7 @@ class Graph(GraphContents):
 
     def _adopt(self, tensor: Tensor, user: str = "") -> Tensor:
         """A tensor of another graph as one of this graph's; function bodies capture it."""
-        loop: Any = getattr(tensor.graph, "loop", None)
-        around: Any = self
-        while around is not None and around is not loop:
-            around = getattr(around, "outer", None)
-        of_a_branch = around is loop and getattr(tensor.graph, "depth", 0) > 0
-        if of_a_branch and tensor._op.type == "Const":
-            return self._copy_constant(tensor)  # What else is there may not run.
-        raise out_of_reach(tensor, user, self)
+        return adopted(tensor, user, self)
 
     def _copy_constant(self, tensor: Tensor) -> Tensor:
         op = tensor._op

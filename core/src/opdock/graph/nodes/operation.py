@@ -485,16 +485,3 @@ def is_tensor(value: Any) -> bool:
 
 
 __all__ = ["Operation", "Tensor", "is_tensor"]
-
-
-def out_of_reach(tensor: Tensor, user: str, graph: Graph) -> ValueError:
-    """The error that an operation of a graph uses a tensor of another one, in TF's words."""
-    name, loop = tensor._op.name, getattr(tensor.graph, "loop", None)
-    if loop is None or loop is getattr(graph, "loop", None):
-        return ValueError(f"{tensor} of {tensor.graph} must be from the same graph as '{user}'.")
-    why = f"'{name}' is in a while loop"
-    if getattr(graph, "loop", None) is not None:
-        why = "they are in different while loops"
-    return ValueError(
-        f"Cannot use '{name}' as input to '{user}' because {why}. See info log for more details."
-    )

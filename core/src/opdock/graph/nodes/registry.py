@@ -6,7 +6,7 @@ import functools
 import importlib
 import pkgutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -70,6 +70,13 @@ class ShapeSig:
     def known(self, index: int) -> np.ndarray[Any, Any] | PartialShape | Handle | None:
         """What is known of the value of input `index`: all of it, some entries, or nothing."""
         return None if self._consts is None else self._consts(index)
+
+    def without(self, inputs: Container[int]) -> ShapeSig:
+        """The same, with nothing known of the values of these inputs."""
+        return ShapeSig(
+            self.spec, self.name, self.shapes, self.dtypes, self.attrs, self.n_outputs,
+            lambda index: None if index in inputs else self.known(index),
+        )  # fmt: skip
 
     def const(self, index: int) -> np.ndarray[Any, Any] | None:
         """The value of input `index` if it is known without running anything."""

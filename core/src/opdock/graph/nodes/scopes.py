@@ -21,6 +21,8 @@ def graph_of(values: Any) -> Graph:
         graph = getattr(value, "graph", None)
         if not isinstance(graph, Graph) or graph is default or default._may_capture(graph):
             continue
+        if getattr(graph, "depth", 0):
+            continue  # Of a body: the graph that makes a node says whether it can have it.
         if found is not None and found.graph is not graph:
             raise ValueError(f"{value} must be from the same graph as {found}.")
         found = value

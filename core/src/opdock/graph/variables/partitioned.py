@@ -158,6 +158,13 @@ class PartitionedVariable:
         )
 
 
+def parts_of(variable: Any) -> list[Any]:
+    """A variable's parts, which may be given as a list: itself, unless it is partitioned."""
+    if isinstance(variable, list):
+        return variable
+    return list(variable) if isinstance(variable, PartitionedVariable) else [variable]
+
+
 def _to_tensor(
     var: PartitionedVariable, dtype: Any = None, name: str | None = None, as_ref: bool = False
 ) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.variables.flavour import variable_creator_scope
-from opdock.graph.variables.trackable import Trackable
+from opdock.graph.variables.trackable import Trackable, Weighted
 from opdock.graph.variables.variable_scope import VariableScope, variable_scope
 
 __all__ = ["capture_dependencies", "make_template"]
@@ -73,7 +73,7 @@ def capture_dependencies(template: Any) -> Iterator[None]:
         yield
 
 
-class Template(Trackable):
+class Template(Weighted, Trackable):
     """A function with variables of its own; see `make_template`.
 
     Checkpoints save the variables by their names within the scope.
@@ -166,35 +166,20 @@ class Template(Trackable):
         return list(get_default_graph().get_collection(key, self.variable_scope_name))
 
     @property
-    def variables(self) -> list[Any]:
-        """The global and local variables made so far."""
-        return self.global_variables + self.local_variables
-
-    @property
-    def trainable_variables(self) -> list[Any]:
+    def trainable_weights(self) -> list[Any]:
         """The trainable variables made so far."""
         return self._collection(GraphKeys.TRAINABLE_VARIABLES)
 
     @property
-    def non_trainable_variables(self) -> list[Any]:
+    def non_trainable_weights(self) -> list[Any]:
         """The variables made so far that are not trainable."""
-        trainable = self.trainable_variables
-        return [v for v in self.variables if not any(v is t for t in trainable)]
+        trainable = self.trainable_weights
+        return [v for v in self.weights if not any(v is t for t in trainable)]
 
     @property
     def weights(self) -> list[Any]:
-        """The variables made so far."""
-        return self.variables
-
-    @property
-    def trainable_weights(self) -> list[Any]:
-        """The trainable variables made so far."""
-        return self.trainable_variables
-
-    @property
-    def non_trainable_weights(self) -> list[Any]:
-        """The variables made so far that are not trainable."""
-        return self.non_trainable_variables
+        """The global and local variables made so far."""
+        return self.global_variables + self.local_variables
 
     @property
     def global_variables(self) -> list[Any]:

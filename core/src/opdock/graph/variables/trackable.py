@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 __all__ = [
-    "DelegatingTrackable", "NoDependency", "Trackable", "TrackableReference",
+    "DelegatingTrackable", "NoDependency", "Trackable", "TrackableReference", "Weighted",
     "cached_per_instance", "no_automatic_dependency_tracking",
 ]  # fmt: skip
 
@@ -179,6 +179,40 @@ class TrackableVariable(Trackable):
 
     def _gather_saveables_for_checkpoint(self) -> dict[str, Any]:
         return {VARIABLE_VALUE_KEY: self}
+
+
+class Weighted:
+    """All names for the variables of an object that tells which are trained and which are not."""
+
+    @property
+    def trainable_weights(self) -> list[Any]:
+        """The variables that optimizers update; none where the object is not trainable."""
+        raise NotImplementedError
+
+    @property
+    def non_trainable_weights(self) -> list[Any]:
+        """The variables that optimizers do not update."""
+        raise NotImplementedError
+
+    @property
+    def weights(self) -> list[Any]:
+        """All variables, the trainable ones first."""
+        return [*self.trainable_weights, *self.non_trainable_weights]
+
+    @property
+    def trainable_variables(self) -> list[Any]:
+        """`trainable_weights`."""
+        return self.trainable_weights
+
+    @property
+    def non_trainable_variables(self) -> list[Any]:
+        """`non_trainable_weights`."""
+        return self.non_trainable_weights
+
+    @property
+    def variables(self) -> list[Any]:
+        """`weights`."""
+        return self.weights
 
 
 class DelegatingTrackable:

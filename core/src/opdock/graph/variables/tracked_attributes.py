@@ -14,6 +14,7 @@ from opdock.graph.variables.trackable import (
     Trackable,
     TrackableReference,
     TrackableVariable,
+    Weighted,
 )
 
 __all__ = [
@@ -73,7 +74,7 @@ def _unmarked(value: Any) -> Any:
     return value.value if isinstance(value, NoDependency) else value
 
 
-class TrackableDataStructure(Trackable):
+class TrackableDataStructure(Weighted, Trackable):
     """An object that holds trackable ones; two are equal if they are the same object."""
 
     trainable = True
@@ -135,26 +136,6 @@ class TrackableDataStructure(Trackable):
             return found
         own = [v for v in self._own_variables if v.trainable]
         return [v for part in self._parts for v in part.trainable_weights] + own + found
-
-    @property
-    def weights(self) -> list[Any]:
-        """All variables, those that optimizers update first."""
-        return self.trainable_weights + self.non_trainable_weights
-
-    @property
-    def trainable_variables(self) -> list[Any]:
-        """`trainable_weights`."""
-        return self.trainable_weights
-
-    @property
-    def non_trainable_variables(self) -> list[Any]:
-        """`non_trainable_weights`."""
-        return self.non_trainable_weights
-
-    @property
-    def variables(self) -> list[Any]:
-        """`weights`."""
-        return self.weights
 
     @property
     def updates(self) -> list[Any]:

@@ -14,8 +14,9 @@ from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.graph.nodes.typespec import TypeSpec
-from opdock.ops.control import _share_captures, check_scalar, stateless_while_op, while_op
+from opdock.ops.control import check_scalar, stateless_while_op, while_op
 from opdock.ops.registry import get
+from opdock.ops.support.bodies import share_captures
 from opdock.shapes import Shape
 from opdock.util import nest
 
@@ -203,7 +204,7 @@ class _Loop:
             graph.read_again(written)
             graph.forget_unused()
         awaited = [op for graph in graphs for op in graph.awaited()]
-        captures = _share_captures(graphs)
+        captures = share_captures(graphs)
         for _, inner in self.body_graph.captures:
             # What is only read passes through unchanged.
             self.body_graph.outputs.append(inner)

@@ -1,12 +1,14 @@
-"""What shape functions ask of the functions in a node's attributes."""
+"""What is asked of the functions in a node's attributes, and what they share."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from opdock import errors
+from opdock.graph.control.func_graph import FuncGraph
+from opdock.graph.nodes.operation import Tensor
 
-__all__ = ["check_loop"]
+__all__ = ["check_loop", "share_captures"]
 
 
 def check_loop(cond: Any, body: Any, count: int) -> None:
@@ -29,3 +31,24 @@ def check_loop(cond: Any, body: Any, count: int) -> None:
         raise errors.InvalidArgumentError(
             None, None, f"While loop body returned {len(results)} arguments. Expected: {count}"
         )
+
+
+def share_captures(graphs: list[FuncGraph]) -> list[Tensor]:
+    """Gives all graphs the same list of captured inputs, and returns the outer tensors."""
+    order: dict[Tensor, None] = {}
+    for graph in graphs:
+        for outer, _ in graph.captures:
+            order.setdefault(outer)
+    for graph in graphs:
+        known = dict(graph.captures)
+        explicit = graph.inputs[: len(graph.inputs) - len(graph.captures)]
+        inputs, captures = list(explicit), []
+        for outer in order:
+            inner = known.get(outer)
+            if inner is None:
+                inner = graph._make_arg(outer.dtype, outer.raw_shape, "unused").outputs[0]
+            inner.op.attrs["index"] = len(inputs)
+            inputs.append(inner)
+            captures.append((outer, inner))
+        graph.inputs, graph.captures = inputs, captures
+    return list(order)

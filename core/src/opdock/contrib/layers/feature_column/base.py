@@ -8,7 +8,7 @@ features and what columns made of them stand. A column says what it makes in one
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from opdock import shapes
 from opdock.api import logging
@@ -17,6 +17,7 @@ from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
+from opdock.graph.variables.initializers import zeros_initializer
 from opdock.ops.array import expand_dims, reshape, shape
 from opdock.ops.composed.check_static import assert_rank_at_least
 from opdock.ops.composed.sparse import sparse_reshape
@@ -89,6 +90,10 @@ class FeatureColumn(base.FeatureColumn):
         output_rank: int = 2,
     ) -> Tensor:
         """The transformed feature as a tensor for the first layer of a network."""
+        return self.for_network(input_tensor, output_rank)
+
+    def for_network(self, made: Any, output_rank: int) -> Tensor:
+        """What the column made as a tensor for the first layer of a network."""
         raise ValueError("Calling an abstract method.")
 
     def _deep_embedding_lookup_arguments(self, input_tensor: Any) -> DeepLookup:
@@ -137,6 +142,91 @@ class FeatureColumn(base.FeatureColumn):
     ) -> Any:
         """What the column makes of the cache's features."""
         return self.transformed(lambda key: transformation_cache.get(key, state_manager))
+
+
+class IdColumn(FeatureColumn, base.CategoricalColumn):
+    """A column whose value is ids, and perhaps weights."""
+
+    combiner: str
+    # How messages call the kind of column, and what networks can have of it.
+    kind: ClassVar[str]
+    in_networks: ClassVar[str] = "embedding_column or one_hot_column"
+
+    @property
+    def length(self) -> int:
+        """The number of ids."""
+        raise NotImplementedError
+
+    @property
+    def num_buckets(self) -> int:
+        return self.length
+
+    def id_tensor(self, input_tensor: Any) -> Any:
+        """The ids in what the column made."""
+        return input_tensor
+
+    def weight_tensor(self, input_tensor: Any) -> Any:
+        """The weights in what the column made; None for 1."""
+        return None
+
+    def for_network(self, made: Any, output_rank: int) -> Tensor:
+        raise ValueError(
+            f"{self.kind} is not supported in DNN. Please use {self.in_networks}. column: {self}"
+        )
+
+    def _wide_embedding_lookup_arguments(self, input_tensor: Any) -> LinearLookup:
+        return LinearLookup(
+            self.id_tensor(input_tensor), self.weight_tensor(input_tensor), self.num_buckets,
+            zeros_initializer(), self.combiner,
+        )  # fmt: skip
+
+    def get_sparse_tensors(
+        self,
+        transformation_cache: base.FeatureTransformationCache,
+        state_manager: base.StateManager | None,
+    ) -> base.IdsAndWeights:
+        made = transformation_cache.get(self, state_manager)
+        return base.IdsAndWeights(self.id_tensor(made), self.weight_tensor(made))
+
+
+class VectorColumn(FeatureColumn, base.DenseColumn):
+    """A column whose value is vectors of one length."""
+
+    def get_dense_tensor(
+        self,
+        transformation_cache: base.FeatureTransformationCache,
+        state_manager: base.StateManager | None,
+    ) -> Tensor:
+        return self.vectors(transformation_cache.get(self, state_manager))
+
+    def vectors(self, made: Any) -> Tensor:
+        """What the column made as vectors."""
+        return self.for_network(made, output_rank=2)
+
+
+class SavedColumn(FeatureColumn):
+    """A column whose weights may start from a tensor of a checkpoint."""
+
+    ckpt_to_load_from: str | None
+    tensor_name_in_ckpt: str | None
+
+    def _checkpoint_path(self) -> tuple[str, str] | None:
+        if self.ckpt_to_load_from is None or self.tensor_name_in_ckpt is None:
+            return None
+        return self.ckpt_to_load_from, self.tensor_name_in_ckpt
+
+
+def check_saved(ckpt_to_load_from: str | None, tensor_name_in_ckpt: str | None) -> None:
+    """Raises ValueError where one of the two is missing."""
+    if (ckpt_to_load_from is None) != (tensor_name_in_ckpt is None):
+        raise ValueError(
+            "Must specify both `ckpt_to_load_from` and `tensor_name_in_ckpt` or none of them."
+        )
+
+
+def with_values(sparse: SparseTensor, values: Any) -> SparseTensor:
+    """Other values in the places of a sparse tensor's."""
+    return SparseTensor(sparse.indices, values, sparse.dense_shape)
 
 
 def _made(columns_to_tensors: dict[Any, Any], key: Any) -> Any:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from opdock.contrib.layers.feature_column.base import FeatureColumn, Get, LinearLookup
+from opdock.contrib.layers.feature_column.base import (
+    FeatureColumn,
+    Get,
+    IdColumn,
+    SavedColumn,
+    check_saved,
+)
 from opdock.contrib.layers.feature_column.numeric import BucketizedColumn
-from opdock.contrib.layers.feature_column.sparse import IdColumn, SparseColumn
+from opdock.contrib.layers.feature_column.sparse import SparseColumn
 from opdock.graph.nodes.composite import SparseTensor
-from opdock.graph.nodes.operation import Tensor
-from opdock.graph.variables.initializers import zeros_initializer
 from opdock.ops.sparse_cross import sparse_feature_cross
 
 
@@ -22,8 +26,11 @@ class _CrossedFields(NamedTuple):
     tensor_name_in_ckpt: str | None
 
 
-class CrossedColumn(IdColumn, _CrossedFields):
+class CrossedColumn(SavedColumn, IdColumn, _CrossedFields):
     """Hashes of combinations of values; see `crossed_column`."""
+
+    kind = "CrossedColumn"
+    in_networks = "embedding_column"
 
     @property
     def name(self) -> str:
@@ -61,25 +68,6 @@ class CrossedColumn(IdColumn, _CrossedFields):
             name="cross",
         )
 
-    def _to_dnn_input_layer(
-        self,
-        input_tensor: Any,
-        weight_collections: Any = None,
-        trainable: bool = True,
-        output_rank: int = 2,
-    ) -> Tensor:
-        raise ValueError(
-            f"CrossedColumn is not supported in DNN. Please use embedding_column. column: {self}"
-        )
-
-    def _wide_embedding_lookup_arguments(self, input_tensor: Any) -> LinearLookup:
-        return LinearLookup(input_tensor, None, self.length, zeros_initializer(), self.combiner)
-
-    def _checkpoint_path(self) -> tuple[str, str] | None:
-        if self.ckpt_to_load_from is None or self.tensor_name_in_ckpt is None:
-            return None
-        return self.ckpt_to_load_from, self.tensor_name_in_ckpt
-
 
 def crossed_column(
     columns: Any,
@@ -115,10 +103,7 @@ def crossed_column(
         raise ValueError(
             f"hash_bucket_size must be at least 2. hash_bucket_size: {hash_bucket_size}"
         )
-    if (ckpt_to_load_from is None) != (tensor_name_in_ckpt is None):
-        raise ValueError(
-            "Must specify both `ckpt_to_load_from` and `tensor_name_in_ckpt` or none of them."
-        )
+    check_saved(ckpt_to_load_from, tensor_name_in_ckpt)
     return CrossedColumn(
         tuple(sorted(columns, key=lambda column: column.name)), hash_bucket_size, hash_key,
         combiner, ckpt_to_load_from, tensor_name_in_ckpt,

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from opdock import dtypes
 from opdock.contrib.layers.common import model_variable
 from opdock.contrib.layers.embedding import safe_embedding_lookup_sparse
-from opdock.contrib.layers.feature_column.base import DeepLookup, FeatureColumn, Get, inner_flatten
+from opdock.contrib.layers.feature_column.base import (
+    DeepLookup,
+    FeatureColumn,
+    Get,
+    SavedColumn,
+    VectorColumn,
+    check_saved,
+    inner_flatten,
+)
 from opdock.contrib.layers.feature_column.sparse import SparseColumn, WeightedSparseColumn
 from opdock.contrib.layers.scattered import scattered_embedding_lookup_sparse
 from opdock.feature_column import base
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.variables.initializers import truncated_normal_initializer
-from opdock.graph.variables.partitioned import PartitionedVariable
+from opdock.graph.variables.partitioned import parts_of
 from opdock.ops.array import reshape, shape
 from opdock.ops.composed.example_features import VarLenFeature
 from opdock.ops.composed.sparse import sparse_slice, sparse_tensor_to_dense
@@ -28,17 +36,13 @@ from opdock.ops.select import one_hot
 from opdock.shapes import TensorShape
 from opdock.train.checkpoint_initializers import init_from_checkpoint
 
+MakeVariable = Callable[[str, list[int], Any, bool], Any]
 
-class _OneHotFields(NamedTuple):
+
+class _OfIds(VectorColumn):
+    """A column of what another column's ids stand for."""
+
     sparse_id_column: Any
-
-
-class OneHotColumn(FeatureColumn, base.DenseColumn, _OneHotFields):
-    """How often each id is there; see `one_hot_column`."""
-
-    @property
-    def name(self) -> str:
-        return f"{self.sparse_id_column.name}_one_hot"
 
     @property
     def length(self) -> int:
@@ -51,22 +55,28 @@ class OneHotColumn(FeatureColumn, base.DenseColumn, _OneHotFields):
         spec: dict[str, Any] = self.sparse_id_column.config
         return spec
 
+    def transformed(self, get: Get) -> Any:
+        return get(self.sparse_id_column)
+
+
+class _OneHotFields(NamedTuple):
+    sparse_id_column: Any
+
+
+class OneHotColumn(_OfIds, _OneHotFields):
+    """How often each id is there; see `one_hot_column`."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.sparse_id_column.name}_one_hot"
+
     @property
     def variable_shape(self) -> TensorShape:
         return TensorShape([self.length])
 
-    def transformed(self, get: Get) -> Any:
-        return get(self.sparse_id_column)
-
-    def _to_dnn_input_layer(
-        self,
-        input_tensor: Any,
-        weight_collections: Any = None,
-        trainable: bool = True,
-        output_rank: int = 2,
-    ) -> Tensor:
-        ids = inner_flatten(self.sparse_id_column.id_tensor(input_tensor), output_rank)
-        weights = self.sparse_id_column.weight_tensor(input_tensor)
+    def for_network(self, made: Any, output_rank: int) -> Tensor:
+        ids = inner_flatten(self.sparse_id_column.id_tensor(made), output_rank)
+        weights = self.sparse_id_column.weight_tensor(made)
         if weights is None:
             dense = sparse_tensor_to_dense(ids, default_value=-1)
             hot = one_hot(dense, depth=self.length, on_value=1.0, off_value=0.0)
@@ -76,13 +86,6 @@ class OneHotColumn(FeatureColumn, base.DenseColumn, _OneHotFields):
         cut = sparse_slice(merged, zeros_like(merged.dense_shape), merged.dense_shape)
         dense = sparse_tensor_to_dense(cut)
         return reshape(dense, concat([shape(dense)[:-1], [self.length]], axis=0))
-
-    def get_dense_tensor(
-        self,
-        transformation_cache: base.FeatureTransformationCache,
-        state_manager: base.StateManager | None,
-    ) -> Tensor:
-        return self._to_dnn_input_layer(transformation_cache.get(self, state_manager))
 
 
 def one_hot_column(sparse_id_column: Any) -> OneHotColumn:
@@ -94,7 +97,7 @@ def one_hot_column(sparse_id_column: Any) -> OneHotColumn:
     return OneHotColumn(sparse_id_column)
 
 
-class _Looked(FeatureColumn, base.DenseColumn):
+class _Looked(VectorColumn):
     """A column that is looked up in a variable."""
 
     dimension: int
@@ -112,8 +115,15 @@ class _Looked(FeatureColumn, base.DenseColumn):
         transformation_cache: base.FeatureTransformationCache,
         state_manager: base.StateManager | None,
     ) -> Tensor:
+        def make(name: str, size: list[int], initializer: Any, trainable: bool) -> Any:
+            if state_manager is None:
+                return model_variable(name, size, initializer, trainable)
+            return state_manager.create_variable(
+                self, name, size, trainable=trainable, use_resource=False, initializer=initializer
+            )
+
         made = transformation_cache.get(self, state_manager)
-        return looked_up(self, self._deep_embedding_lookup_arguments(made), None, True)
+        return looked_up(self, self._deep_embedding_lookup_arguments(made), make)
 
 
 class _EmbeddingFields(NamedTuple):
@@ -129,7 +139,7 @@ class _EmbeddingFields(NamedTuple):
     trainable: bool
 
 
-class EmbeddingColumn(_Looked, _EmbeddingFields):
+class EmbeddingColumn(SavedColumn, _Looked, _OfIds, _EmbeddingFields):
     """Embeddings of ids; see `embedding_column` and `shared_embedding_columns`."""
 
     @property
@@ -140,16 +150,7 @@ class EmbeddingColumn(_Looked, _EmbeddingFields):
     @property
     def length(self) -> int:
         """The number of ids."""
-        size: int = self.shared_vocab_size or self.sparse_id_column.length
-        return size
-
-    @property
-    def config(self) -> dict[str, Any]:
-        spec: dict[str, Any] = self.sparse_id_column.config
-        return spec
-
-    def transformed(self, get: Get) -> Any:
-        return get(self.sparse_id_column)
+        return self.shared_vocab_size or super().length
 
     def _deep_embedding_lookup_arguments(self, input_tensor: Any) -> DeepLookup:
         return DeepLookup(
@@ -164,11 +165,6 @@ class EmbeddingColumn(_Looked, _EmbeddingFields):
         raise ValueError(
             f"Column {self} is not supported in linear models. Please use sparse_column."
         )
-
-    def _checkpoint_path(self) -> tuple[str, str] | None:
-        if self.ckpt_to_load_from is None or self.tensor_name_in_ckpt is None:
-            return None
-        return self.ckpt_to_load_from, self.tensor_name_in_ckpt
 
 
 class _ScatteredFields(NamedTuple):
@@ -241,10 +237,7 @@ def _embedding(
         raise ValueError(
             f"initializer must be callable if specified. Embedding of column_name: {column.name}"
         )
-    if (others[0] is None) != (others[1] is None):
-        raise ValueError(
-            "Must specify both `ckpt_to_load_from` and `tensor_name_in_ckpt` or none of them."
-        )
+    check_saved(others[0], others[1])
     if initializer is None:
         deviation = 1 / math.sqrt(column.length)
         initializer = truncated_normal_initializer(mean=0.0, stddev=deviation)
@@ -366,19 +359,22 @@ def scattered_embedding_column(
 
 # ---------------------------------------------------------------- the look-up
 def looked_up(
-    column: FeatureColumn, args: DeepLookup, collections: Any, trainable: bool, output_rank: int = 2
+    column: FeatureColumn, args: DeepLookup, make: MakeVariable, output_rank: int = 2
 ) -> Tensor:
     """The embeddings of a column, in a variable of the scope or in the one that it shares.
+
+    Args:
+        column: the column.
+        args: what it looks up.
+        make: makes a variable of a name, a shape, an initializer, and whether it is trained.
+        output_rank: the rank of the result.
 
     Raises:
         ValueError: the shared variable has another shape.
     """
     ids = inner_flatten(args.input_tensor, output_rank)
-    trainable = trainable and args.trainable
     if args.hash_key:
-        vector = model_variable(
-            "weights", [args.vocab_size], args.initializer, trainable, collections
-        )
+        vector = make("weights", [args.vocab_size], args.initializer, args.trainable)
         return scattered_embedding_lookup_sparse(
             vector, ids, args.dimension, combiner=args.combiner, name="lookup",
             hash_key=args.hash_key,
@@ -386,7 +382,7 @@ def looked_up(
     weights = None
     if args.weight_tensor is not None:
         weights = inner_flatten(args.weight_tensor, output_rank)
-    table = parts_of(_table(args, trainable, collections))
+    table = parts_of(_table(args, make))
     restore(column._checkpoint_path(), table)
     return safe_embedding_lookup_sparse(
         table, ids, weights, combiner=args.combiner, name=f"{column.name}weights",
@@ -394,17 +390,17 @@ def looked_up(
     )  # fmt: skip
 
 
-def _table(args: DeepLookup, trainable: bool, collections: Any) -> Any:
+def _table(args: DeepLookup, make: MakeVariable) -> Any:
     size = [args.vocab_size, args.dimension]
     name = args.shared_embedding_name
     if name is None:
-        return model_variable("weights", size, args.initializer, trainable, collections)
+        return make("weights", size, args.initializer, args.trainable)
     key = f"SHARED_EMBEDDING_COLLECTION_{name.upper()}"
     shared = get_default_graph().get_collection_ref(key)
     if len(shared) > 1:
         raise ValueError(f"Collection {key} can only contain one (partitioned) variable.")
     if not shared:
-        shared.append(model_variable(name, size, args.initializer, trainable, collections))
+        shared.append(make(name, size, args.initializer, args.trainable))
     elif shared[0].get_shape() != size:
         raise ValueError(
             f"The embedding variable with name {name} already exists, but its shape does not "
@@ -412,11 +408,6 @@ def _table(args: DeepLookup, trainable: bool, collections: Any) -> Any:
             "make sure to use different shared_embedding_name for different shared embeddings."
         )
     return shared[0]
-
-
-def parts_of(variable: Any) -> list[Any]:
-    """A variable's parts: itself, unless it is partitioned."""
-    return list(variable) if isinstance(variable, PartitionedVariable) else [variable]
 
 
 def restore(path: tuple[str, str] | None, variable: list[Any]) -> None:

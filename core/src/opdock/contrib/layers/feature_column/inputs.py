@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from opdock.api import logging
+from opdock.contrib.layers.common import model_variable
 from opdock.contrib.layers.feature_column.base import FeatureColumn, reshape_feature
 from opdock.contrib.layers.feature_column.crossed import CrossedColumn
 from opdock.contrib.layers.feature_column.embedded import (
@@ -188,7 +189,11 @@ def _part(column: Any, made: Any, collections: Any, trainable: bool, output_rank
                 f"Error creating input layer for column: {column.name}.\n{e}, {not_looked_up}"
             ) from e
         return own
-    return looked_up(column, args, collections, trainable, output_rank)
+
+    def make(name: str, size: list[int], initializer: Any, its_own: bool) -> Any:
+        return model_variable(name, size, initializer, trainable and its_own, collections)
+
+    return looked_up(column, args, make, output_rank)
 
 
 # ---------------------------------------------------------------- parsed and transformed features

@@ -9,13 +9,14 @@ from opdock import dtypes
 from opdock.api import logging
 from opdock.contrib.layers.common import model_variable
 from opdock.contrib.layers.embedding import safe_embedding_lookup_sparse
-from opdock.contrib.layers.feature_column.base import LinearLookup, reshape_feature
-from opdock.contrib.layers.feature_column.embedded import parts_of, restore
+from opdock.contrib.layers.feature_column.base import LinearLookup, reshape_feature, with_values
+from opdock.contrib.layers.feature_column.embedded import restore
 from opdock.contrib.layers.feature_column.inputs import Transformer, in_order, with_global
 from opdock.contrib.layers.feature_column.parsing import check_feature_columns
 from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.variables.initializers import zeros_initializer
+from opdock.graph.variables.partitioned import parts_of
 from opdock.graph.variables.variable_scope import variable_scope
 from opdock.ops.array import reshape
 from opdock.ops.bias import bias_add
@@ -178,8 +179,7 @@ def _joined(every: list[LinearLookup]) -> tuple[SparseTensor, int]:
                 f"{what} are not supported. Please use weighted_sum_from_feature_columns instead."
             )
         tensor = args.input_tensor
-        moved = cast(tensor.values, dtypes.int64) + count
-        ids.append(SparseTensor(tensor.indices, moved, tensor.dense_shape))
+        ids.append(with_values(tensor, cast(tensor.values, dtypes.int64) + count))
         count += args.vocab_size
     return sparse_concat(1, ids), count
 

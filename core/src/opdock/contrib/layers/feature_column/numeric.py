@@ -10,15 +10,15 @@ from opdock import dtypes
 from opdock.contrib.layers.feature_column.base import (
     FeatureColumn,
     Get,
-    LinearLookup,
+    IdColumn,
+    VectorColumn,
     reshape_dense,
+    with_values,
 )
 from opdock.dtypes import DType
-from opdock.feature_column import base
 from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.registry import get as op
-from opdock.graph.variables.initializers import zeros_initializer
 from opdock.ops.array import expand_dims, reshape, shape
 from opdock.ops.cast import cast
 from opdock.ops.composed.example_features import (
@@ -36,30 +36,15 @@ from opdock.shapes import TensorShape
 Normalizer = Callable[[Any], Any]
 
 
-class _VarLenFields(NamedTuple):
+class _Numbers(FeatureColumn):
+    """A column of a feature's numbers."""
+
     column_name: str
-    default_value: Any
-    dtype: DType
     normalizer: Normalizer | None
-    is_sparse: bool
-
-
-class RealValuedVarLenColumn(FeatureColumn, _VarLenFields):
-    """Any number of numbers an example; see `real_valued_var_len_column`."""
 
     @property
     def name(self) -> str:
         return self.column_name
-
-    @property
-    def config(self) -> dict[str, Any]:
-        if self.is_sparse:
-            return {self.column_name: VarLenFeature(self.dtype)}
-        return {
-            self.column_name: FixedLenSequenceFeature(
-                [], self.dtype, allow_missing=True, default_value=self.default_value
-            )
-        }
 
     @property
     def key(self) -> str:
@@ -72,30 +57,53 @@ class RealValuedVarLenColumn(FeatureColumn, _VarLenFields):
 
     def transformed(self, get: Get) -> Any:
         tensor = get(self.name)
-        if self.normalizer is not None:
-            if self.is_sparse:
-                values = self.normalizer(tensor.values)
-                tensor = SparseTensor(tensor.indices, values, tensor.dense_shape)
-            else:
-                tensor = self.normalizer(tensor)
-        return cast(tensor, dtypes.float32)
+        return cast(tensor if self.normalizer is None else self._normal(tensor), dtypes.float32)
 
-    def _to_dnn_input_layer(
-        self,
-        input_tensor: Any,
-        weight_collections: Any = None,
-        trainable: bool = True,
-        output_rank: int = 2,
-    ) -> Tensor:
-        return reshape_dense(self._to_dense_tensor(input_tensor), output_rank, self.name)
+    def _normal(self, tensor: Any) -> Any:
+        assert self.normalizer is not None
+        return self.normalizer(tensor)
+
+    def for_network(self, made: Any, output_rank: int) -> Tensor:
+        numbers = cast(self._to_dense_tensor(made), dtypes.float32)
+        return reshape_dense(numbers, output_rank, self.name)
+
+    def _to_dense_tensor(self, input_tensor: Any) -> Tensor:
+        dense: Tensor = input_tensor
+        return dense
+
+
+class _VarLenFields(NamedTuple):
+    column_name: str
+    default_value: Any
+    dtype: DType
+    normalizer: Normalizer | None
+    is_sparse: bool
+
+
+class RealValuedVarLenColumn(_Numbers, _VarLenFields):
+    """Any number of numbers an example; see `real_valued_var_len_column`."""
+
+    @property
+    def config(self) -> dict[str, Any]:
+        if self.is_sparse:
+            return {self.column_name: VarLenFeature(self.dtype)}
+        return {
+            self.column_name: FixedLenSequenceFeature(
+                [], self.dtype, allow_missing=True, default_value=self.default_value
+            )
+        }
+
+    def _normal(self, tensor: Any) -> Any:
+        if not self.is_sparse:
+            return super()._normal(tensor)
+        return with_values(tensor, super()._normal(tensor.values))
 
     def _to_dense_tensor(self, input_tensor: Any) -> Tensor:
         if self.is_sparse:
             raise ValueError(
                 f"Set is_sparse to False if you want a dense Tensor for column_name: {self.name}"
             )
-        dense: Tensor = input_tensor
-        return dense
+        return super()._to_dense_tensor(input_tensor)
 
 
 def real_valued_var_len_column(
@@ -145,12 +153,8 @@ class _RealValuedFields(NamedTuple):
     normalizer: Normalizer | None
 
 
-class RealValuedColumn(FeatureColumn, base.DenseColumn, _RealValuedFields):
+class RealValuedColumn(_Numbers, VectorColumn, _RealValuedFields):
     """A vector of numbers; see `real_valued_column`."""
-
-    @property
-    def name(self) -> str:
-        return self.column_name
 
     @property
     def config(self) -> dict[str, Any]:
@@ -158,45 +162,11 @@ class RealValuedColumn(FeatureColumn, base.DenseColumn, _RealValuedFields):
         return {self.column_name: FixedLenFeature([self.dimension], self.dtype, default)}
 
     @property
-    def key(self) -> str:
-        return self._key_without("normalizer")
-
-    @property
-    def normalizer_fn(self) -> Normalizer | None:
-        """What numbers go through."""
-        return self.normalizer
-
-    def transformed(self, get: Get) -> Tensor:
-        tensor = get(self.name)
-        numbers: Tensor = cast(
-            tensor if self.normalizer is None else self.normalizer(tensor), dtypes.float32
-        )
-        return numbers
-
-    def _to_dnn_input_layer(
-        self,
-        input_tensor: Any,
-        weight_collections: Any = None,
-        trainable: bool = True,
-        output_rank: int = 2,
-    ) -> Tensor:
-        return reshape_dense(cast(input_tensor, dtypes.float32), output_rank, self.name)
-
-    def _to_dense_tensor(self, input_tensor: Any) -> Tensor:
-        dense: Tensor = input_tensor
-        return dense
-
-    @property
     def variable_shape(self) -> TensorShape:
         return TensorShape([self.dimension])
 
-    def get_dense_tensor(
-        self,
-        transformation_cache: base.FeatureTransformationCache,
-        state_manager: base.StateManager | None,
-    ) -> Tensor:
-        numbers: Tensor = transformation_cache.get(self, state_manager)
-        return numbers
+    def vectors(self, made: Any) -> Tensor:
+        return self._to_dense_tensor(made)
 
 
 def real_valued_column(
@@ -262,8 +232,10 @@ class _BucketizedFields(NamedTuple):
     boundaries: tuple[Any, ...]
 
 
-class BucketizedColumn(FeatureColumn, base.CategoricalColumn, base.DenseColumn, _BucketizedFields):
+class BucketizedColumn(VectorColumn, IdColumn, _BucketizedFields):
     """The buckets that numbers fall into; see `bucketized_column`."""
+
+    combiner = "sum"
 
     @property
     def name(self) -> str:
@@ -293,16 +265,10 @@ class BucketizedColumn(FeatureColumn, base.CategoricalColumn, base.DenseColumn, 
         )
         return buckets
 
-    def _to_dnn_input_layer(
-        self,
-        input_tensor: Any,
-        weight_collections: Any = None,
-        trainable: bool = True,
-        output_rank: int = 2,
-    ) -> Tensor:
+    def for_network(self, made: Any, output_rank: int) -> Tensor:
         if output_rank != 2:
             raise ValueError("BucketizedColumn currently only supports output_rank=2")
-        hot = one_hot(cast(input_tensor, dtypes.int64), self.length, 1.0, 0.0, name="one_hot")
+        hot = one_hot(cast(made, dtypes.int64), self.length, 1.0, 0.0, name="one_hot")
         return reshape(hot, [-1, self.num_buckets], name="reshape")
 
     def to_sparse_tensor(self, input_tensor: Any) -> SparseTensor:
@@ -320,24 +286,8 @@ class BucketizedColumn(FeatureColumn, base.CategoricalColumn, base.DenseColumn, 
         indices = cast(stack([lines, places], axis=1), dtypes.int64)
         return SparseTensor(indices, ids, cast(stack([batch, width]), dtypes.int64))
 
-    def _wide_embedding_lookup_arguments(self, input_tensor: Any) -> LinearLookup:
-        ids = self.to_sparse_tensor(input_tensor)
-        return LinearLookup(ids, None, self.num_buckets, zeros_initializer(), "sum")
-
-    def get_sparse_tensors(
-        self,
-        transformation_cache: base.FeatureTransformationCache,
-        state_manager: base.StateManager | None,
-    ) -> base.IdsAndWeights:
-        made = transformation_cache.get(self, state_manager)
-        return base.IdsAndWeights(self.to_sparse_tensor(made), None)
-
-    def get_dense_tensor(
-        self,
-        transformation_cache: base.FeatureTransformationCache,
-        state_manager: base.StateManager | None,
-    ) -> Tensor:
-        return self._to_dnn_input_layer(transformation_cache.get(self, state_manager))
+    def id_tensor(self, input_tensor: Any) -> SparseTensor:
+        return self.to_sparse_tensor(input_tensor)
 
 
 def bucketized_column(source_column: Any, boundaries: Any) -> BucketizedColumn:

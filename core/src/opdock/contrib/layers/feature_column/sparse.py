@@ -7,18 +7,16 @@ from typing import Any, NamedTuple
 from opdock import dtypes
 from opdock.api import logging
 from opdock.contrib.layers.feature_column.base import (
-    FeatureColumn,
     Get,
-    LinearLookup,
+    IdColumn,
     reshape_dense,
+    with_values,
 )
 from opdock.contrib.layers.sparse_ops import dense_to_sparse_tensor
 from opdock.contrib.lookup import index_table_from_file, index_table_from_tensor
 from opdock.dtypes import DType
-from opdock.feature_column import base
 from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.variables.initializers import zeros_initializer
 from opdock.ops.arithmetic import floormod
 from opdock.ops.cast import cast
 from opdock.ops.composed.example_features import VarLenFeature
@@ -37,35 +35,6 @@ class SparseIdLookupConfig(NamedTuple):
     default_value: int = -1
 
 
-class IdColumn(FeatureColumn, base.CategoricalColumn):
-    """A column whose value is ids, and perhaps weights."""
-
-    @property
-    def length(self) -> int:
-        """The number of ids."""
-        raise NotImplementedError
-
-    @property
-    def num_buckets(self) -> int:
-        return self.length
-
-    def id_tensor(self, input_tensor: Any) -> Any:
-        """The ids in what the column made."""
-        return input_tensor
-
-    def weight_tensor(self, input_tensor: Any) -> Any:
-        """The weights in what the column made; None for 1."""
-        return None
-
-    def get_sparse_tensors(
-        self,
-        transformation_cache: base.FeatureTransformationCache,
-        state_manager: base.StateManager | None,
-    ) -> base.IdsAndWeights:
-        made = transformation_cache.get(self, state_manager)
-        return base.IdsAndWeights(self.id_tensor(made), self.weight_tensor(made))
-
-
 class _SparseFields(NamedTuple):
     column_name: str
     is_integerized: bool = False
@@ -77,6 +46,8 @@ class _SparseFields(NamedTuple):
 
 class SparseColumn(IdColumn, _SparseFields):
     """A feature whose values become ids; one class a way."""
+
+    kind = "SparseColumn"
 
     @property
     def name(self) -> str:
@@ -92,21 +63,6 @@ class SparseColumn(IdColumn, _SparseFields):
     @property
     def config(self) -> dict[str, Any]:
         return {self.column_name: VarLenFeature(self.dtype)}
-
-    def _to_dnn_input_layer(
-        self,
-        input_tensor: Any,
-        weight_collections: Any = None,
-        trainable: bool = True,
-        output_rank: int = 2,
-    ) -> Tensor:
-        raise ValueError(
-            "SparseColumn is not supported in DNN. "
-            f"Please use embedding_column or one_hot_column. column: {self}"
-        )
-
-    def _wide_embedding_lookup_arguments(self, input_tensor: Any) -> LinearLookup:
-        return LinearLookup(input_tensor, None, self.length, zeros_initializer(), self.combiner)
 
     def transformed(self, get: Get) -> SparseTensor:
         tensor = get(self.name)
@@ -143,7 +99,7 @@ class SparseColumnIntegerized(SparseColumn):
 
     def _ids(self, tensor: SparseTensor) -> SparseTensor:
         ids = floormod(tensor.values, self.bucket_size, name="mod")
-        return SparseTensor(tensor.indices, ids, tensor.dense_shape)
+        return with_values(tensor, ids)
 
 
 class SparseColumnHashed(SparseColumn):
@@ -157,7 +113,7 @@ class SparseColumnHashed(SparseColumn):
             ids = [string_to_hash_bucket_fast(texts, size, name="lookup")]
         else:
             ids = [string_to_hash_bucket_strong(texts, size, key) for key in self.hash_keys]
-        found = [SparseTensor(tensor.indices, i, tensor.dense_shape) for i in ids]
+        found = [with_values(tensor, i) for i in ids]
         if not self.hash_keys:
             return found[0]
         return sparse_concat(axis=1, sp_inputs=found, name="lookup")
@@ -187,9 +143,7 @@ class SparseColumnVocabulary(SparseColumn):
             default_value=known.default_value,
             name=f"{self.name}_lookup",
         )
-        ids: SparseTensor = table.lookup(
-            SparseTensor(tensor.indices, self._texts(tensor), tensor.dense_shape)
-        )
+        ids: SparseTensor = table.lookup(with_values(tensor, self._texts(tensor)))
         return ids
 
 
@@ -337,6 +291,8 @@ class _WeightedFields(NamedTuple):
 class WeightedSparseColumn(IdColumn, _WeightedFields):
     """Ids with weights from another feature; see `weighted_sparse_column`."""
 
+    kind = "WeightedSparseColumn"
+
     @property
     def name(self) -> str:
         return f"{self.sparse_id_column.name}_weighted_by_{self.weight_column_name}"
@@ -353,6 +309,11 @@ class WeightedSparseColumn(IdColumn, _WeightedFields):
         }
 
     @property
+    def combiner(self) -> str:
+        """How a linear model joins the weights of one example."""
+        return self.sparse_id_column.combiner
+
+    @property
     def lookup_config(self) -> SparseIdLookupConfig | None:
         """The vocabulary of the ids."""
         return self.sparse_id_column.lookup_config
@@ -362,23 +323,6 @@ class WeightedSparseColumn(IdColumn, _WeightedFields):
 
     def weight_tensor(self, input_tensor: Any) -> Any:
         return input_tensor[1]
-
-    def _to_dnn_input_layer(
-        self,
-        input_tensor: Any,
-        weight_collections: Any = None,
-        trainable: bool = True,
-        output_rank: int = 2,
-    ) -> Tensor:
-        raise ValueError(
-            "WeightedSparseColumn is not supported in DNN. "
-            f"Please use embedding_column or one_hot_column. column: {self}"
-        )
-
-    def _wide_embedding_lookup_arguments(self, input_tensor: Any) -> LinearLookup:
-        ids, weights = input_tensor
-        combiner = self.sparse_id_column.combiner
-        return LinearLookup(ids, weights, self.length, zeros_initializer(), combiner)
 
     def transformed(self, get: Get) -> tuple[Any, Any]:
         ids, weights = get(self.sparse_id_column), get(self.weight_column_name)
