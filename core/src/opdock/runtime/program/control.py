@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,27 +11,34 @@ from opdock import errors
 from opdock.compiler.ir.block import Node
 from opdock.graph.nodes.traits import Control
 from opdock.runtime.cancellation import Cancellation, check, ends_of
+from opdock.runtime.inspect.trace import active
 from opdock.runtime.program.program import Program
+from opdock.runtime.program.turns import ManyTurns
 
-CompileBody = Callable[[Any, Node, int], Program]
+CompileBranch = Callable[[Any, Node], Program]
+CompileLoop = Callable[[Node], tuple[Program, Program, ManyTurns | None]]
+_SOON: Final = 64
+"""Turns after which is asked again whether code has been compiled."""
 
 
 def bind_control(
-    node: Node, compile_body: CompileBody, cancellation: Cancellation
+    node: Node, compile_branch: CompileBranch, compile_loop: CompileLoop, cancellation: Cancellation
 ) -> Callable[..., Any]:
     """The callable of an If or While node.
 
     Args:
         node: placed on the device that holds the arguments and results of its bodies.
-        compile_body: (function, node, index of the first argument it gets) to a program.
+        compile_branch: (function, node) to a program.
+        compile_loop: a node to the programs of its condition and body, and what makes many turns
+            in one call, if there is such a thing.
         cancellation: ends loops when the session is closed.
     """
     if node.traits.control is Control.COND:
-        return _bind_if(node, compile_body)
-    return _bind_while(node, compile_body, cancellation)
+        return _bind_if(node, compile_branch)
+    return _bind_while(node, compile_loop, cancellation)
 
 
-def _bind_if(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
+def _bind_if(node: Node, compile_branch: CompileBranch) -> Callable[..., Any]:
     # A branch is compiled when it is first taken: the other may never be, or may not fit.
     branches: dict[bool, Program] = {}
 
@@ -40,27 +47,37 @@ def _bind_if(node: Node, compile_body: CompileBody) -> Callable[..., Any]:
         branch = branches.get(taken)
         if branch is None:
             function = node.attrs["then_branch" if taken else "else_branch"]
-            branch = branches[taken] = compile_body(function, node, 1)
+            branch = branches[taken] = compile_branch(function, node)
         return _unpack(branch.call(inputs))
 
     return run
 
 
-def _bind_while(node: Node, compile_body: CompileBody, session: Cancellation) -> Callable[..., Any]:
-    condition = compile_body(node.attrs["cond"], node, 0)
-    body = compile_body(node.attrs["body"], node, 0)
+def _bind_while(node: Node, compile_loop: CompileLoop, session: Cancellation) -> Callable[..., Any]:
+    condition, body, many = compile_loop(node)
     limit = node.attrs.get("_maximum_iterations")
 
     def run(*state: Any) -> Any:
         values: Sequence[Any] = state
-        count = 0
+        count = again = 0
         ends = ends_of(session)
+        # Whoever traces a step wants each turn.
+        whole = many if active() is None else None
         with condition.turns() as keep, body.turns() as turn:
-            while (limit is None or count < limit) and _decided(keep(values)[0]):
+            while True:
+                if whole is not None and count >= again:
+                    again = count + _SOON
+                    if whole.ready:
+                        left = None if limit is None else limit - count
+                        values, made = whole.make(values, left, ends)
+                        count += made
+                        # What was in the way may be in the way of each turn.
+                        again = 2 * count + 1
+                if not ((limit is None or count < limit) and _decided(keep(values)[0])):
+                    return _unpack(values)
                 values = turn(values)
                 count += 1
                 check(ends)
-        return _unpack(values)
 
     return run
 
