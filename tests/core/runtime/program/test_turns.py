@@ -131,7 +131,7 @@ PROGRAMS = [
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_results_have_the_same_bits(program, monkeypatch, made):
     one, other = _both(monkeypatch, program())
-    assert max(made) >= 80, "no turns were made at once"
+    assert max(made) >= 20, "no turns were made at once"
     for a, b in zip(one, other, strict=True):
         assert a.dtype == b.dtype
         np.testing.assert_array_equal(a, b)
@@ -155,7 +155,8 @@ def test_feeds_and_results_are_left_alone(made):
     np.testing.assert_array_equal(start, X[0])
     np.testing.assert_array_equal(one, kept)
     assert (two != one).any()
-    assert made == [N, N]
+    # A loop that turns a few times is not worth a compiler.
+    assert made == [N - 64, N]
 
 
 @pytest.mark.parametrize("most", [0, 1, 63, 400, 5000])

@@ -7,13 +7,14 @@ otherwise. A turn first finds out whether it can be made, and only then changes 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 
 from opdock.plugin import TURNS, KernelTable, NodeSig, codegen, dtypes, note
 from opdock_cpu.jit import llvm, render
-from opdock_cpu.jit.compiled import caller, ffi, request
+from opdock_cpu.jit.compiled import Function, caller, ffi, request
 from opdock_cpu.jit.mathematics import definition
 from opdock_cpu.jit.plan import Code, metadata
 from opdock_cpu.jit.team import ATTRIBUTES
@@ -46,9 +47,12 @@ class Turns:
     """The turns of a loop as generated code."""
 
     def __init__(self, sig: NodeSig) -> None:
-        wanted: codegen.Turns = sig.attrs["turns"]
-        self._function = request(lambda name: source(name, wanted))
+        self._turns: codegen.Turns = sig.attrs["turns"]
         note("generated code, many turns a call")
+
+    @cached_property
+    def _function(self) -> Function:
+        return request(lambda name: source(name, self._turns))
 
     @property
     def ready(self) -> bool:

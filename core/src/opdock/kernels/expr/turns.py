@@ -109,7 +109,7 @@ class MakeTurns(Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether it may be called: code may still be being compiled, or may not compile."""
+        """Whether it may be called: who asks first begins to compile, and goes on meanwhile."""
 
     def __call__(
         self, variables: Sequence[Array], arrays: Sequence[Rows], pops: Sequence[Array],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -18,7 +19,10 @@ from opdock.runtime.program.turns import ManyTurns
 CompileBranch = Callable[[Any, Node], Program]
 CompileLoop = Callable[[Node], tuple[Program, Program, ManyTurns | None]]
 _SOON: Final = 64
-"""Turns after which is asked again whether code has been compiled."""
+"""Turns of a loop, in all its runs, after which code is asked for; and after which once more,
+while it is being compiled."""
+_FEW: Final = 5
+"""Turns below which one call for all of them is not quicker."""
 
 
 def bind_control(
@@ -55,11 +59,13 @@ def _bind_if(node: Node, compile_branch: CompileBranch) -> Callable[..., Any]:
 
 def _bind_while(node: Node, compile_loop: CompileLoop, session: Cancellation) -> Callable[..., Any]:
     condition, body, many = compile_loop(node)
-    limit = node.attrs.get("_maximum_iterations")
+    limit = node.attrs.get("_maximum_iterations", sys.maxsize)
+    seen = last = 0
 
     def run(*state: Any) -> Any:
+        nonlocal seen, last
         values: Sequence[Any] = state
-        count = again = 0
+        count, again = 0, max(_SOON - seen, 0 if last >= _FEW else _FEW)
         ends = ends_of(session)
         # Whoever traces a step wants each turn.
         whole = many if active() is None else None
@@ -68,12 +74,12 @@ def _bind_while(node: Node, compile_loop: CompileLoop, session: Cancellation) ->
                 if whole is not None and count >= again:
                     again = count + _SOON
                     if whole.ready:
-                        left = None if limit is None else limit - count
-                        values, made = whole.make(values, left, ends)
+                        values, made = whole.make(values, limit - count, ends)
                         count += made
                         # What was in the way may be in the way of each turn.
                         again = 2 * count + 1
-                if not ((limit is None or count < limit) and _decided(keep(values)[0])):
+                if count >= limit or not _decided(keep(values)[0]):
+                    seen, last = seen + count, count
                     return _unpack(values)
                 values = turn(values)
                 count += 1

@@ -45,13 +45,13 @@ class ManyTurns:
         return self._call.ready
 
     def make(
-        self, values: Sequence[Any], limit: int | None, ends: tuple[Cancellation, ...]
+        self, values: Sequence[Any], limit: int, ends: tuple[Cancellation, ...]
     ) -> tuple[Sequence[Any], int]:
         """Makes turns as long as nothing is in the way.
 
         Args:
             values: the loop's variables.
-            limit: how many turns there may be.
+            limit: the most turns that there may be.
             ends: what ends the step.
 
         Returns:
@@ -73,8 +73,8 @@ class ManyTurns:
             if rows is None:
                 return values, 0
             after, made, step = list(values), 0, _FIRST
-            while limit is None or made < limit:
-                most = min(step, self._most, step if limit is None else limit - made)
+            while made < limit:
+                most = min(step, self._most, limit - made)
                 count, most = self._some(after, found, rows, most)
                 made += count
                 check(ends)
