@@ -36,14 +36,14 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "HeldVariable", "Refusal", "Executable", "Loan", "SegmentCompiler", "record_segment",
     ),
     "Portable kernels": ("portable", "mount", "Exclusion", "NumpyNamespace"),
-    "Fusion": ("FusionPattern", "FusionModule", "P", "CLUSTER", "UPDATES"),
+    "Fusion": ("FusionPattern", "FusionModule", "P", "CLUSTER", "TURNS", "UPDATES"),
     "Graphs": (
         "GraphPass", "GraphTransform", "GraphView", "NodeView", "ValueView", "Candidate",
     ),
     "Ops": ("define_op", "OpSpec", "ShapeSig", "PartialShape", "find_op", "all_ops"),
     "Traits": (
         "Traits", "Control", "Cost", "Fails", "Formatted", "Elementwise", "Reduction", "DropsAxes",
-        "PerAxis", "AlongAxis",
+        "PerAxis", "AlongAxis", "Moves",
     ),
     "Clusters": (
         "ClusterEngineSpec", "ClusterEngine", "Serving", "Channel", "Packet", "Handle",
@@ -66,6 +66,11 @@ VALUES: dict[str, str] = {
     "Handle": "What a task makes of a `Packet`, which is another. It raises nothing, may take as "
     "long as a step does, and is called by many threads at once.",
     "CLUSTER": "The op type of elementwise clusters: a backend with a kernel for it gets them.",
+    "READ": "Mark of an array's place in a loop of `TURNS`: its element was read.",
+    "CLEARED": "The same: its element was dropped when it was read.",
+    "WRITTEN": "The same: there is an element, or was one.",
+    "TURNS": "The op type of loops whose turns are elementwise: a backend with a kernel for it "
+    "makes many of them in a call.",
     "UPDATES": "The op type of updates of many variables at once: a backend with a kernel for it "
     "gets them.",
     "Exclusion": "Why a device does without a portable kernel: the reason; reasons by element "

@@ -28,14 +28,16 @@ from opdock.kernels.expr.render_c_ops import (
     updates,
 )
 from opdock.kernels.expr.tree import parse
+from opdock.kernels.expr.turns import CLEARED, READ, WRITTEN, Item, MakeTurns, Part, Rows, Turns
 from opdock.kernels.portable import family as portable_family
 from opdock.kernels.portable.special import SERIES
 from opdock.kernels.portable.training import update_on
 from opdock.syntax import tree_of
 
 __all__ = [
-    "CAST", "ERRORS", "INPUT", "NUMBER", "RENDERED", "SERIES", "Dialect", "Line", "Reduce",
-    "Rendered", "can_render", "elementwise_claims", "elementwise_source", "evaluate",
-    "evaluate_cluster", "helpers", "input_names", "lower", "node_line", "parse", "portable_family",
-    "render", "tree_of", "update_line", "update_of", "update_on", "updates",
+    "CAST", "CLEARED", "ERRORS", "INPUT", "NUMBER", "READ", "RENDERED", "SERIES", "WRITTEN",
+    "Dialect", "Item", "Line", "MakeTurns", "Part", "Reduce", "Rendered", "Rows", "Turns",
+    "can_render", "elementwise_claims", "elementwise_source", "evaluate", "evaluate_cluster",
+    "helpers", "input_names", "lower", "node_line", "parse", "portable_family", "render", "tree_of",
+    "update_line", "update_of", "update_on", "updates",
 ]  # fmt: skip

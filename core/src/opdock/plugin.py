@@ -66,12 +66,14 @@ from opdock.graph.nodes.traits import (
     Elementwise,
     Fails,
     Formatted,
+    Moves,
     PerAxis,
     Reduction,
     Traits,
 )
 from opdock.kernels import philox
 from opdock.kernels.expr.cluster import CLUSTER
+from opdock.kernels.expr.turns import TURNS
 from opdock.kernels.expr.updates import UPDATES
 from opdock.kernels.numpy_namespace import NumpyNamespace
 from opdock.kernels.portable import Exclusion, mount, portable
@@ -127,6 +129,7 @@ __all__ = [
     "QUANTIZED",
     "REALS",
     "SIGNED",
+    "TURNS",
     "UNSIGNED",
     "UPDATES",
     "AlongAxis",
@@ -166,6 +169,7 @@ __all__ = [
     "LimitedDevice",
     "Loan",
     "MemoryStats",
+    "Moves",
     "NodeSig",
     "NodeView",
     "NumpyNamespace",

@@ -349,6 +349,7 @@ TABLES: Final[Mapping[str, str]] = {
         "ResourceApplyKerasMomentum ResourceApplyMomentum ResourceApplyPowerSign "
         "ResourceApplyProximalAdagrad ResourceApplyProximalGradientDescent ResourceApplyRMSProp"
     ),
+    "opdock_cpu.jit.turns:table": "opdock>Turns",
     "opdock_cpu.jit.updates:table": "opdock>Updates",
 }
 """A table, in the order in which they are asked -> the op types of its kernels."""

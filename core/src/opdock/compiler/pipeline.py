@@ -24,6 +24,7 @@ from opdock.compiler.emit.overlap import Overlap, overlap, pauses, work_us
 from opdock.compiler.emit.partition import partition, surrender
 from opdock.compiler.emit.schedule import Schedule, schedule
 from opdock.compiler.emit.segment import segments
+from opdock.compiler.emit.turns import Whole, whole
 from opdock.compiler.fuse.cluster import cluster
 from opdock.compiler.fuse.patterns import fuse
 from opdock.compiler.fuse.updates import updates
@@ -125,6 +126,20 @@ class Compiled:
         return replace(self, plan=plan_memory(self.schedule, share=False))
 
 
+@dataclass(frozen=True, slots=True)
+class CompiledLoop:
+    """A loop.
+
+    Attributes:
+        condition, body: one turn.
+        whole: many turns in one call; or why there is none.
+    """
+
+    condition: Compiled
+    body: Compiled
+    whole: Whole | str
+
+
 @dataclass(slots=True)
 class Compiler:
     """From blocks to what programs are bound from; `lower` is the order of all passes.
@@ -163,11 +178,24 @@ class Compiler:
         block = prune(fetches, targets, feeds)
         return self._line_up(block, HOST) if as_written else self.lower(block)
 
-    def body(self, function: FuncGraph, node: Node, first: int) -> Compiled:
-        """Compiles a function of a placed control-flow node: see `bodies.body`."""
+    def branch(self, function: FuncGraph, node: Node) -> Compiled:
+        """Compiles a branch of a placed node: see `bodies.body`."""
+        return self.lower(bodies.body(function, node, 1), node.target, memory_of(node.target))
+
+    def loop(self, node: Node) -> CompiledLoop:
+        """Compiles the functions of a placed loop."""
+        condition, body = (bodies.body(node.attrs[name], node, 0) for name in ("cond", "body"))
+        for block in (condition, body):
+            self._clean(block, node.target)
+        found: Whole | str = "the pass 'turns' is off"
+        if "turns" in self.options.passes:
+            found = whole(node, condition, body, self.placer)
         # The host decides whether a loop goes on.
-        results_at = HOST if function is node.attrs.get("cond") else memory_of(node.target)
-        return self.lower(bodies.body(function, node, first), node.target, results_at)
+        return CompiledLoop(
+            self._finish(condition, node.target, HOST),
+            self._finish(body, node.target, memory_of(node.target)),
+            found,
+        )
 
     def lower(self, block: Block, home: Target | None = None, results_at: str = HOST) -> Compiled:
         """Compiles a pruned block.
@@ -177,12 +205,20 @@ class Compiler:
             home: of a body, the device of its arguments, where its work stays if it can.
             results_at: where the results must end.
         """
+        self._clean(block, home)
+        return self._finish(block, home, results_at)
+
+    def _clean(self, block: Block, home: Target | None) -> None:
+        """All that comes before placement."""
         calls(block)
         self.placer.experience.mark(block.nodes)
         refine_shapes(block)
         if home is not None:
             bodies.stay(block, home, self.placer)
         self._improve(block)
+
+    def _finish(self, block: Block, home: Target | None, results_at: str) -> Compiled:
+        """What comes after `_clean`."""
         place = memory_of(home)
         once = None
         if home is not None and "hoist" in self.options.passes:
@@ -269,7 +305,7 @@ class Compiler:
 # RewriterConfig's names for what passes here do; each is off where its toggle says OFF.
 _TOGGLES: Final = {
     "constant_folding": ("fold", "branches"),
-    "loop_optimization": ("loops", "hoist"),
+    "loop_optimization": ("loops", "hoist", "turns"),
     "dependency_optimization": ("dead",),
     "arithmetic_optimization": (*RULES, "cse"),
     "layout_optimizer": ("layout",),

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
+
+import numpy as np
 
 from opdock import shapes
 from opdock.dtypes import DType, proto_name
 from opdock.kernels.array_api import dims, invalid
 from opdock.kernels.expr.elements import Element
+from opdock.kernels.expr.turns import CLEARED, READ, WRITTEN, Rows
 from opdock.shapes import Shape
 
 __all__ = ["TensorArrayState", "shape_of"]
-
-_READ: Final = 1
-_CLEARED: Final = 2
-"""Marks of a place: its element was read; and it is gone since."""
 
 
 class TensorArrayState:
@@ -35,6 +34,9 @@ class TensorArrayState:
         clear: whether reading an element drops it.
         alike: whether every element must fit the first.
         adds: whether writing an element again adds to it, as gradients do.
+
+    Attributes:
+        lock: of whoever works on the elements.
     """
 
     def __init__(
@@ -49,11 +51,15 @@ class TensorArrayState:
         self._values: list[Any] = [None] * size
         self._shapes: list[tuple[int, ...] | None] = [None] * size
         self._marks = bytearray(size)
-        self._lock = threading.RLock()
+        # All elements as one array, while a loop has them so: then the lists above say nothing, and
+        # the marks say as well what is there. Others may hold what is lent.
+        self._rows: np.ndarray[Any, Any] | None = None
+        self._lent = False
+        self.lock = threading.RLock()
         self._gradients: dict[str, TensorArrayState] = {}
 
     def __len__(self) -> int:
-        return len(self._values)
+        return len(self._marks)
 
     def read(self) -> TensorArrayState:
         """What a reference refers to, where an op takes it as a string: still the array."""
@@ -61,7 +67,7 @@ class TensorArrayState:
 
     def close(self) -> None:
         """Drops the elements; further use is an error."""
-        self._values, self._shapes, self._marks = [], [], bytearray()
+        self._values, self._shapes, self._marks, self._rows = [], [], bytearray(), None
         self.closed = True
 
     def gradient(self, source: str, prepend: tuple[int, ...] = ()) -> TensorArrayState:
@@ -71,16 +77,127 @@ class TensorArrayState:
             source: which computation.
             prepend: dimensions that its elements have in front of those of the array's.
         """
-        with self._lock:
+        with self.lock:
             found = self._gradients.get(source)
             if found is None:
                 fits = None if self.element_shape is None else (*prepend, *self.element_shape)
                 found = TensorArrayState(
                     f"{self.name}@{source}", self.dtype, len(self), fits, self._device, adds=True
                 )
+                self._list()
                 found._shapes = [None if s is None else (*prepend, *s) for s in self._shapes]
                 self._gradients[source] = found
             return found
+
+    # ------------------------------------------------------------ all elements as one array
+    def adopt(self, places: Sequence[int], values: Any, device: Any, dtype: DType) -> bool:
+        """Takes a host array's rows as all its elements, if that is all there is to it.
+
+        Args:
+            places: where they go.
+            values: the array; nobody changes it during the step.
+            device: has the array.
+            dtype: its element type.
+
+        Returns:
+            Whether it did; otherwise `write_all` does.
+        """
+        count = len(places)
+        if not isinstance(values, np.ndarray) or values.dtype.hasobject:
+            return False
+        with self.lock:
+            if not (count == len(self) and list(places) == list(range(count))):
+                return False
+            shape = values.shape[1:]
+            if self._rows is not None or any(self._marks) or not self._is_empty():
+                return False
+            if dtype is not self.dtype or device is not self._device or not self._fits(shape):
+                return False
+            if self.alike:
+                self.element_shape = shape
+            self._rows, self._lent = values, True
+            self._marks = bytearray([WRITTEN]) * count
+            return True
+
+    def rows(self, dtype: DType, shape: tuple[int, ...], writes: bool, adds: bool) -> Rows | None:
+        """The elements one after the other in host memory, for a loop that has the lock.
+
+        Args:
+            dtype, shape: of the elements.
+            writes: whether the loop writes elements, rather than read them.
+            adds: whether it takes what it writes where an element is for a sum.
+
+        Returns:
+            The very elements of the array; None if they are others, elsewhere, or none to be had.
+        """
+        alike = dtype is self.dtype and self._fits(shape) and not self.closed
+        if not alike or (writes and adds is not self.adds):
+            return None
+        if self._device is not None and not self._device.is_host:
+            return None
+        if self._rows is None and not self._gather(shape):
+            return None
+        assert self._rows is not None
+        if self._rows.shape[1:] != shape or self._rows.dtype != dtype.np:
+            return None
+        if writes and self.alike:
+            self.element_shape = shape
+        if (writes and self._lent) or not self._rows.flags.c_contiguous:
+            self._rows, self._lent = self._rows.copy(order="C"), False
+        mark = WRITTEN if writes else WRITTEN | READ | (CLEARED if self.clear else 0)
+        return Rows(self._rows, np.frombuffer(self._marks, np.uint8), mark)
+
+    def take_rows(self, places: Sequence[int], device: Any, dtype: DType) -> Any:
+        """All elements as one array, if they are one; None otherwise: `take_all` has them then."""
+        count = len(places)
+        with self.lock:
+            rows = self._rows
+            if rows is None or dtype is not self.dtype or device is not self._device:
+                return None
+            there = all(m & (WRITTEN | CLEARED) == WRITTEN for m in set(self._marks))
+            if not (there and count == len(self) and list(places) == list(range(count))):
+                return None
+            mark = WRITTEN | READ | (CLEARED if self.clear else 0)
+            self._marks = bytearray([mark]) * count
+            # Nobody asks again for what is cleared.
+            return rows if self.clear and not self._lent else rows.copy()
+
+    def _gather(self, shape: tuple[int, ...]) -> bool:
+        """Puts the elements into one array, where all have the shape and are in host memory."""
+        there = [v is not None for v in self._values]
+        taken = [v for v in self._values if v is not None]
+        if any(not isinstance(v, (np.ndarray, np.generic)) or v.shape != shape for v in taken):
+            return False
+        rows = np.empty((len(self), *shape), self.dtype.np)
+        if taken:
+            rows[there] = taken
+        self._rows, self._lent = rows, False
+        # What is cleared was there.
+        self._marks = bytearray(
+            m | WRITTEN if t or m & CLEARED else m for m, t in zip(self._marks, there, strict=True)
+        )
+        return True
+
+    def _list(self) -> None:
+        """Back from one array to single elements."""
+        if self._rows is None:
+            return
+        rows, marks = self._rows, self._marks
+        shape = rows.shape[1:]
+        self._values = [
+            rows[i, ...] if m & (WRITTEN | CLEARED) == WRITTEN else None
+            for i, m in enumerate(marks)
+        ]
+        self._shapes = [
+            shape if m & WRITTEN else s for m, s in zip(marks, self._shapes, strict=True)
+        ]
+        self._marks, self._rows = bytearray(m & ~WRITTEN for m in marks), None
+
+    def _is_empty(self) -> bool:
+        return set(map(type, self._values)) <= {type(None)}
+
+    def _fits(self, shape: tuple[int, ...]) -> bool:
+        return shapes.is_compatible(self.element_shape, shape)
 
     # ------------------------------------------------------------ writing
     def write(
@@ -102,7 +219,8 @@ class TensorArrayState:
         if dtype is not self.dtype:
             raise self._mistyped(dtype)
         shape = shape_of(value)
-        with self._lock:
+        with self.lock:
+            self._list()
             if not 0 <= index < len(self._values):
                 self._grow(index)
             if shape != self.element_shape:
@@ -123,9 +241,10 @@ class TensorArrayState:
                 self.write(index, value, device, dtype, add)
             return
         shape = shape_of(values[0])
-        with self._lock:
+        with self.lock:
+            self._list()
             # Rows of one array to an array that is empty.
-            fresh = not any(self._marks) and set(map(type, self._values)) == {type(None)}
+            fresh = not any(self._marks) and self._is_empty()
             alike = device is self._device and all(shape_of(v) == shape for v in values)
             if fresh and alike and dtype is self.dtype:
                 self._fit(0, shape)
@@ -141,7 +260,7 @@ class TensorArrayState:
         )
 
     def _fit(self, index: int, shape: tuple[int, ...]) -> None:
-        if not shapes.is_compatible(self.element_shape, shape):
+        if not self._fits(shape):
             raise self._error(
                 f"Could not write to TensorArray index {index} because the value shape is "
                 f"{dims(shape)} which is incompatible with the TensorArray's inferred element "
@@ -197,23 +316,24 @@ class TensorArrayState:
         """
         if dtype is not self.dtype:
             raise self.unexpected(dtype)
-        with self._lock:
+        with self.lock:
+            self._list()
             if not 0 <= index < len(self._values):
                 raise self._error(
                     f"Tried to read from index {index} but array size is: {len(self)}"
                 )
-            if self._marks[index] & _CLEARED:
+            if self._marks[index] & CLEARED:
                 raise self._error(
                     f"Could not read index {index} twice because it was cleared after a previous "
                     "read (perhaps try setting clear_after_read = false?)."
                 )
             value = self._values[index]
             shape = self._unwritten(index) if value is None else ()
-            self._marks[index] = _READ
+            self._marks[index] = READ
             if value is None:
                 return zeros(shape)
             if self.clear:
-                self._values[index], self._marks[index] = None, _READ | _CLEARED
+                self._values[index], self._marks[index] = None, READ | CLEARED
         return value if device is self._device and type(value) is not Element else (
             self._here(value, device)
         )  # fmt: skip
@@ -230,12 +350,13 @@ class TensorArrayState:
     ) -> list[Any]:  # fmt: skip
         """Elements; see `take`."""
         count = len(places)
-        with self._lock:
+        with self.lock:
+            self._list()
             whole = count == len(self) and list(places) == list(range(count))
             if whole and dtype is self.dtype and device is self._device and self._is_full():
-                taken, self._marks = self._values, bytearray([_READ]) * count
+                taken, self._marks = self._values, bytearray([READ]) * count
                 if self.clear:
-                    self._marks = bytearray([_READ | _CLEARED]) * count
+                    self._marks = bytearray([READ | CLEARED]) * count
                     self._values = [None] * count
                 return taken[:]
             return [self.take(i, device, dtype, zeros) for i in places]

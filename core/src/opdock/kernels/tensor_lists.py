@@ -25,13 +25,15 @@ Item = Element | None
 class TensorList:
     """A list: its last element and the list before it, or a tuple of all elements.
 
+    In the place of the last element may be several, the rows of an array.
+
     Attributes:
         dtype: the elements' type; None for the list of zeros, which fits any.
         known: the elements' shape, as far as the list promises it.
         limit: how many elements it may have; -1 for any number.
     """
 
-    __slots__ = ("_items", "_last", "_rest", "dtype", "known", "length", "limit")
+    __slots__ = ("_items", "_last", "_rest", "_rows", "dtype", "known", "length", "limit")
 
     def __init__(
         self, dtype: DType | None, known: Shape, items: Sequence[Item] = (), limit: int = -1
@@ -40,6 +42,7 @@ class TensorList:
         self._items: tuple[Item, ...] | None = tuple(items)
         self.length = len(self._items)
         self._last: Item = None
+        self._rows: Element | None = None
         self._rest: TensorList | None = None
 
     def __len__(self) -> int:
@@ -50,22 +53,63 @@ class TensorList:
 
     def push(self, item: Item) -> TensorList:
         """The list with one more element at its end."""
+        return self._longer(item, None, 1)
+
+    def _longer(self, item: Item, rows: Element | None, count: int) -> TensorList:
         out = TensorList.__new__(TensorList)
         out.dtype, out.known, out.limit = self.dtype, self.known, self.limit
-        out._items, out._last, out._rest = None, item, self
-        out.length = self.length + 1
+        out._items, out._last, out._rows, out._rest = None, item, rows, self
+        out.length = self.length + count
         return out
+
+    def push_rows(self, rows: Any, device: Any) -> TensorList:
+        """The list with the rows of a host array at its end."""
+        return self._longer(None, Element(rows, device), len(rows)) if len(rows) else self
+
+    def last_rows(self, most: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
+        """Some of the last elements, at most so many, as rows of one host array.
+
+        None if there are none, or none of this type and shape in host memory.
+        """
+        if self._rows is not None:
+            rows = self._rows.value[-most:, ...]
+            return rows if rows.dtype == dtype and rows.shape[1:] == shape else None
+        found: list[Any] = []
+        cell: TensorList | None = self
+        while cell is not None and cell._last is not None and len(found) < most:
+            value = cell._last.value
+            host = isinstance(value, (np.ndarray, np.generic))
+            if not host or value.dtype != dtype or value.shape != shape:
+                break
+            found.append(value)
+            cell = cell._rest
+        return np.array(found[::-1], dtype) if found else None
+
+    def without(self, count: int) -> TensorList:
+        """The list without so many of its last elements, which `last_rows` gave."""
+        if self._rows is not None:
+            assert self._rest is not None
+            rows, device = self._rows
+            return self._rest.push_rows(rows[: len(rows) - count], device)
+        rest = self
+        for _ in range(count):
+            rest = rest.rest
+        return rest
 
     @property
     def last(self) -> Item:
         """The last element of a list that has some."""
-        return self._last if self._items is None else self._items[-1]
+        if self._items is not None:
+            return self._items[-1]
+        if self._rows is not None:
+            return Element(self._rows.value[-1, ...], self._rows.device)
+        return self._last
 
     @property
     def rest(self) -> TensorList:
         """The list without its last element."""
         if self._rest is not None:
-            return self._rest
+            return self._rest if self._rows is None else self.without(1)
         return self.having(self.items[:-1])
 
     @property
@@ -73,7 +117,11 @@ class TensorList:
         """All elements, from the first to the last."""
         found, cell = [], self
         while cell._items is None and cell._rest is not None:
-            found.append(cell._last)
+            if cell._rows is None:
+                found.append(cell._last)
+            else:
+                rows, device = cell._rows
+                found += [Element(rows[i, ...], device) for i in reversed(range(len(rows)))]
             cell = cell._rest
         if found:
             self._items = (*(cell._items or ()), *reversed(found))

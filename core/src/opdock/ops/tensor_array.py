@@ -16,7 +16,7 @@ from opdock import shapes
 from opdock.graph.nodes import gradient_scope
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies
-from opdock.graph.nodes.traits import Traits
+from opdock.graph.nodes.traits import Moves, Traits
 from opdock.ops.identity import identity
 from opdock.ops.registry import GradientFn, OpSpec, ShapeSig, define_op
 from opdock.ops.support.common_shapes import no_outputs
@@ -28,6 +28,7 @@ _HANDLES: Final = {"": "Ref(string)", "V2": "string", "V3": "resource"}
 _FITS: Final = "element_shape: shape = unknown"
 _SIZED: Final = "dynamic_size: bool = false, clear_after_read: bool = true"
 _NAMED: Final = 'tensor_array_name: string = ""'
+_MOVES: Final = {"ReadV3": Moves.READ, "WriteV3": Moves.WRITE, "GradV3": Moves.GRADIENT}
 
 
 def _define(name: str, signature: str, attrs: str = "") -> OpSpec:
@@ -35,8 +36,8 @@ def _define(name: str, signature: str, attrs: str = "") -> OpSpec:
     an array holds is state.
     """
     spec = define_op(f"TensorArray{name}", signature, attrs, stateful=True)
-    # Tracers know the newest.
-    return spec.declare(Traits(local=name.endswith("V3")))
+    # Tracers, and loops that are compiled whole, know the newest.
+    return spec.declare(Traits(local=name.endswith("V3"), moves=_MOVES.get(name)))
 
 
 def _each(name: str, signature: str, attrs: str = "") -> dict[str, OpSpec]:

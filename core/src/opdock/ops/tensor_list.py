@@ -12,6 +12,7 @@ from typing import Any, Final
 from opdock import dtypes, shapes
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import Handle
+from opdock.graph.nodes.traits import Moves, Traits
 from opdock.ops.registry import ShapeSig, define_op, get
 from opdock.shapes import Shape
 
@@ -25,12 +26,12 @@ tensor_list_push_back_op = define_op(
     "TensorListPushBack",
     "input_handle: variant, tensor: element_dtype -> output_handle: variant",
     "element_dtype: type",
-)
+).declare(Traits(moves=Moves.PUSH))
 tensor_list_pop_back_op = define_op(
     "TensorListPopBack",
     "input_handle: variant, element_shape: int32 -> output_handle: variant, tensor: element_dtype",
     "element_dtype: type",
-)
+).declare(Traits(moves=Moves.POP))
 tensor_list_length_op = define_op(
     "TensorListLength", "input_handle: variant -> length: int32"
 ).not_differentiable()

@@ -13,6 +13,7 @@ from opdock.devices.protocols import check_device
 from opdock.devices.segment import SegmentCompiler
 from opdock.kernels import portable
 from opdock.kernels.expr.cluster import CLUSTER
+from opdock.kernels.expr.turns import TURNS
 from opdock.kernels.expr.updates import UPDATES
 from opdock.kernels.select.deferred import DeferredTable
 from opdock.kernels.select.selection import CORE, KernelIndex, Selection, select
@@ -186,7 +187,7 @@ def _add(
         return "" if home == plugin.name else home
 
     # A guest's kernel for what is fused would take all that the backend computes op by op.
-    without = (CLUSTER, UPDATES) if guest else ()
+    without = (CLUSTER, TURNS, UPDATES) if guest else ()
     opened.kernels.add(kernels, plugin.name, plugin.distribution, guest, taken_from, without)
 
 

@@ -9,7 +9,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.io import protos
+from opdock.kernels.select.notes import note
 from opdock.runtime import config as configuration
 from opdock.runtime import targets, watcher
 from opdock.runtime.deadline import with_deadline
@@ -37,6 +38,7 @@ from opdock.runtime.program.control import bind_control
 from opdock.runtime.program.functions import LazyFunction
 from opdock.runtime.program.parallel import Helpers
 from opdock.runtime.program.program import Program
+from opdock.runtime.program.turns import ManyTurns
 from opdock.runtime.recover.fallback import Fallback
 from opdock.runtime.recover.lost import Losses
 from opdock.runtime.resources import ResourceManager
@@ -47,6 +49,7 @@ from opdock.util.lazy import lazy
 
 if TYPE_CHECKING:
     from opdock.graph.control.func_graph import FuncGraph
+    from opdock.kernels.expr.turns import MakeTurns
     from opdock.runtime.inspect.explain import Explanation
 
 _THREADS: Final = 4
@@ -174,9 +177,20 @@ class Engine:
         return Program(compiled, self.services, self.fallback)
 
     @collector_waits()
-    def _body(self, function: FuncGraph, node: Node, first: int) -> Program:
-        """The program of a branch or a loop's function."""
-        return self.bind(self.compiler.body(function, node, first))
+    def _branch(self, function: FuncGraph, node: Node) -> Program:
+        """The program of a branch."""
+        return self.bind(self.compiler.branch(function, node))
+
+    @collector_waits()
+    def _loop(self, node: Node) -> tuple[Program, Program, ManyTurns | None]:
+        """The programs of a loop's condition and body, and what makes many turns in one call."""
+        compiled = self.compiler.loop(node)
+        many, whole = None, compiled.whole
+        if isinstance(whole, str):
+            note(f"turn by turn: {whole}")
+        elif self._checks is None:
+            many = ManyTurns(whole, cast("MakeTurns", bind_kernel(whole.node, self.resources)))
+        return self.bind(compiled.condition), self.bind(compiled.body), many
 
     def _function(self, function: FuncGraph) -> LazyFunction:
         """A function that kernels call, compiled when it is called first."""
@@ -216,7 +230,8 @@ class Engine:
         return Services(
             self.resources, Losses(self.placer, self.resources), self.between,
             functools.partial(
-                bind_control, compile_body=self._body, cancellation=self.resources.cancellation
+                bind_control, compile_branch=self._branch, compile_loop=self._loop,
+                cancellation=self.resources.cancellation,
             ),
             self._function,
             Helpers(self.threads - 1),

@@ -8,7 +8,17 @@ from typing import Any
 from opdock.plugin import DType, codegen, dtypes
 from opdock_cpu.jit.mathematics import BINARY, DEFINED, defined, number
 
-__all__ = ["Emit", "body", "computed", "loaded", "needs", "renders", "stored", "stored_as"]
+__all__ = [
+    "Emit",
+    "body",
+    "computed",
+    "generated",
+    "loaded",
+    "needs",
+    "renders",
+    "stored",
+    "stored_as",
+]
 
 _HALVES = frozenset({dtypes.float16, dtypes.bfloat16})
 _TYPES = {
@@ -193,11 +203,17 @@ def _to_whole(put: Emit, old: str, target: DType, value: str) -> str:
     return whole if wide == new else put(f"trunc {wide} {whole} to {new}")
 
 
+def generated(dtype: DType) -> bool | str:
+    """True, or that there is no code for an element type."""
+    return dtype.name in _TYPES or f"{dtype.name} is not generated"
+
+
 def renders(line: Any) -> bool | str:
     """True, or the first reason why a line has no code that vectorizes."""
     for step in line.steps:
-        if step.dtype.name not in _TYPES:
-            return f"{step.dtype.name} is not generated"
+        answer = generated(step.dtype)
+        if answer is not True:
+            return answer
     for step in line.steps:
         if step.op in (codegen.INPUT, codegen.NUMBER, codegen.CAST):
             continue

@@ -251,14 +251,15 @@ class Composer:
             steps.append(Step(step.op, tuple(new[a] for a in step.args), step.dtype, value))
         return Line(tuple(steps), tuple(new[r] for r in wanted)), inputs
 
-    def read(self, node: Node, value: Value) -> int:
-        """The step of an operand of a node: of a member's result, or of an input."""
+    def read(self, node: Node | None, value: Value) -> int:
+        """The step of an operand of a node, or of a result: of a member's, or of an input."""
         found = self.at.get(value)
         if found is None:
             source = self._through(value)
             found = self.at.get(source)
             if found is None:
-                found = self.at[source] = self._read(source, _number(node, value, source))
+                number = None if node is None else _number(node, value, source)
+                found = self.at[source] = self._read(source, number)
             self.at[value] = found
         return found
 

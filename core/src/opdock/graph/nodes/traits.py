@@ -60,6 +60,21 @@ class Fails(enum.Enum):
     BY_VALUE = enum.auto()
 
 
+class Moves(enum.Enum):
+    """What an op does with one element of its first argument, an array or a list."""
+
+    READ = enum.auto()
+    """(array, index, flow) -> element."""
+    WRITE = enum.auto()
+    """(array, index, element, flow) -> flow."""
+    GRADIENT = enum.auto()
+    """(array, flow) -> (the array of its gradients that the attribute `source` names, flow)."""
+    PUSH = enum.auto()
+    """(list, element) -> list."""
+    POP = enum.auto()
+    """(list, shape) -> (list, element)."""
+
+
 # ---------------------------------------------------------------- layout
 @dataclass(frozen=True, slots=True)
 class Formatted:
@@ -160,6 +175,7 @@ class Traits:
             inputs and attributes of this one, finds out whether all results can be had, and gives
             a variant; the second makes of that the result of its attribute `index`.
         control: how it decides what runs.
+        moves: what it does with one element of an array or a list, if that is all it does.
         cost: how its work grows.
         layout: what becomes of it when the dimensions of its inputs come in another order; None
             if it has to see them as they were. Ops with a scalar expression are elementwise.
@@ -188,6 +204,7 @@ class Traits:
     on_host: bool = False
     pieces: tuple[str, str] | None = None
     control: Control = Control.NONE
+    moves: Moves | None = None
     cost: Cost = Cost.BYTES
     layout: Layout | None = None
 

@@ -131,6 +131,9 @@ def _stacker(xp: Any, sig: NodeSig) -> Callable[[TensorArrayState, Sequence[int]
 
     def stack(array: TensorArrayState, wanted: Sequence[int]) -> Any:
         if wanted:
+            rows = array.take_rows(wanted, device, dtype)
+            if rows is not None:
+                return rows
             parts = array.take_all(wanted, device, dtype, unwritten)
             given = list(map(shape_of, parts))
             first = given[0]
@@ -204,7 +207,8 @@ def unpack(xp: Any, sig: NodeSig) -> Any:
 def _write_rows(
     xp: Any, sig: NodeSig, array: TensorArrayState, places: Sequence[int], value: Any, dtype: DType
 ) -> None:
-    array.write_all(places, rows_of(xp, value), sig.device, dtype, xp.add)
+    if not array.adopt(places, value, sig.device, dtype):
+        array.write_all(places, rows_of(xp, value), sig.device, dtype, xp.add)
 
 
 @portable(*_each("Concat"), host_inputs=("handle",), host_outputs=("lengths",))

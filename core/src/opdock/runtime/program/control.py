@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -11,24 +12,34 @@ from opdock import errors
 from opdock.compiler.ir.block import Node
 from opdock.graph.nodes.traits import Control
 from opdock.runtime.cancellation import Cancellation, check, ends_of
+from opdock.runtime.inspect.trace import active
 from opdock.runtime.program.program import Program
+from opdock.runtime.program.turns import ManyTurns
 
-CompileBody = Callable[[Any, Node, int], Program]
+CompileBranch = Callable[[Any, Node], Program]
+CompileLoop = Callable[[Node], tuple[Program, Program, ManyTurns | None]]
+_SOON: Final = 64
+"""Turns of a loop, in all its runs, after which code is asked for; and after which once more,
+while it is being compiled."""
+_FEW: Final = 5
+"""Turns below which one call for all of them is not quicker."""
 
 
 def bind_control(
-    node: Node, compile_body: CompileBody, cancellation: Cancellation
+    node: Node, compile_branch: CompileBranch, compile_loop: CompileLoop, cancellation: Cancellation
 ) -> Branches | Loop:
     """The callable of an If or While node.
 
     Args:
         node: placed on the device that holds the arguments and results of its bodies.
-        compile_body: (function, node, index of the first argument it gets) to a program.
+        compile_branch: (function, node) to a program.
+        compile_loop: a node to the programs of its condition and body, and what makes many turns
+            in one call, if there is such a thing.
         cancellation: ends loops when the session is closed.
     """
     if node.traits.control is Control.COND:
-        return Branches(node, compile_body)
-    return Loop(node, compile_body, cancellation)
+        return Branches(node, compile_branch)
+    return Loop(node, compile_loop, cancellation)
 
 
 class Branches:
@@ -37,8 +48,8 @@ class Branches:
     The other may never be, or may not fit.
     """
 
-    def __init__(self, node: Node, compile_body: CompileBody) -> None:
-        self._node, self._compile = node, compile_body
+    def __init__(self, node: Node, compile_branch: CompileBranch) -> None:
+        self._node, self._compile = node, compile_branch
         self._found: dict[str, Program] = {}
 
     def __call__(self, predicate: Any, *inputs: Any) -> Any:
@@ -50,36 +61,46 @@ class Branches:
         """The program of "then_branch" or "else_branch"."""
         found = self._found.get(name)
         if found is None:
-            found = self._found[name] = self._compile(self._node.attrs[name], self._node, 1)
+            found = self._found[name] = self._compile(self._node.attrs[name], self._node)
         return found
 
 
 class Loop:
-    """Runs a body while a condition holds."""
+    """Runs a body while a condition holds; many turns in one call, where there is code for them."""
 
-    def __init__(self, node: Node, compile_body: CompileBody, session: Cancellation) -> None:
-        self._programs = {
-            name: compile_body(node.attrs[name], node, 0) for name in Control.LOOP.functions
-        }
-        self._limit = node.attrs.get("_maximum_iterations")
+    def __init__(self, node: Node, compile_loop: CompileLoop, session: Cancellation) -> None:
+        self._condition, self._body, self._many = compile_loop(node)
+        self._limit = node.attrs.get("_maximum_iterations", sys.maxsize)
         self._session = session
+        self._seen = self._last = 0
 
     def __call__(self, *state: Any) -> Any:
         """The loop's variables after the last turn."""
         values: Sequence[Any] = state
         count, limit = 0, self._limit
+        again = max(_SOON - self._seen, 0 if self._last >= _FEW else _FEW)
         ends = ends_of(self._session)
-        condition, body = self._programs.values()
-        with condition.turns() as keep, body.turns() as turn:
-            while (limit is None or count < limit) and _decided(keep(values)[0]):
+        # Whoever traces a step wants each turn.
+        whole = self._many if active() is None else None
+        with self._condition.turns() as keep, self._body.turns() as turn:
+            while True:
+                if whole is not None and count >= again:
+                    again = count + _SOON
+                    if whole.ready:
+                        values, made = whole.make(values, limit - count, ends)
+                        count += made
+                        # What was in the way may be in the way of each turn.
+                        again = 2 * count + 1
+                if count >= limit or not _decided(keep(values)[0]):
+                    self._seen, self._last = self._seen + count, count
+                    return _unpack(values)
                 values = turn(values)
                 count += 1
                 check(ends)
-        return _unpack(values)
 
     def program(self, name: str) -> Program:
         """The program of "cond" or "body"."""
-        return self._programs[name]
+        return self._condition if name == "cond" else self._body
 
 
 def _decided(predicate: Any) -> bool:

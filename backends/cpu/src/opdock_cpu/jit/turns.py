@@ -1,0 +1,265 @@
+"""Loops whose turns are elementwise, as generated code that makes many turns in a call.
+
+What goes from turn to turn is in registers if it is one number, and in memory of the caller's
+otherwise. A turn first finds out whether it can be made, and only then changes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+
+from opdock.plugin import TURNS, KernelTable, NodeSig, codegen, dtypes, note
+from opdock_cpu.jit import llvm, render
+from opdock_cpu.jit.compiled import Function, caller, ffi, request
+from opdock_cpu.jit.mathematics import definition
+from opdock_cpu.jit.plan import Code, metadata
+from opdock_cpu.jit.team import ATTRIBUTES
+
+__all__ = ["source", "table"]
+
+table = KernelTable()
+_HALVES: Final = frozenset({dtypes.float16, dtypes.bfloat16})
+
+
+def _lines(turns: codegen.Turns) -> list[Any]:
+    return [part.line for part in (turns.condition, turns.places, *turns.parts)]
+
+
+def _when(sig: NodeSig) -> bool | str:
+    if not llvm.available():
+        return llvm.why_not()
+    wanted: codegen.Turns = sig.attrs["turns"]
+    items = (*wanted.variables, *wanted.arrays, *wanted.pops, *wanted.pushes)
+    types = {item.dtype for item in items}
+    types |= {step.dtype for line in _lines(wanted) for step in line.steps}
+    if types & _HALVES:
+        return "numbers of 16 bits would be rounded less often"
+    answers = (*map(render.generated, types), *map(render.renders, _lines(wanted)))
+    return next((a for a in answers if a is not True), True)
+
+
+@table.binder(TURNS, when=_when)
+class Turns:
+    """The turns of a loop as generated code."""
+
+    def __init__(self, sig: NodeSig) -> None:
+        self._turns: codegen.Turns = sig.attrs["turns"]
+        note("generated code, many turns a call")
+
+    @cached_property
+    def _function(self) -> Function:
+        return request(lambda name: source(name, self._turns))
+
+    @property
+    def ready(self) -> bool:
+        """Whether the code is there; where it fails to compile, it never is."""
+        return self._function.address is not None
+
+    def __call__(
+        self, variables: Sequence[Any], arrays: Sequence[codegen.Rows], pops: Sequence[Any],
+        pushes: Sequence[Any], most: int,
+    ) -> int:  # fmt: skip
+        """Makes at most so many turns; returns how many."""
+        words = [0, *map(_address, variables)]
+        for rows in arrays:
+            words += [_address(rows.values), _address(rows.marks), len(rows.values), rows.mark]
+        for items in pops:
+            words += [_address(items), len(items)]
+        words += map(_address, pushes)
+        passed, address = np.array(words, np.int64), self._function.address
+        assert address is not None
+        caller(1)(address)(ffi().from_buffer(passed), most)
+        return int(passed[0])
+
+
+def _address(array: Any) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+# ---------------------------------------------------------------- the code
+def source(entry: str, turns: codegen.Turns) -> str:
+    """The module of a loop: `entry(words, most)` makes turns, and says in the first word how many.
+
+    The other words say where the variables, arrays and lists are.
+    """
+    needed = sorted({need for line in _lines(turns) for need in render.needs(line)})
+    parts = [definition(name, kind) for name, kind in needed]
+    return "\n".join([*parts, _Turn(turns).function(entry), metadata()])
+
+
+class _Turn:
+    """The function of a loop, as it is written.
+
+    Its blocks: `head`, where a turn begins; `take`, when the condition holds; one for each array,
+    which looks at the place; `turn`, which makes the turn; `exit`, for whatever ends it all.
+    """
+
+    def __init__(self, turns: codegen.Turns) -> None:
+        self._turns = turns
+        self._code = Code()
+        self._values: dict[str, str] = {}
+        """What a name stands for: a number, or the place of the first element."""
+        self._words = 1
+
+    def function(self, entry: str) -> str:
+        """The whole function."""
+        code, turns = self._code, self._turns
+        kept = self._variables()
+        arrays = [[self._word("ptr"), self._word("ptr"), self._word(), self._word()]
+                  for _ in turns.arrays]  # fmt: skip
+        pops = [(self._word("ptr"), self._word()) for _ in turns.pops]
+        pushes = [self._word("ptr") for _ in turns.pushes]
+        code.add("br label %head")
+        code.block("head")
+        top = len(code.lines)
+        self._ask()
+        code.block("take")
+        for i, ((items, count), item) in enumerate(zip(pops, turns.pops, strict=True)):
+            last = code.put(f"sub i64 {count}, 1")
+            self._found(f"p{i}", item, items, code.put(f"sub i64 {last}, %k"))
+        self._look(arrays)
+        for i, (items, item) in enumerate(zip(pushes, turns.pushes, strict=True)):
+            self._values[f"l{i}"] = self._element(item, items, "%k")
+        left = self._parts()
+        for i, (_, marks, _, mark) in enumerate(arrays):
+            code.store("i8", code.put(f"trunc i64 {mark} to i8"), code.at("i8", marks, f"%i{i}"))
+        code.add("br label %next")
+        code.block("next")
+        code.add("%following = add i64 %k, 1", "br label %head")
+        code.lines[top:top] = ["  %k = phi i64 [0, %entry], [%following, %next]", *(
+            f"  %{name} = phi {render.computed(item.dtype)} [{first}, %entry],"
+            f" [{left.get(name, f'%{name}')}, %next]"
+            for name, (item, first, _) in kept.items()
+        )]  # fmt: skip
+        code.block("exit")
+        for name, (item, _, place) in kept.items():
+            value = render.stored(code.put, item.dtype, f"%{name}")
+            code.store(render.stored_as(item.dtype), value, place)
+        code.store("i64", "%k", "%words")
+        code.add("ret void")
+        return code.function(f"define void @{entry}(ptr %words, i64 %most) {ATTRIBUTES}")
+
+    # ------------------------------------------------------------ what there is
+    def _word(self, kind: str = "i64") -> str:
+        place = self._code.at("i64", "%words", str(self._words))
+        self._words += 1
+        return self._code.put(f"load {kind}, ptr {place}")
+
+    def _variables(self) -> dict[str, tuple[codegen.Item, str, str]]:
+        """The numbers that change: what they are, where a call begins, and where they are."""
+        kept = {}
+        for i, item in enumerate(self._turns.variables):
+            name, place = f"v{i}", self._word("ptr")
+            if item.shape:
+                self._values[name] = place
+                continue
+            first = render.loaded(self._code.put, item.dtype, place)
+            self._values[name] = f"%{name}" if item.changes else first
+            if item.changes:
+                kept[name] = item, first, place
+        return kept
+
+    def _element(self, item: codegen.Item, items: str, index: str) -> str:
+        """Where an element of many is."""
+        offset = self._code.put(f"mul i64 {index}, {int(np.prod(item.shape, dtype=int))}")
+        return self._code.at(render.stored_as(item.dtype), items, offset)
+
+    def _found(self, name: str, item: codegen.Item, items: str, index: str) -> None:
+        """An element that a turn reads."""
+        place = self._element(item, items, index)
+        if not item.shape:
+            place = render.loaded(self._code.put, item.dtype, place)
+        self._values[name] = place
+
+    # ------------------------------------------------------------ whether a turn is made
+    def _line(self, part: codegen.Part) -> list[str]:
+        """The results of a line of numbers."""
+        inputs = {f"x{i}": self._values[name] for i, name in enumerate(part.names)}
+        return render.body(self._code.put, part.line, inputs)
+
+    def _ask(self) -> None:
+        code = self._code
+        more = code.put("icmp slt i64 %k, %most")
+        more = code.put(f"and i1 {more}, {self._line(self._turns.condition)[0]}")
+        code.add(f"br i1 {more}, label %take, label %exit")
+
+    def _look(self, arrays: Sequence[Sequence[str]]) -> None:
+        """Leaves, unless each place is one that a turn may read or write."""
+        code = self._code
+        indices = self._line(self._turns.places)
+        for i, ((values, marks, count, _), item) in enumerate(
+            zip(arrays, self._turns.arrays, strict=True)
+        ):
+            code.add(f"%i{i} = sext i32 {indices[i]} to i64")
+            inside = code.put(f"icmp ult i64 %i{i}, {count}")
+            code.add(f"br i1 {inside}, label %look{i}, label %exit")
+            code.block(f"look{i}")
+            mark = code.put(f"load i8, ptr {code.at('i8', marks, f'%i{i}')}")
+            if item.changes:
+                bars = codegen.READ | codegen.CLEARED | (0 if item.adds else codegen.WRITTEN)
+                free = code.put(f"icmp eq i8 {code.put(f'and i8 {mark}, {bars}')}, 0")
+                self._values[f"t{i}"] = code.put(f"icmp ne i8 {mark}, 0")
+                self._values[f"a{i}"] = self._element(item, values, f"%i{i}")
+            else:
+                there = codegen.WRITTEN | codegen.CLEARED
+                free = code.put(f"and i8 {mark}, {there}")
+                free = code.put(f"icmp eq i8 {free}, {codegen.WRITTEN}")
+            code.add(f"br i1 {free}, label %found{i}, label %exit")
+            code.block(f"found{i}")
+            if not item.changes:
+                self._found(f"a{i}", item, values, f"%i{i}")
+
+    # ------------------------------------------------------------ a turn
+    def _parts(self) -> dict[str, str]:
+        """All that a turn computes; the variables that are numbers, as it leaves them."""
+        left: dict[str, str] = {}
+        for part in self._turns.parts:
+            if not part.shape:
+                for name, value in zip(part.results, self._line(part), strict=True):
+                    if name[0] == "v":
+                        left[name] = value
+                    else:
+                        self._store(name, value, self._values[name], free=False)
+                continue
+            count = str(int(np.prod(part.shape, dtype=int)))
+            with self._code.loop("0", count, parallel=True) as loop:
+                self._each(part, loop.index)
+        return left
+
+    def _each(self, part: codegen.Part, index: str) -> None:
+        """One element of all that is computed in a shape."""
+        code, inputs = self._code, {}
+        for i, name in enumerate(part.names):
+            value, item = self._values[name], self._item(name)
+            if item.shape:
+                place = code.at(render.stored_as(item.dtype), value, index)
+                value = render.loaded(code.put_free, item.dtype, place)
+            inputs[f"x{i}"] = value
+        for name, value in zip(
+            part.results, render.body(code.put, part.line, inputs), strict=True
+        ):  # fmt: skip
+            kind = render.stored_as(self._item(name).dtype)
+            self._store(name, value, code.at(kind, self._values[name], index), free=True)
+
+    def _item(self, name: str) -> codegen.Item:
+        turns = self._turns
+        found = {"v": turns.variables, "a": turns.arrays, "p": turns.pops, "l": turns.pushes}
+        return found[name[0]][int(name[1:])]
+
+    def _store(self, name: str, value: str, place: str, free: bool) -> None:
+        """Writes a result, or adds it to the element that is there; `free` as `Code.store`."""
+        code, item = self._code, self._item(name)
+        if item.adds:
+            put, kind = code.put_free if free else code.put, render.computed(item.dtype)
+            old = render.loaded(put, item.dtype, place)
+            add = "fadd" if item.dtype.is_floating else "add"
+            total = code.put(f"{add} {kind} {old}, {value}")
+            there = self._values[f"t{name[1:]}"]
+            value = code.put(f"select i1 {there}, {kind} {total}, {kind} {value}")
+        written = render.stored(code.put, item.dtype, value)
+        code.store(render.stored_as(item.dtype), written, place, free)

@@ -1,0 +1,170 @@
+"""Turns: many turns of a loop in one call of what a backend compiled."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from opdock import shapes
+from opdock.compiler.emit.turns import Array, Whole
+from opdock.kernels.expr.elements import unwrap
+from opdock.kernels.expr.turns import Item, MakeTurns, Rows
+from opdock.kernels.tensor_arrays import TensorArrayState
+from opdock.kernels.tensor_lists import TensorList
+from opdock.runtime.cancellation import Cancellation, check
+
+__all__ = ["ManyTurns"]
+
+_FIRST: Final = 1 << 8
+_MOST_ELEMENTS: Final = 1 << 18
+"""Elements that one call computes: it takes a millisecond, then others are heard."""
+_MOST_TURNS: Final = 1 << 15
+
+
+class ManyTurns:
+    """The turns of one loop.
+
+    Args:
+        whole: the loop as one call.
+        call: what its kernel is bound to.
+    """
+
+    def __init__(self, whole: Whole, call: MakeTurns) -> None:
+        self._whole, self._call = whole, call
+        turns = whole.turns
+        items = (*turns.variables, *turns.arrays, *turns.pops, *turns.pushes)
+        elements = sum(shapes.num_elements(i.shape) or 0 for i in items)
+        self._most = max(1, min(_MOST_TURNS, _MOST_ELEMENTS // max(1, elements)))
+
+    @property
+    def ready(self) -> bool:
+        """Whether turns can be made."""
+        return self._call.ready
+
+    def make(
+        self, values: Sequence[Any], limit: int, ends: tuple[Cancellation, ...]
+    ) -> tuple[Sequence[Any], int]:
+        """Makes turns as long as nothing is in the way.
+
+        Args:
+            values: the loop's variables.
+            limit: the most turns that there may be.
+            ends: what ends the step.
+
+        Returns:
+            The variables after those turns, and how many they were: none if something is not as
+            the code expects it, which makes single ops do.
+
+        Raises:
+            CancelledError: the step is to end.
+        """
+        found = self._variables(values)
+        states = [_state(values[a.variable], a) for a in self._whole.arrays]
+        if found is None or not all(isinstance(s, TensorArrayState) for s in states):
+            return values, 0
+        with contextlib.ExitStack() as locks:
+            # In one order, whichever loops have arrays in common.
+            for state in sorted(states, key=id):
+                locks.enter_context(state.lock)
+            rows = self._rows(states)
+            if rows is None:
+                return values, 0
+            after, made, step = list(values), 0, _FIRST
+            while made < limit:
+                most = min(step, self._most, limit - made)
+                count, most = self._some(after, found, rows, most)
+                made += count
+                check(ends)
+                if not count or count < most:
+                    break
+                step *= 4
+        if made:
+            for place, item, value in zip(
+                self._whole.variables, self._whole.turns.variables, found, strict=True
+            ):
+                if item.changes:
+                    after[place] = value
+        return after, made
+
+    def _some(
+        self, values: list[Any], found: list[Any], rows: list[Rows], most: int
+    ) -> tuple[int, int]:
+        """Makes at most so many turns; how many it made, and how many it could have."""
+        whole, turns = self._whole, self._whole.turns
+        pops = [
+            _last_rows(values[place], item, most)
+            for place, item in zip(whole.pops, turns.pops, strict=True)
+        ]
+        if any(rows is None for rows in pops):
+            return 0, 0
+        lists = [values[place] for place in whole.pushes]
+        if not all(_takes(v, i) for v, i in zip(lists, turns.pushes, strict=True)):
+            return 0, 0
+        most = min([most, *map(len, pops)])
+        pushes = [np.empty((most, *item.shape), item.dtype.np) for item in turns.pushes]
+        count = self._call(found, rows, pops, pushes, most)
+        for place in whole.pops:
+            values[place] = unwrap(values[place]).without(count)
+        device = None if whole.node.target is None else whole.node.target.device
+        for place, added in zip(whole.pushes, pushes, strict=True):
+            kept = added if count == most else added[:count].copy()
+            values[place] = unwrap(values[place]).push_rows(kept, device)
+        return count, most
+
+    def _variables(self, values: Sequence[Any]) -> list[Any] | None:
+        """The variables as arrays, of which those that change are nobody else's."""
+        found = []
+        for place, item in zip(self._whole.variables, self._whole.turns.variables, strict=True):
+            value = values[place] if isinstance(place, int) else place
+            if not _is(value, item):
+                return None
+            found.append(
+                np.array(value, order="C") if item.changes else np.ascontiguousarray(value)
+            )  # fmt: skip
+        return found
+
+    def _rows(self, states: list[Any]) -> list[Rows] | None:
+        """The arrays' elements."""
+        found = []
+        for state, item in zip(states, self._whole.turns.arrays, strict=True):
+            rows = state.rows(item.dtype, item.shape, item.changes, item.adds)
+            if rows is None:
+                return None
+            found.append(rows)
+        distinct = len(set(map(id, states))) == len(states)
+        return found if distinct else None
+
+
+def _is(value: Any, item: Item) -> bool:
+    """Whether it is a host array, or number, of a type and a shape."""
+    host = isinstance(value, (np.ndarray, np.generic))
+    return host and value.dtype == item.dtype.np and value.shape == item.shape
+
+
+def _state(handle: Any, array: Array) -> Any:
+    found = unwrap(handle)
+    if array.source is None or not isinstance(found, TensorArrayState) or found.closed:
+        return found
+    return found.gradient(array.source)
+
+
+def _last_rows(handle: Any, item: Item, most: int) -> Any:
+    """Elements at the end of a list."""
+    found = unwrap(handle)
+    if not isinstance(found, TensorList):
+        return None
+    return found.last_rows(most, item.dtype.np, item.shape)
+
+
+def _takes(handle: Any, item: Item) -> bool:
+    """Whether any number of elements may be pushed to a list."""
+    found = unwrap(handle)
+    return (
+        isinstance(found, TensorList)
+        and found.dtype is item.dtype
+        and found.limit == -1
+        and shapes.is_compatible(found.known, item.shape)
+    )
