@@ -7,8 +7,8 @@ functions.
 from __future__ import annotations
 
 from opdock.kernels.expr.cluster import Reduce, evaluate_cluster
+from opdock.kernels.expr.evaluation import evaluator as evaluate
 from opdock.kernels.expr.lowering import CAST, INPUT, NUMBER, Line, lower
-from opdock.kernels.expr.lowering import evaluator as evaluate
 from opdock.kernels.expr.render_c import (
     ERRORS,
     RENDERED,

@@ -57,6 +57,11 @@ def copy(xp: Any, value: Any) -> Any:
     return xp.asarray(value, copy=True)
 
 
+def is_writable(x: Any) -> bool:
+    """Whether an array can be written to; of any other a write makes a new one."""
+    return not hasattr(x, "at") and hasattr(type(x), "__setitem__")
+
+
 def put(xp: Any, x: Any, index: Any, value: Any, *, add: bool = False) -> Any:
     """`x` with `value` at an index of integers, slices and an ellipsis, or added to what is there.
 
@@ -66,7 +71,7 @@ def put(xp: Any, x: Any, index: Any, value: Any, *, add: bool = False) -> Any:
     at = getattr(x, "at", None)
     if at is not None:
         return at[index].add(value) if add else at[index].set(value)
-    if hasattr(type(x), "__setitem__"):
+    if is_writable(x):
         if add:
             x[index] += value
         else:

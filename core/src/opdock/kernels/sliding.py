@@ -8,7 +8,7 @@ from typing import Any
 
 from opdock.dtypes import DType, bfloat16, float16, float32
 from opdock.kernels.array_api import put
-from opdock.kernels.expr.lowering import writes_to
+from opdock.kernels.expr.evaluation import writes_to
 from opdock.windows import Window
 
 

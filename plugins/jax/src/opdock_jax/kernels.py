@@ -239,8 +239,7 @@ def traceable(sig: NodeSig) -> bool | str:
 @table.binder(CLUSTER, when=traceable)
 def cluster(sig: NodeSig) -> Run:
     """Many elementwise ops as one function that XLA compiles."""
-    run: Run = jax.jit(codegen.evaluate_cluster(namespace, sig))
-    return run
+    return codegen.evaluate_cluster(namespace, sig)
 
 
 # ---------------------------------------------------------------- on a device

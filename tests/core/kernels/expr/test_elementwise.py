@@ -9,8 +9,9 @@ import pytest
 
 from opdock import dtypes
 from opdock.graph.nodes import registry
+from opdock.kernels.expr.evaluation import evaluator
 from opdock.kernels.expr.functions import FUNCTIONS
-from opdock.kernels.expr.lowering import evaluator, lower
+from opdock.kernels.expr.lowering import lower
 from opdock.kernels.expr.tree import functions_used, parse
 from opdock.kernels.portable import elementwise, mount
 from opdock.kernels.portable.elementwise import claims, lower_node

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from opdock import dtypes, errors
 from opdock.kernels.expr import tree as ex
+from opdock.kernels.expr.evaluation import evaluator
 from opdock.kernels.expr.functions import FUNCTIONS
-from opdock.kernels.expr.lowering import CAST, INPUT, NUMBER, evaluator, fold_numbers, lower
+from opdock.kernels.expr.lowering import CAST, INPUT, NUMBER, fold_numbers, lower
 
 # A Python function for each function that random expressions may use, total on finite floats.
 MEANING = {

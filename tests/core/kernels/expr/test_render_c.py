@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import opdock as tf
-from opdock.kernels.expr.lowering import evaluator, lower
+from opdock.kernels.expr.evaluation import evaluator
+from opdock.kernels.expr.lowering import lower
 from opdock.kernels.expr.render_c import Dialect, can_render, elementwise_source, helpers, render
 from opdock.kernels.expr.render_c_ops import elementwise_claims, update_line, updates
 from opdock.kernels.expr.tree import parse

@@ -15,6 +15,7 @@ from opdock.compiler.ir.together import Together
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.ladder import Choice, climb, expand
 from opdock.compiler.place.target import Target, parsed
+from opdock.dtypes import DType
 from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.graph.nodes.traits import Control
 from opdock.kernels.select.selection import Rejection
@@ -223,14 +224,16 @@ def _place_alone(node: Node, placer: Placer, offers: _Offers) -> bool:
     if not candidates or not _holds(candidates[0], node):
         return False
     target = candidates[0]
+    node.target = target
     if node.builtin:
-        node.how = "feed" if node.op == FEED else "builtin"
+        _take_builtin(node, placer)
     else:
         choice, node.rejections = placer.climb(node, target)
         if choice is None:
+            node.target = None
             return False
         _take(node, choice)
-    node.target, node.why = target, _why(node, requested, softened, target, target)
+    node.why = _why(node, requested, softened, target, target)
     return True
 
 
@@ -284,7 +287,7 @@ def _place_group(members: list[Node], placer: Placer, offers: _Offers) -> None:
         if node in choices:
             _take(node, choices[node])
         elif node.builtin:
-            node.how = "feed" if node.op == FEED else "builtin"
+            _take_builtin(node, placer)
         else:
             _fall_back(node, target, requested, placer, lost)
 
@@ -301,17 +304,23 @@ def _holds(target: Target, node: Node) -> bool:
     """Whether the device can store what a structural node makes, keeps or passes on."""
     if not node.builtin or node.traits.on_host or not node.out_dtypes:
         return True
+    held = [d.base_dtype for d in node.out_dtypes]
+    if node.traits.holds and "dtype" in node.attrs:
+        held = [node.attrs["dtype"].base_dtype]
+    return _stores(target, held)
+
+
+def _stores(target: Target, types: Iterable[DType]) -> bool:
+    """Whether the device has arrays of all these types."""
     try:
         if target.is_host:
             return True
         supported = target.device.dtypes
     except errors.OpError:
         return False
-    held = [d.base_dtype for d in node.out_dtypes]
-    if node.traits.holds and "dtype" in node.attrs:
-        held = [node.attrs["dtype"].base_dtype]
     return all(
-        d._is_handle or (not d.np.hasobject and (supported is None or d in supported)) for d in held
+        d._is_handle or (not d.np.hasobject and (supported is None or d in supported))
+        for d in types
     )
 
 
@@ -325,6 +334,15 @@ def _choose(
         if choice is not None:
             choices[node] = choice
     return choices
+
+
+def _take_builtin(node: Node, placer: Placer) -> None:
+    """What the runtime does itself is done on the host, where its results are, if it takes what the
+    device cannot store: the shape of a string, say."""
+    node.how = "feed" if node.op == FEED else "builtin"
+    assert node.target is not None
+    if node.traits.on_host and not _stores(node.target, (v.dtype.base_dtype for v in node.inputs)):
+        node.target = next((t for t in placer.targets if t.is_host), node.target)
 
 
 def _take(node: Node, choice: Choice) -> None:

@@ -10,7 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from opdock import shapes
-from opdock.kernels.expr.lowering import Line, evaluator
+from opdock.kernels.expr.evaluation import evaluator
+from opdock.kernels.expr.lowering import Line
 from opdock.kernels.portable.reduce import extreme, mean, sum_prod
 from opdock.kernels.select.signature import NodeSig
 

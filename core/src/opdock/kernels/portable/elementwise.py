@@ -11,8 +11,9 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.opdef import OpDef
 from opdock.graph.nodes.registry import OpSpec
 from opdock.kernels.array_api import put
+from opdock.kernels.expr.evaluation import evaluator, writes_to, writes_where
 from opdock.kernels.expr.functions import FUNCTIONS
-from opdock.kernels.expr.lowering import Line, evaluator, lower, writes_to, writes_where
+from opdock.kernels.expr.lowering import Line, lower
 from opdock.kernels.expr.tree import Apply, Expr, Number, functions_used, parse
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.table import Kernel
