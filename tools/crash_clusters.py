@@ -31,13 +31,15 @@ import numpy as np
 LIMIT = 30.0
 """Seconds without a step, with all processes there, after which the cluster counts as hanging.
 
-Time for which the machine's other work has kept a process from a processor is none of them."""
+Time in which the machine's other work keeps any of its threads from a processor is none of them:
+it is looked at every `_PORTION` seconds, as one process after the other may have to wait."""
 START = 90.0
 """Seconds in which a process has to be there."""
 LAST = 300
 """Steps after the last kill."""
 TOLERANCE = 1e-3
 _LAST_WORDS = 60.0  # seconds in which tasks write down what they are doing, or go on after all
+_PORTION = 0.5
 _ON_ITS_WAY = 0.2  # seconds in which what was printed before is read
 ROLES = (("ps", 0), ("worker", 0), ("worker", 1))
 NAMES = {("ps", 0): "parameter server", ("worker", 0): "chief", ("worker", 1): "worker"}
@@ -141,20 +143,20 @@ class Cluster:
         return all(task in self._up for task in self._tasks.values())
 
     def _wait(self, limit: float, ready: Callable[[], bool]) -> None:
-        begin, kept = time.monotonic(), self._kept_waiting()
-        rest = limit
-        while rest > 0:
+        begin, given, waits = time.monotonic(), 0.0, self._waits()
+        while given < limit:
+            at = time.monotonic()
             with self._changed:
-                if self._changed.wait_for(ready, rest):
+                if self._changed.wait_for(ready, _PORTION):
                     return
             for role, task in self._tasks.items():
                 if task.poll() is not None:
                     raise RuntimeError(
                         f"{NAMES[role]} ended by itself with {task.returncode}; see {self._folder}"
                     )
-            now = self._kept_waiting()
-            starved = sum(now[pid] - kept.get(pid, 0.0) for pid in now)
-            rest = limit + starved - (time.monotonic() - begin)
+            before, waits = waits, self._waits()
+            starved = max((waits[t] - before.get(t, 0.0) for t in waits), default=0.0)
+            given += max(time.monotonic() - at - starved, 0.0)
         for task in self._tasks.values():
             task.send_signal(signal.SIGUSR1)  # its log has what it is doing
         with self._changed:
@@ -163,15 +165,14 @@ class Cluster:
         told = f"{limit:.0f} s of {whole:.0f}, then {after}"
         raise TimeoutError(f"no step for {told}; see {self._folder}")
 
-    def _kept_waiting(self) -> dict[str, float]:
-        """For how many seconds the busiest thread of each task, and of Ray, has waited to run."""
-        found = {str(task.pid): 0.0 for task in self._tasks.values()}
-        found |= {line.partition(" ")[0]: 0.0 for line in left() if line[0].isdigit()}
-        for process in found:
+    def _waits(self) -> dict[tuple[str, str], float]:
+        """For how many seconds each thread of each task, and of Ray, has waited for a processor."""
+        found: dict[tuple[str, str], float] = {}
+        of_ray = {line.partition(" ")[0] for line in left() if line[0].isdigit()}
+        for process in of_ray | {str(task.pid) for task in self._tasks.values()}:
             for thread in Path(f"/proc/{process}/task").glob("*/schedstat"):
                 with contextlib.suppress(OSError):
-                    waited = int(thread.read_text().split()[1]) / 1e9
-                    found[process] = max(found[process], waited)
+                    found[process, thread.parent.name] = int(thread.read_text().split()[1]) / 1e9
         return found
 
     def kill(self, role: tuple[str, int]) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import AuthenticationError
+from multiprocessing.connection import answer_challenge
 
 import numpy as np
 import pytest
 
 import opdock as tf
+import opdock_ray.link
 from opdock.plugin import Packet
 from opdock_ray.frames import Frame, buffers, read, write
 from opdock_ray.link import Entrance, Link
@@ -128,3 +131,33 @@ def test_only_who_has_the_key_comes_in(pair):
     with pytest.raises(AuthenticationError):
         Link((address, key[::-1]))
     assert one.link.ask(Packet(b"still", ())).result().header == b"still"
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_who_comes_in_while_the_door_is_closed_does_not_wait(monkeypatch, when):
+    """Its end of the connection is there before the entrance knows of it."""
+    at_the_door, closed = threading.Event(), threading.Event()
+
+    def slowly(connection, key):
+        if when == "after":
+            answer_challenge(connection, key)
+        at_the_door.set()
+        closed.wait()
+        if when == "before":
+            answer_challenge(connection, key)
+
+    monkeypatch.setattr(opdock_ray.link, "answer_challenge", slowly)
+    entrance = Entrance(lambda packet: packet, ThreadPoolExecutor(1))
+
+    def come_in():
+        with contextlib.suppress(OSError, EOFError):
+            Link(entrance.door).listen()
+
+    coming = threading.Thread(target=come_in)
+    coming.start()
+    at_the_door.wait()
+    entrance.close()
+    closed.set()
+    coming.join()
+    with pytest.raises(ConnectionRefusedError):
+        Link(entrance.door)

@@ -21,6 +21,7 @@ _WHERE: Final[dict[str, str]] = {
         "experimental_set_strategy get_loss_reduction get_replica_context get_strategy"
     ),
     "opdock.train.server_lib": "Server",
+    "opdock.distribute.cluster_resolver": "cluster_resolver",
     "opdock.distribute.experimental": "experimental",
 }
 _MODULES: Final = {name: module for module, names in _WHERE.items() for name in names.split()}

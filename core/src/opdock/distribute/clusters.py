@@ -1,32 +1,12 @@
-"""What strategies know of clusters: from TF_CONFIG, or from an estimator's configuration."""
+"""What the tasks of a cluster are to strategies."""
 
 from __future__ import annotations
 
-import json
-import os
 from typing import Any
 
 from opdock.train.server_lib import ClusterSpec
 
-__all__ = ["cluster_of_environment", "devices_of", "is_chief", "task_of_environment"]
-
-
-def _config() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(os.environ.get("TF_CONFIG") or "{}")
-    return found
-
-
-def cluster_of_environment() -> dict[str, list[str]]:
-    """The tasks of the cluster that TF_CONFIG tells of, by job; empty where there is none."""
-    found: dict[str, list[str]] = ClusterSpec(_config().get("cluster", {})).as_dict()
-    return found
-
-
-def task_of_environment() -> tuple[str | None, int | None]:
-    """The task that this process is, by TF_CONFIG: its job and its number."""
-    task = _config().get("task", {})
-    index = task.get("index")
-    return task.get("type"), None if index is None else int(index)
+__all__ = ["devices_of", "is_chief"]
 
 
 def devices_of(cluster: Any, gpus: int) -> tuple[str, ...]:

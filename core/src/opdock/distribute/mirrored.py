@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from opdock.distribute import device_util
-from opdock.distribute.clusters import cluster_of_environment, devices_of
+from opdock.distribute.cluster_resolver import TFConfigClusterResolver
+from opdock.distribute.clusters import devices_of
 from opdock.distribute.cross_device_ops import (
     MultiWorkerAllReduce,
     ReductionToOneDevice,
@@ -216,6 +217,6 @@ class MirroredExtended(InputExtended, InOneGraph):
 
 def _all_devices() -> tuple[str, ...]:
     """The devices of the cluster that TF_CONFIG tells of, or of this machine."""
-    cluster = cluster_of_environment()
+    cluster = TFConfigClusterResolver().cluster_spec()
     found = devices_of(cluster, local_gpus()) if cluster else ()
     return found or device_util.local_devices_from_num_gpus(local_gpus())

@@ -9,7 +9,8 @@ from typing import Any, Final
 from opdock.api import logging
 from opdock.distribute import device_util
 from opdock.distribute.aggregating import AggregatingVariable, make_aggregating
-from opdock.distribute.clusters import cluster_of_environment, is_chief, task_of_environment
+from opdock.distribute.cluster_resolver import SimpleClusterResolver, TFConfigClusterResolver
+from opdock.distribute.clusters import is_chief
 from opdock.distribute.cross_device_ops import (
     ReductionToOneDevice,
     devices_from,
@@ -85,17 +86,15 @@ class ParameterServerExtended(InputExtended, StrategyExtended):
         self._cross_device_ops = ReductionToOneDevice(reduce_to_device=_HOST)
         if cluster_resolver is not None:
             self._gpus = int(cluster_resolver.num_accelerators().get("GPU", 0))
-            cluster = cluster_resolver.cluster_spec()
-            task = cluster_resolver.task_type, cluster_resolver.task_id
         elif num_gpus is not None:
             # The cluster is told by `configure`.
-            self._gpus, cluster, task = num_gpus, {}, (None, None)
+            self._gpus, cluster_resolver = num_gpus, SimpleClusterResolver(ClusterSpec({}))
         else:
             self._gpus = local_gpus() if compute_devices is None else 0
-            cluster, task = cluster_of_environment(), task_of_environment()
-        jobs = ClusterSpec(cluster or {}).as_dict()
+            cluster_resolver = TFConfigClusterResolver()
+        jobs = cluster_resolver.cluster_spec().as_dict()
         if jobs and compute_devices is None and parameter_device is None:
-            self._use_cluster(jobs, *task)
+            self._use_cluster(jobs, cluster_resolver.task_type, cluster_resolver.task_id)
         else:
             self._use_machine(compute_devices, parameter_device)
 

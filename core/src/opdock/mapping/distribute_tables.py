@@ -8,6 +8,9 @@ _CONTEXT: Final = ("opdock.distribute.context", "opdock.distribute.modes")
 
 # Internal module -> opdock's modules in which its names are looked up before TF's exports are.
 DISTRIBUTE_SOURCES: Final[dict[str, tuple[str, ...]]] = {
+    "python.distribute.cluster_resolver.cluster_resolver": (
+        "opdock.distribute.cluster_resolver.resolver",
+    ),
     "python.distribute.cross_device_ops": ("opdock.distribute.cross_device_ops",),
     "python.distribute.device_util": ("opdock.distribute.device_util",),
     "python.distribute.distribute_lib": (

@@ -13,6 +13,7 @@ _OUT: Final[dict[str, str]] = {
     "distribute.experimental.MultiWorkerMirroredStrategy": (
         "several machines in step; SyncReplicasOptimizer does that over parameter servers"
     ),
+    "distribute.cluster_resolver.TPUClusterResolver": "needs a TPU's own runtime",
     "distribute.experimental.TPUStrategy": "needs a TPU's own runtime",
     "experimental": "settings of TF 2's runtime",
     "lite": "a converter for another runtime",

@@ -22,7 +22,6 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import (
     Client,
     Connection,
-    Listener,
     answer_challenge,
     deliver_challenge,
 )
@@ -34,6 +33,7 @@ from opdock_ray.frames import Frame, buffers, read, write
 __all__ = ["Door", "Entrance", "Link", "possible"]
 
 _KEY: Final = 32
+_BACKLOG: Final = 64
 Door = tuple[str, bytes]
 """Where a process listens, and the key."""
 
@@ -164,10 +164,14 @@ class Entrance:
     def __init__(self, handle: Handle, workers: ThreadPoolExecutor) -> None:
         self._handle, self._workers = handle, workers
         self._key = secrets.token_bytes(_KEY)
+        self._lock = threading.Lock()
+        self._open = True
         self._lines: set[_Line] = set()
         # In the abstract namespace: no file is left when the process is killed.
         self._address = f"\0opdock-{os.getpid()}-{secrets.token_hex(8)}"
-        self._listener = Listener(self._address, "AF_UNIX")
+        self._listening = socket.socket(socket.AF_UNIX)
+        self._listening.bind(self._address)
+        self._listening.listen(_BACKLOG)
         threading.Thread(target=self._welcome, daemon=True, name="opdock-door").start()
 
     @property
@@ -177,14 +181,17 @@ class Entrance:
 
     def close(self) -> None:
         """Lets nobody in any more, and nobody stay."""
-        self._listener.close()
-        for line in list(self._lines):
+        with self._lock:
+            self._open, lines = False, tuple(self._lines)
+        with contextlib.suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)  # wakes the thread that closes it
+        for line in lines:
             line.end()
 
     def _welcome(self) -> None:
-        with contextlib.suppress(OSError):  # closed
+        with self._listening, contextlib.suppress(OSError):  # closed
             while True:
-                connection = self._listener.accept()
+                connection = Connection(self._listening.accept()[0].detach())
                 threading.Thread(
                     target=self._serve, args=(connection,), daemon=True, name="opdock-link"
                 ).start()
@@ -197,10 +204,15 @@ class Entrance:
             connection.close()
             return
         line = _Line(connection, lambda frame: self._workers.submit(self._answer, line, frame))
-        self._lines.add(line)
+        with self._lock:
+            if self._open:
+                self._lines.add(line)
+            else:  # closed while the other end came in, which may think that it is in
+                line.end()
         with contextlib.suppress(RuntimeError):  # no work is begun when a process is ending
             line.listen()
-        self._lines.discard(line)
+        with self._lock:
+            self._lines.discard(line)
 
     def _answer(self, line: _Line, frame: Frame) -> None:
         packet = self._handle(frame.packet)
