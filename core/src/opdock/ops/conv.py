@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import Cost, Fails, Formatted, Shape, ShapeSig, Traits, define_op
+from opdock.ops.support.conv_grad import Convolution, both
 from opdock.ops.support.nn_util import emit, renamed, sequence
 from opdock.ops.support.windows import conv_shape
 from opdock.windows import channels_first
@@ -59,43 +60,7 @@ def _conv2d_backprop_filter_shape(sig: ShapeSig) -> Shape:
 _SHARED = (
     "strides", "use_cudnn_on_gpu", "padding", "explicit_paddings", "data_format", "dilations",
 )  # fmt: skip
-
-
-def _shared(op: Operation) -> dict[str, Any]:
-    return {name: op.attrs[name] for name in _SHARED}
-
-
-@conv2d_op.gradient
-def _conv2d_grad(op: Operation, grad: Tensor) -> list[Tensor]:
-    data, kernel = op.inputs
-    data_shape, kernel_shape = emit("ShapeN", [data, kernel])
-    attrs = _shared(op)
-    return [
-        conv2d_backprop_input_op(data_shape, kernel, grad, **attrs),
-        conv2d_backprop_filter_op(data, kernel_shape, grad, **attrs),
-    ]
-
-
-@conv2d_backprop_input_op.gradient
-def _conv2d_backprop_input_grad(op: Operation, grad: Tensor) -> list[Tensor | None]:
-    _, kernel, out_backprop = op.inputs
-    attrs = _shared(op)
-    return [
-        None,
-        conv2d_backprop_filter_op(grad, emit("Shape", kernel), out_backprop, **attrs),
-        conv2d_op(grad, kernel, **attrs),
-    ]
-
-
-@conv2d_backprop_filter_op.gradient
-def _conv2d_backprop_filter_grad(op: Operation, grad: Tensor) -> list[Tensor | None]:
-    data, _, out_backprop = op.inputs
-    attrs = _shared(op)
-    return [
-        conv2d_backprop_input_op(emit("Shape", data), grad, out_backprop, **attrs),
-        None,
-        conv2d_op(data, grad, **attrs),
-    ]
+Convolution(conv2d_op, conv2d_backprop_input_op, conv2d_backprop_filter_op, _SHARED, both).declare()
 
 
 # ---------------------------------------------------------------- public functions

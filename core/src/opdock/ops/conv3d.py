@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
-from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import Cost, Fails, Shape, ShapeSig, Traits, define_op
+from opdock.ops.support.conv_grad import Convolution, both
 from opdock.ops.support.nn_util import emit, renamed, sequence
 from opdock.ops.support.windows import conv_shape
 from opdock.windows import channels_first
@@ -75,44 +76,10 @@ def _conv3d_backprop_filter_v1_shape(sig: ShapeSig) -> Shape:
 
 
 # ---------------------------------------------------------------- gradients
-def _shared(op: Operation) -> dict[str, Any]:
-    names = ("strides", "padding", "data_format", "dilations")
-    return {name: op.attrs[name] for name in names if name in op.attrs}
-
-
-@conv3d_op.gradient
-def _conv3d_grad(op: Operation, grad: Tensor) -> list[Tensor]:
-    data, kernel = op.inputs
-    data_shape, kernel_shape = emit("ShapeN", [data, kernel])
-    attrs = _shared(op)
-    return [
-        conv3d_backprop_input_op(data_shape, kernel, grad, **attrs),
-        conv3d_backprop_filter_op(data, kernel_shape, grad, **attrs),
-    ]
-
-
-@conv3d_backprop_input_op.gradient
-@conv3d_backprop_input_v1_op.gradient
-def _conv3d_backprop_input_grad(op: Operation, grad: Tensor) -> list[Tensor | None]:
-    _, kernel, out_backprop = op.inputs
-    attrs = _shared(op)
-    return [
-        None,
-        conv3d_backprop_filter_op(grad, emit("Shape", kernel), out_backprop, **attrs),
-        conv3d_op(grad, kernel, **attrs),
-    ]
-
-
-@conv3d_backprop_filter_op.gradient
-@conv3d_backprop_filter_v1_op.gradient
-def _conv3d_backprop_filter_grad(op: Operation, grad: Tensor) -> list[Tensor | None]:
-    data, _, out_backprop = op.inputs
-    attrs = _shared(op)
-    return [
-        conv3d_backprop_input_op(emit("Shape", data), grad, out_backprop, **attrs),
-        None,
-        conv3d_op(data, grad, **attrs),
-    ]
+_SHARED = ("strides", "padding", "data_format", "dilations")
+Convolution(conv3d_op, conv3d_backprop_input_op, conv3d_backprop_filter_op, _SHARED, both).declare(
+    [(conv3d_backprop_input_v1_op, conv3d_backprop_filter_v1_op)]
+)
 
 
 # ---------------------------------------------------------------- decompositions

@@ -7,13 +7,14 @@ from typing import Any
 from opdock import shapes
 from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
-from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.composed.dilated import shape_of, with_space_to_batch
 from opdock.ops.conv import conv2d
 from opdock.ops.registry import Cost, Fails, Formatted, Shape, ShapeSig, Traits, define_op
 from opdock.ops.support.array_util import multiply
-from opdock.ops.support.nn_util import emit, renamed
+from opdock.ops.support.conv_grad import Convolution, each
+from opdock.ops.support.nn_util import renamed
 from opdock.ops.support.windows import check_length
 from opdock.windows import Layout
 
@@ -70,40 +71,10 @@ def _depthwise_backprop_filter_shape(sig: ShapeSig) -> Shape:
 
 
 # ---------------------------------------------------------------- gradients
-def _shared(op: Operation) -> dict[str, Any]:
-    return {name: op.attrs[name] for name in ("strides", "padding", "data_format", "dilations")}
-
-
-@depthwise_op.gradient
-def _depthwise_grad(op: Operation, grad: Tensor) -> list[Tensor]:
-    data, kernel = op.inputs
-    attrs = _shared(op)
-    return [
-        depthwise_backprop_input_op(emit("Shape", data), kernel, grad, **attrs),
-        depthwise_backprop_filter_op(data, emit("Shape", kernel), grad, **attrs),
-    ]
-
-
-@depthwise_backprop_input_op.gradient
-def _depthwise_backprop_input_grad(op: Operation, grad: Tensor) -> list[Tensor | None]:
-    _, kernel, out_backprop = op.inputs
-    attrs = _shared(op)
-    return [
-        None,
-        depthwise_backprop_filter_op(grad, emit("Shape", kernel), out_backprop, **attrs),
-        depthwise_op(grad, kernel, **attrs),
-    ]
-
-
-@depthwise_backprop_filter_op.gradient
-def _depthwise_backprop_filter_grad(op: Operation, grad: Tensor) -> list[Tensor | None]:
-    data, _, out_backprop = op.inputs
-    attrs = _shared(op)
-    return [
-        depthwise_backprop_input_op(emit("Shape", data), grad, out_backprop, **attrs),
-        None,
-        depthwise_op(data, grad, **attrs),
-    ]
+_SHARED = ("strides", "padding", "data_format", "dilations")
+Convolution(
+    depthwise_op, depthwise_backprop_input_op, depthwise_backprop_filter_op, _SHARED, each
+).declare()
 
 
 # ---------------------------------------------------------------- public functions
