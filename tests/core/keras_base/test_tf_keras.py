@@ -12,25 +12,9 @@ import numpy as np
 import pytest
 
 import opdock as tf
-from opdock.graph.nodes import default_session
 
 # The library advises its users to move to TensorFlow 2.
 pytestmark = pytest.mark.filterwarnings("ignore:.*:UserWarning")
-
-
-KERAS_SESSIONS: list[Any] = []
-
-
-@pytest.fixture
-def keras():
-    """A graph, and tf.keras with a session of it, which other tests' checkpoints do not get."""
-    providers = default_session._providers
-    assert tf.keras.layers.Dense  # it is loaded
-    KERAS_SESSIONS.extend(providers)
-    providers[:] = KERAS_SESSIONS[:1]
-    with tf.Graph().as_default():
-        yield tf.keras
-    providers.clear()
 
 
 def data() -> tuple[Any, Any]:

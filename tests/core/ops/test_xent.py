@@ -157,3 +157,15 @@ def test_no_second_derivative_that_nobody_asked_for(classes):
     loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[2, 0], logits=x)
     tf.gradients(tf.reduce_mean(loss), x)
     assert "Softmax" not in {op.type for op in tf.get_default_graph().get_operations()}
+
+
+def test_classes_on_another_axis_of_an_unknown_rank() -> None:
+    rng = np.random.RandomState(0)
+    logits = rng.randn(3, 4, 2).astype("f")
+    labels = np.eye(4, dtype="f")[rng.randint(4, size=(3, 2))].transpose(0, 2, 1)
+    places = [tf.placeholder_with_default(v, None) for v in (labels, logits)]
+    for axis in (1, -2):
+        known = tf.nn.softmax_cross_entropy_with_logits_v2(labels, logits, axis=axis)
+        found = tf.nn.softmax_cross_entropy_with_logits_v2(*places, axis=axis)
+        with tf.Session() as sess:
+            np.testing.assert_array_equal(*sess.run([known, found]))

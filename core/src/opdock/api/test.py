@@ -121,15 +121,14 @@ class TestCase(ArrayAssertions):
         for thread in self._threads:
             thread.check_termination()
         self._clear_cached_session()
-        if self._tempdir is not None:
-            shutil.rmtree(self._tempdir, ignore_errors=True)
-            self._tempdir = None
 
     # ------------------------------------------------------------ sessions
     def get_temp_dir(self) -> str:
         """A directory of this test alone, removed when it ends."""
         if self._tempdir is None:
             self._tempdir = tempfile.mkdtemp(dir=get_temp_dir())
+            # After tearDown, and after what the test itself asked for: that may remove it too.
+            self.addCleanup(shutil.rmtree, self._tempdir, ignore_errors=True)
         return self._tempdir
 
     @contextlib.contextmanager

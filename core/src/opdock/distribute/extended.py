@@ -252,6 +252,11 @@ class StrategyExtended:
         raise NotImplementedError("must be implemented in descendants")
 
     @property
+    def _global_batch_size(self) -> bool:
+        """Whether a dataset's batches are for all replicas together; Keras asks."""
+        return True
+
+    @property
     def worker_devices(self) -> tuple[str, ...]:
         """Where replicas compute."""
         raise NotImplementedError("must be implemented in descendants")

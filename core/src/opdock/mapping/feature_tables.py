@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-FEATURE_COLUMNS: Final = (
+_ALL: Final = (
     "opdock.feature_column",
     "opdock.feature_column.base",
     "opdock.feature_column.dense",
@@ -14,6 +14,16 @@ FEATURE_COLUMNS: Final = (
     "opdock.feature_column.functional",
     "opdock.feature_column.layers",
 )
+
+FEATURE_COLUMN_SOURCES: Final[dict[str, tuple[str, ...]]] = {
+    **{
+        f"python.feature_column.{module}": _ALL
+        for module in (
+            "feature_column", "feature_column_lib", "feature_column_v2", "sequence_feature_column",
+        )
+    },
+    "python.feature_column.serialization": ("opdock.feature_column.serialization",),
+}  # fmt: skip
 
 FEATURE_COLUMN_NAMES: Final[dict[str, dict[str, str]]] = {
     "python.feature_column.feature_column": {

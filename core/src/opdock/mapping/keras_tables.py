@@ -72,7 +72,7 @@ _MOVED: Final[dict[str, str]] = {
         "utils.generic_utils saving.object_registration saving.legacy.serialization"
     ),
     "utils.multi_gpu_utils": "utils.multi_gpu_utils",
-    "utils.tf_utils": "utils.tf_utils utils.tf_contextlib",
+    "utils.tf_utils": "utils.tf_utils utils.tf_contextlib utils.control_flow_util",
     "utils.vis_utils": "utils.vis_utils",
 }
 
@@ -93,4 +93,18 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
     "compat.v2.keras": ("tf_keras.api._v2.keras",) * 2,
     "python.keras": (_SRC, _V1),
     **{f"python.keras.{path}": _place(modules) for path, modules in _MOVED.items()},
+}
+
+# Names of tf.keras that tf_keras no longer has, or has under another name: "module:name".
+ELSEWHERE: Final[dict[str, str]] = {
+    # A graph of layers without training; today it is a model that nobody trains.
+    "python.keras.engine.network.Network": f"{_V1}:Model",
+    **dict.fromkeys(
+        (
+            "compat.v2.keras.experimental.PeepholeLSTMCell",
+            "keras.experimental.PeepholeLSTMCell",
+            "python.keras.layers.recurrent.PeepholeLSTMCell",
+        ),
+        "opdock.keras_base.peephole:PeepholeLSTMCell",
+    ),
 }

@@ -35,7 +35,12 @@ _INTERNAL: Final[dict[str, str]] = {
         "opdock.feature_column.base:FeatureTransformationCache"
     ),
     "feature_column.SequenceDenseColumn": "opdock.feature_column.base:SequenceDenseColumn",
-    "feature_column.StateManager": "opdock.feature_column.base:StateManager",
+    # The one of a layer's: tf_keras makes it.
+    "feature_column.StateManager": "opdock.feature_column.old:LayerState",
+    **{
+        f"feature_column.{what}": f"opdock.feature_column.serialization:{what}"
+        for what in ("deserialize_feature_column", "serialize_feature_column")
+    },
     "get_name_scope": "opdock.util.graph_helpers:get_name_scope",
     "mixed_precision.register_loss_scale_wrapper": (
         "opdock.train.experimental.mixed_precision:register_loss_scale_wrapper"

@@ -25,7 +25,21 @@ _OUT: Final[dict[str, str]] = {
     "saved_model.save": "functions of eager execution; tf.saved_model.Builder saves a session's",
     "saved_model.experimental": "functions of eager execution; see tf.saved_model.Builder",
     "wrap_function": "eager execution",
-    "keras.experimental": "models of TF 2's time",
+    **dict.fromkeys(
+        (
+            "keras.experimental.LinearCosineDecay",
+            "keras.experimental.NoisyLinearCosineDecay",
+            "keras.experimental.terminate_keras_multiprocessing_pools",
+        ),
+        "tf_keras has dropped it",
+    ),
+    **dict.fromkeys(
+        (
+            "keras.experimental.export_saved_model",
+            "keras.experimental.load_from_saved_model",
+        ),
+        "models of TF 2's time",
+    ),
     "keras.mixed_precision": "models of TF 2's time",
     "errors.raise_exception_on_not_ok_status": "statuses of TF's C interface",
     "pywrap_tensorflow": "TF's C interface",

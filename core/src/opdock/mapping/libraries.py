@@ -147,6 +147,8 @@ PLACES: Final[dict[str, Place]] = {
     **_places(ESTIMATOR, "tensorflow_estimator._api.v1.estimator", "estimator"),
     **_places(ESTIMATOR, "tensorflow_estimator.python.estimator", "python.estimator"),
     **_keras(),
+    # tf_keras looks for it where estimators of TensorFlow 2 have it.
+    **_places(ESTIMATOR, "tensorflow_estimator.python.estimator.keras", "keras.estimator"),
 }  # fmt: skip
 
 
@@ -184,6 +186,9 @@ def lookup(path: str, name: str, default: Any) -> Any:
     place = place_of(path)
     if place is None or name.startswith("__") or not installed(place.library):
         return default
+    if f"{path}.{name}" in keras_tables.ELSEWHERE and place.library is TF_KERAS:
+        module, _, name = keras_tables.ELSEWHERE[f"{path}.{name}"].partition(":")
+        return getattr(_loaded(module), name)
     for module in filter(_exists, place.modules):
         found = getattr(_loaded(module), name, _ABSENT)
         if found is not _ABSENT:

@@ -228,6 +228,9 @@ def _known(path: str, name: str, seen: tuple[tuple[str, str], ...]) -> Any:
         found = internal(star, name, seen)
         if found is not MISSING:
             return found
+    # What a module takes with a star has the modules too that it imports itself.
+    if record.stars and names.table().is_internal(f"python.ops.{name}"):
+        return ModulePath(f"python.ops.{name}")
     leaf = path.rpartition(".")[2]
     if (leaf.startswith("gen_") and leaf.endswith("_ops")) or path in tables.GENERATED:
         return _of_generator(name)

@@ -7,7 +7,7 @@ from typing import Final
 from opdock.mapping.contrib_tables import CONTRIB
 from opdock.mapping.data_tables import DATA_NAMES, DATA_SOURCES
 from opdock.mapping.distribute_tables import DISTRIBUTE_NAMES, DISTRIBUTE_SOURCES
-from opdock.mapping.feature_tables import FEATURE_COLUMN_NAMES, FEATURE_COLUMNS
+from opdock.mapping.feature_tables import FEATURE_COLUMN_NAMES, FEATURE_COLUMN_SOURCES
 from opdock.mapping.later_tables import LATER_SOURCES, LATER_V1, LATER_V2
 from opdock.mapping.ops_tables import OPS_NAMES, OPS_SOURCES, OPS_V2
 
@@ -37,10 +37,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.client.session": ("opdock.runtime.session", "opdock.runtime.fetch"),
     "python.client.timeline": ("opdock.api.timeline",),
     "python.feature_column.dense_features": ("opdock.feature_column.layers",),
-    "python.feature_column.feature_column": FEATURE_COLUMNS,
-    "python.feature_column.feature_column_lib": FEATURE_COLUMNS,
-    "python.feature_column.feature_column_v2": FEATURE_COLUMNS,
-    "python.feature_column.sequence_feature_column": FEATURE_COLUMNS,
+    **FEATURE_COLUMN_SOURCES,
     "python.framework.composite_tensor": ("opdock.graph.nodes.composite",),
     "python.framework.constant_op": ("opdock.graph.nodes.constant",),
     "python.framework.device": ("opdock.graph.nodes.devicespec",),
@@ -188,6 +185,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "opdock.graph.variables.tracked_attributes",
         "opdock.graph.variables.trackable",
     ),
+    "python.training.tracking.graph_view": ("opdock.train.tracking.object_graph",),
     "python.training.tracking.python_state": ("opdock.train.tracking.base",),
     "python.training.tracking.util": ("opdock.train.tracking.util",),
     "python.training.saving.saveable_object": ("opdock.train.saveable",),
@@ -395,7 +393,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "PartitionedVariable": "opdock.graph.variables.partitioned:PartitionedVariable",
         "_all_saveable_objects": "opdock.train.saveable:all_saveable_objects",
         "RefVariable": "opdock:Variable",
-        "Variable": "opdock:Variable",
+        "Variable": "opdock.graph.variables.resource_variable:VariableV2",
         "VariableV1": "opdock:Variable",
     },
     "python.ops.variable_scope": {
@@ -469,7 +467,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
 V2: Final[dict[str, str]] = {
     **LATER_V2,
     **OPS_V2,
-    "Variable": "opdock.graph.variables.resource_variable:ResourceVariable",
+    "Variable": "opdock.graph.variables.resource_variable:VariableV2",
     "nn.ctc_beam_search_decoder": "opdock:nn.ctc_beam_search_decoder_v2",
     "nn.ctc_loss": "opdock:nn.ctc_loss_v2",
     "nn.fractional_avg_pool": "opdock.ops.fractional_pool:fractional_avg_pool_v2",

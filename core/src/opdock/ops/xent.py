@@ -256,10 +256,13 @@ def _rank(tensor: Tensor, minus: int) -> Any:
 
 def _to_end(tensor: Tensor, axis: int) -> Tensor:
     rank = tensor.shape.ndims
-    if rank is None:
-        raise ValueError("The rank of logits must be known when axis is not the last one.")
-    axis %= rank
-    order = [d for d in range(rank) if d != axis] + [axis]
+    if rank is not None:
+        axis %= rank
+        order: Any = [d for d in range(rank) if d != axis] + [axis]
+    else:
+        dims = emit("Range", 0, emit("Rank", tensor), 1)
+        at = emit("FloorMod", axis, emit("Rank", tensor))
+        order = emit("ConcatV2", [emit("ListDiff", dims, [at])[0], [at]], 0)
     return emit("Transpose", tensor, order)  # type: ignore[no-any-return]
 
 

@@ -10,34 +10,13 @@ import numpy as np
 from opdock import errors, shapes
 from opdock.dtypes import DType
 from opdock.graph.nodes.frames import Frames, decoded, line_of
+from opdock.graph.nodes.reference import Referable
 from opdock.nearest import near
 from opdock.shapes import Shape, TensorShape
 
 if TYPE_CHECKING:
     from opdock.graph.nodes.graph import Graph
     from opdock.graph.nodes.registry import OpSpec
-
-
-class Reference:
-    """Stands for an object in dictionaries and sets: equal if it is the same object."""
-
-    __slots__ = ("_wrapped",)
-
-    def __init__(self, wrapped: Any) -> None:
-        self._wrapped = wrapped
-
-    def deref(self) -> Any:
-        """The object."""
-        return self._wrapped
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Reference) and self._wrapped is other._wrapped
-
-    def __hash__(self) -> int:
-        return id(self._wrapped)
-
-    def __repr__(self) -> str:
-        return f"<Reference wrapping {self._wrapped!r}>"
 
 
 class Operation:
@@ -293,7 +272,7 @@ def _public_attr(value: Any, attr_type: str | None) -> Any:
     return value
 
 
-class Tensor:
+class Tensor(Referable):
     """An edge: one output of an operation, with a type and a static shape.
 
     `==` is identity; `tf.equal` compares elements.
@@ -396,10 +375,6 @@ class Tensor:
 
     def _shape_tuple(self) -> Shape:
         return self._shape
-
-    def experimental_ref(self) -> Reference:
-        """A stand-in for dictionaries and sets that compares by identity."""
-        return Reference(self)
 
     def _shape_as_list(self) -> list[int | None] | None:
         return None if self._shape is None else list(self._shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
@@ -18,7 +18,11 @@ from opdock.graph.nodes.scopes import (
     init_scope,
     name_scope,
 )
-from opdock.graph.variables.flavour import VariableAggregation, VariableSynchronization
+from opdock.graph.variables.flavour import (
+    Flavoured,
+    VariableAggregation,
+    VariableSynchronization,
+)
 from opdock.graph.variables.ref_variable import _safe
 from opdock.graph.variables.variable import Variable, checked_shape, initial_tensor
 from opdock.shapes import Shape, TensorShape
@@ -300,3 +304,39 @@ class UnreadVariable(ResourceVariable):
     def _update(self, op: str, value: Any, name: str | None, read_value: bool) -> Any:
         with control_dependencies([self._update_op]):
             return super()._update(op, value, name, read_value)
+
+
+# The arguments of `tf.compat.v2.Variable`, in its order.
+_V2_ARGUMENTS: Final = (
+    "initial_value", "trainable", "validate_shape", "caching_device", "name", "variable_def",
+    "dtype", "import_scope", "constraint", "synchronization", "aggregation", "shape",
+)  # fmt: skip
+
+
+class _AnyVariable(Flavoured, type):
+    """Every variable is a `tf.compat.v2.Variable`: in TF it is the base of `tf.Variable`."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls is not VariableV2:
+            return super().__call__(*args, **kwargs)
+        if len(args) > len(_V2_ARGUMENTS):
+            raise TypeError(f"tf.Variable takes {len(_V2_ARGUMENTS)} arguments, got {len(args)}")
+        given = dict(zip(_V2_ARGUMENTS, args, strict=False))
+        return Variable(**given, **kwargs, use_resource=True)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        if cls is VariableV2:
+            return isinstance(instance, Variable)
+        return super().__instancecheck__(instance)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        if cls is VariableV2:
+            return issubclass(subclass, Variable)
+        return super().__subclasscheck__(subclass)
+
+
+class VariableV2(ResourceVariable, metaclass=_AnyVariable):
+    """`tf.compat.v2.Variable`: makes resource variables, and all variables are instances of it.
+
+    What is derived from it inherits how a resource variable works.
+    """

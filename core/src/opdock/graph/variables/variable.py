@@ -10,7 +10,8 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.convert import convert_to_tensor, register_tensor_conversion_function
 from opdock.graph.nodes.graph import Graph, get_default_graph
-from opdock.graph.nodes.operation import Operation, Reference, Tensor
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.reference import Referable
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.flavour import (
     Flavoured,
@@ -24,7 +25,7 @@ from opdock.shapes import Shape, TensorShape
 __all__ = ["Variable"]
 
 
-class Variable(TrackableVariable, metaclass=Flavoured):
+class Variable(TrackableVariable, Referable, metaclass=Flavoured):
     """A tensor that keeps its value between runs of a session.
 
     Args:
@@ -394,10 +395,6 @@ class Variable(TrackableVariable, metaclass=Flavoured):
     # ------------------------------------------------------------ as a tensor
     def __iter__(self) -> Iterator[Any]:
         raise TypeError("'Variable' object is not iterable.")
-
-    def experimental_ref(self) -> Reference:
-        """A stand-in for dictionaries and sets that compares by identity."""
-        return Reference(self)
 
     def __hash__(self) -> int:
         return id(self)

@@ -8,12 +8,21 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
+from opdock import dtypes, errors
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.graph import Graph
+from opdock.graph.nodes.scopes import device
 from opdock.graph.variables.trackable import VARIABLE_VALUE_KEY, Trackable, TrackableReference
 from opdock.io import protos
-from opdock.train.saveable import SaveableObject, names_of, saveables_for
-from opdock.train.tracking.base import PythonStateSaveable
+from opdock.train.saveable import (
+    OBJECT_GRAPH_PROTO_KEY,
+    SaveableObject,
+    names_of,
+    saveables_for,
+)
+from opdock.train.tracking.base import NoRestoreSaveable, PythonStateSaveable
 
-__all__ = ["ObjectGraph", "Saveables", "list_objects"]
+__all__ = ["ObjectGraph", "ObjectGraphView", "Saveables", "list_objects"]
 
 # A dot escapes, so that no name holds what separates names.
 _SEPARATOR, _ESCAPED = "/", ".S"
@@ -175,7 +184,7 @@ def _variable_of(trackable: Trackable) -> Any:
 
 
 class ObjectGraphView:
-    """The objects behind one, as Keras asks for them.
+    """The objects behind one, as Keras and estimators ask for them.
 
     Args:
         root: where to begin.
@@ -187,6 +196,29 @@ class ObjectGraphView:
     def breadth_first_traversal(self) -> tuple[list[Trackable], dict[Trackable, tuple[Any, ...]]]:
         """The objects, nearest first, and the path of names to each."""
         return self._graph.objects, self._graph.paths()
+
+    def frozen_saveable_objects(
+        self, object_map: Any = None, to_graph: Graph | None = None
+    ) -> list[SaveableObject]:
+        """What `tf.train.Saver` needs to write a checkpoint of objects as they are now.
+
+        Args:
+            object_map: None; objects are saved as they are.
+            to_graph: the graph that gets the ops, the default one if None.
+
+        Raises:
+            UnimplementedError: other objects are to be saved in the place of some.
+        """
+        if object_map:
+            raise errors.UnimplementedError(
+                None, None, "frozen_saveable_objects: object_map stands for copies of variables, "
+                "which opdock does not make",
+            )  # fmt: skip
+        with contextlib.nullcontext() if to_graph is None else to_graph.as_default():
+            proto, saveables, _ = self._graph.serialize(Saveables())
+            with device("/cpu:0"):
+                described = constant(proto.SerializeToString(deterministic=True), dtypes.string)
+            return [*saveables, NoRestoreSaveable(described, OBJECT_GRAPH_PROTO_KEY)]
 
 
 def list_objects(root_trackable: Trackable) -> list[Trackable]:

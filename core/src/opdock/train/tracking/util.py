@@ -20,9 +20,15 @@ from opdock.io.files import as_path
 from opdock.io.parsing import parsed
 from opdock.ops.identity import identity, placeholder_with_default
 from opdock.train.checkpoint_management import update_checkpoint_state_internal
+from opdock.train.saver import Saver
 from opdock.train.saver_builder import BaseSaverBuilder
 from opdock.train.tracking.base import OBJECT_GRAPH_PROTO_KEY, NoRestoreSaveable
-from opdock.train.tracking.object_graph import ObjectGraph, Saveables, list_objects
+from opdock.train.tracking.object_graph import (
+    ObjectGraph,
+    ObjectGraphView,
+    Saveables,
+    list_objects,
+)
 from opdock.train.tracking.restoration import Position, Restoration
 from opdock.train.tracking.status import (
     CheckpointLoadStatus,
@@ -33,7 +39,7 @@ from opdock.train.tracking.status import (
 
 __all__ = [
     "Checkpoint", "CheckpointLoadStatus", "InitializationOnlyStatus", "NameBasedSaverStatus",
-    "TrackableSaver", "add_variable", "capture_dependencies", "gather_initializers",
+    "TrackableSaver", "add_variable", "capture_dependencies", "frozen_saver", "gather_initializers",
     "list_objects", "object_metadata",
 ]  # fmt: skip
 
@@ -192,6 +198,18 @@ class TrackableSaver:
         restoration = Restoration(proto, reader, prefix, self._saveables, self._restore_ops)
         Position(restoration, 0).restore(self._root)
         return CheckpointLoadStatus(restoration, self._root, {prefix: path})
+
+
+def frozen_saver(root_trackable: Trackable) -> Saver:
+    """A saver of object-based checkpoints of an object and those behind it as they are now.
+
+    Args:
+        root_trackable: the object.
+
+    Returns:
+        A `tf.train.Saver`; it restores checkpoints of the same objects only.
+    """
+    return Saver(ObjectGraphView(root_trackable).frozen_saveable_objects(), max_to_keep=0)
 
 
 class Checkpoint(AutoTrackable):

@@ -1,0 +1,89 @@
+"""What of TensorFlow 1.15 hangs on tf.keras: variables, columns, estimators, old names."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opdock as tf
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*:UserWarning")
+
+
+def data() -> tuple[Any, Any]:
+    rng = np.random.RandomState(0)
+    x = rng.randn(64, 8).astype("f")
+    return x, x[:, :2]
+
+
+def test_a_layer_keeps_variables_of_either_kind(keras: Any) -> None:
+    class Scale(keras.layers.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.kept = [tf.Variable(2.0), {"a": tf.Variable(3.0, use_resource=True)}]
+
+        def call(self, inputs: Any) -> Any:
+            return inputs * self.kept[0] * self.kept[1]["a"]
+
+    model = keras.Sequential([keras.layers.Input((1,)), Scale()])
+    assert len(model.trainable_weights) == 2
+    np.testing.assert_allclose(model.predict(np.ones((2, 1))), [[6.0], [6.0]])
+
+
+def test_columns_are_a_layer_that_is_saved(keras: Any) -> None:
+    column = tf.feature_column
+    words = column.categorical_column_with_hash_bucket("word", 5)
+    columns = [column.numeric_column("x"), column.embedding_column(words, 2)]
+    inputs = {
+        "x": keras.layers.Input((1,), name="x"),
+        "word": keras.layers.Input((1,), name="word", dtype="string"),
+    }
+    dense = keras.layers.Dense(1)(keras.layers.DenseFeatures(columns)(inputs))
+    model = keras.Model(inputs, dense)
+    copy = keras.models.model_from_json(model.to_json())
+    copy.set_weights(model.get_weights())
+    given = {"x": np.ones((2, 1)), "word": np.array([["a"], ["b"]])}
+    np.testing.assert_array_equal(copy.predict(given), model.predict(given))
+
+
+def test_an_estimator_of_a_model(keras: Any, tmp_path: Path) -> None:
+    x, y = data()
+    model = keras.Sequential([keras.layers.Dense(2, input_shape=(8,), name="all")])
+    model.compile(keras.optimizers.SGD(0.1), "mse", metrics=["mae"])
+    start = model.evaluate(x, y, verbose=0)
+    estimator = keras.estimator.model_to_estimator(model, model_dir=str(tmp_path))
+
+    def batches() -> Any:
+        return tf.data.Dataset.from_tensors(({model.input_names[0]: x}, y)).repeat(20)
+
+    first = estimator.evaluate(batches, steps=1)
+    np.testing.assert_allclose([first["loss"], first["mean_absolute_error"]], start, rtol=1e-5)
+    estimator.train(batches, steps=20)
+    assert estimator.evaluate(batches, steps=1)["loss"] < start[0] / 2
+    assert next(estimator.predict(batches))["all"].shape == (2,)
+
+
+def test_a_peephole_cell_is_the_same_in_both_ways(keras: Any) -> None:
+    x, _ = data()
+    found = []
+    for way in (1, 2):
+        cell = keras.experimental.PeepholeLSTMCell(
+            3, implementation=way, kernel_initializer="ones", recurrent_initializer="ones"
+        )
+        inputs = keras.layers.Input((4, 2))
+        model = keras.Model(inputs, keras.layers.RNN(cell)(inputs))
+        assert len(model.weights) == 6
+        found.append(model.predict(x.reshape(-1, 4, 2)))
+    np.testing.assert_allclose(*found, rtol=1e-6)
+
+
+def test_old_names_lead_somewhere(keras: Any) -> None:
+    network = importlib.import_module("tensorflow.python.keras.engine.network")
+    inputs = keras.layers.Input((3,))
+    assert len(network.Network(inputs, keras.layers.Dense(1)(inputs)).weights) == 2
+    python = importlib.import_module("tensorflow.python")
+    assert python.math_ops.add is tf.add
