@@ -46,12 +46,16 @@ def test_the_page_says_of_every_public_name_what_is_true() -> None:
 
 
 def test_the_page_says_what_missing_ops_are_for() -> None:
-    found = {op: coverage.status_of(f"raw_ops.{op}") for op in ("CudnnRNN", "SdcaFprint", "Abs")}
+    found = {
+        op: coverage.status_of(f"raw_ops.{op}") for op in ("CudnnRNN", "DatasetToGraph", "Abs")
+    }
     assert [e and (e.status, bool(e.note)) for e in found.values()] == [
         ("out", True), ("planned", True), ("there", False),
     ]  # fmt: skip
     assert "out: weights in an order" in missing.why("raw_ops", "CudnnRNN")
-    assert "does not cover tf.raw_ops.SdcaFprint yet" in missing.why("raw_ops", "SdcaFprint")
+    assert "does not cover tf.raw_ops.DatasetToGraph yet" in missing.why(
+        "raw_ops", "DatasetToGraph"
+    )
 
 
 def test_every_row_of_the_tables_leads_somewhere() -> None:

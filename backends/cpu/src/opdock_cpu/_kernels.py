@@ -197,6 +197,7 @@ TABLES: Final[Mapping[str, str]] = {
         "ScatterNd ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterMax TensorScatterMin "
         "TensorScatterSub TensorScatterUpdate"
     ),
+    "opdock_cpu.kernels.sdca:table": "SdcaFprint SdcaOptimizer SdcaOptimizerV2 SdcaShrinkL1",
     "opdock_cpu.kernels.segment:table": (
         "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum SparseSegmentMean "
         "SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments SparseSegmentSqrtN "

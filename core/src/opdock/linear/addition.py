@@ -13,8 +13,8 @@ from opdock.linear.dense import (
     LinearOperatorLowerTriangular,
 )
 from opdock.linear.identity import LinearOperatorIdentity, LinearOperatorScaledIdentity
-from opdock.ops.fill import ones
 from opdock.ops.array import broadcast_static_shape
+from opdock.ops.fill import ones
 
 __all__: list[str] = []
 

@@ -59,7 +59,6 @@ MODULES: Final[dict[str, str]] = {
     "python.keras": "Keras is a library: pip install 'opdock[keras]' brings what runs on opdock",
     "python.ops.control_flow_ops.ControlFlowContext": "loops and branches are functions here",
     "python.ops.control_flow_ops.XLAControlFlowContext": "there are no TPUs here",
-    "python.ops.gen_sdca_ops": "the SDCA optimizer is out of scope",
     "python.ops.batch_ops": "batching across sessions is for servers",
     "python.pywrap_tfe": _EAGER,
     "python.saved_model.save": "SavedModels of functions are TensorFlow 2's: save HDF5 or weights",

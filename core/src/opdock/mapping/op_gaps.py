@@ -37,7 +37,6 @@ _GAPS: Final = (
     Gap(r"DebugGradient(Ref)?Identity", "a mark of tfdbg's in gradients"),
     Gap(r"FakeParam|TensorStridedSliceUpdate", "TF's own passes make it; no function gives it"),
     Gap(r"Fact", "a joke of TF's"),
-    Gap(r"Sdca\w+", "stochastic dual coordinate ascent of tf.estimator", False),
     Gap(r"Experimental\w+", "the name that a dataset's op had before 1.15", False),
     Gap(r"\w*Dataset\w*|MultiDeviceIterator\w*|IteratorGetDevice|MapDefun|StatsAggregator\w+|ThreadPool\w+",
         "transformations of datasets", False),

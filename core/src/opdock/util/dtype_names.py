@@ -11,7 +11,7 @@ TYPE_TO_STRING = {int(t): t.name for t in dtypes.ALL}
 QUANTIZED_DTYPES = dtypes.QUANTIZED
 
 
-def bfloat16_type() -> type:
+def bfloat16_type() -> Any:
     """NumPy's scalar type of bfloat16."""
     return dtypes.bfloat16.as_numpy_dtype
 

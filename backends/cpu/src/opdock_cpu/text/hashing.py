@@ -43,8 +43,15 @@ def murmur64(strings: Sequence[bytes]) -> Words:
     return _by_length(strings, _murmur)
 
 
-def _by_length(strings: Sequence[bytes], fn: Callable[[Bytes], Words]) -> Words:
-    out = np.empty(len(strings), np.uint64)
+def fingerprint128(strings: Sequence[bytes]) -> Words:
+    """FarmHash's Fingerprint128 of each string: its low and its high half, in two columns."""
+    return _by_length(strings, lambda rows: np.stack(_city128(rows), axis=1), (2,))
+
+
+def _by_length(
+    strings: Sequence[bytes], fn: Callable[[Bytes], Words], each: tuple[int, ...] = ()
+) -> Words:
+    out = np.empty((len(strings), *each), np.uint64)
     if not strings:
         return out
     lengths = np.fromiter(map(len, strings), np.int64, len(strings))
@@ -184,6 +191,70 @@ def _farm_long(rows: Bytes) -> Words:
     return _mix16(
         _mix16(v[0], w[0], mul) + _shift_mix(y) * _K0 + z, _mix16(v[1], w[1], mul) + x, mul
     )
+
+
+# ---------------------------------------------------------------- FarmHash of 128 bits
+_CITY: Final = _U(0x9DDFEA08EB382D69)
+
+
+def _city128(rows: Bytes) -> tuple[Words, Words]:
+    """Fingerprint128 of each row, which is CityHash128: the low and the high half."""
+    count, size = rows.shape
+    if size < 16:
+        return _city_short(rows, np.full(count, _K0), np.full(count, _K1))
+    seeds = _fetch(rows, 0), _fetch(rows, 8) + _K0
+    return (_city_short if size < 144 else _city_long)(rows[:, 16:], *seeds)
+
+
+def _city_short(rows: Bytes, a: Words, b: Words) -> tuple[Words, Words]:
+    size = rows.shape[1]
+    if size <= 16:
+        a = _shift_mix(a * _K1) * _K1
+        c = b * _K1 + _farm_16(rows)
+        d = _shift_mix(a + (_fetch(rows, 0) if size >= 8 else c))
+    else:
+        c = _mix16(_fetch(rows, size - 8) + _K1, a, _CITY)
+        d = _mix16(b + _U(size), c + _fetch(rows, size - 16), _CITY)
+        a = a + d
+        for at in range(0, size - 16, 16):
+            a = (a ^ (_shift_mix(_fetch(rows, at) * _K1) * _K1)) * _K1
+            b = b ^ a
+            c = (c ^ (_shift_mix(_fetch(rows, at + 8) * _K1) * _K1)) * _K1
+            d = d ^ c
+    a, b = _mix16(a, c, _CITY), _mix16(d, b, _CITY)
+    return a ^ b, _mix16(b, a, _CITY)
+
+
+def _city_long(rows: Bytes, x: Words, y: Words) -> tuple[Words, Words]:
+    size = rows.shape[1]
+    z = np.full(rows.shape[0], _U(size) * _K1)
+    first = _rotate(y ^ _K1, 49) * _K1 + _fetch(rows, 0)
+    v = first, _rotate(first, 42) * _K1 + _fetch(rows, 8)
+    w = _rotate(y + z, 35) * _K1 + x, _rotate(x + _fetch(rows, 88), 53) * _K1
+    for at in range(0, size // 128 * 128, 64):
+        x = _rotate(x + y + v[0] + _fetch(rows, at + 8), 37) * _K1
+        y = _rotate(y + v[1] + _fetch(rows, at + 48), 42) * _K1
+        x = x ^ w[1]
+        y = y + v[0] + _fetch(rows, at + 40)
+        z = _rotate(z + w[0], 33) * _K1
+        v = _weak(rows, at, v[1] * _K1, x + w[0])
+        w = _weak(rows, at + 32, z + w[1], y + _fetch(rows, at + 16))
+        z, x = x, z
+    x = x + _rotate(v[0] + z, 49) * _K0
+    y = y * _K0 + _rotate(w[1], 37)
+    z = z * _K0 + _rotate(w[0], 27)
+    w, v = (w[0] * _U(9), w[1]), (v[0] * _K0, v[1])
+    # What is left, 32 bytes at a time from the end; the last of them may overlap the blocks.
+    for at in range(size - 32, size - size % 128 - 32, -32):
+        y = _rotate(x + y, 42) * _K0 + v[1]
+        w = w[0] + _fetch(rows, at + 16), w[1]
+        x = x * _K0 + w[0]
+        z = z + w[1] + _fetch(rows, at)
+        w = w[0], w[1] + v[0]
+        v = _weak(rows, at, v[0] + z, v[1])
+        v = v[0] * _K0, v[1]
+    x, y = _mix16(x, v[0], _CITY), _mix16(y + z, w[0], _CITY)
+    return _mix16(x + v[1], w[1], _CITY) + y, _mix16(x + w[1], y + v[1], _CITY)
 
 
 # ---------------------------------------------------------------- SipHash

@@ -322,6 +322,7 @@ OPS: Final[Mapping[str, str]] = {
         "TensorScatterSub TensorScatterUpdate"
     ),
     "script": "EagerPyFunc PyFunc PyFuncStateless",
+    "sdca": "SdcaFprint SdcaOptimizer SdcaOptimizerV2 SdcaShrinkL1",
     "segment": "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum",
     "select": "OneHot Where",
     "session_handles": "DeleteSessionTensor GetSessionHandle GetSessionHandleV2 GetSessionTensor",

@@ -139,7 +139,7 @@ def _fitted(mask: Tensor, tensor: Tensor, rank: int) -> Tensor:
     return pad(mask, stack([zeros([rank], dtypes.int32), missing], axis=1))
 
 
-def to_tensor(value: Any, default_value: Any = None, name: str | None = None) -> Tensor:
+def to_tensor(value: Any, default_value: Any = None, name: str | None = None) -> Any:
     """A dense tensor whose rows are filled up to the longest.
 
     Args:

@@ -102,6 +102,71 @@ def _farm_long(s: bytes, n: int) -> int:
     return _mix(left, (_mix(v[1], w[1], mul) + x) & M, mul)
 
 
+_CITY = 0x9DDFEA08EB382D69
+
+
+def city128(s: bytes) -> tuple[int, int]:
+    """FarmHash's Fingerprint128 (farmhashcc): the low and the high half."""
+    if len(s) < 16:
+        return _city(s, K0, K1)
+    return _city(s[16:], _word(s, 0), (_word(s, 8) + K0) & M)
+
+
+def _city(s: bytes, a: int, b: int) -> tuple[int, int]:
+    n = len(s)
+    if n >= 128:
+        return _city_long(s, a, b)
+    if n <= 16:
+        a = (_shift((a * K1) & M) * K1) & M
+        c = (b * K1 + farm(s)) & M
+        d = _shift((a + (_word(s, 0) if n >= 8 else c)) & M)
+    else:
+        c = _mix((_word(s, n - 8) + K1) & M, a, _CITY)
+        d = _mix((b + n) & M, (c + _word(s, n - 16)) & M, _CITY)
+        a = (a + d) & M
+        for at in range(0, n - 16, 16):
+            a = ((a ^ (_shift((_word(s, at) * K1) & M) * K1)) * K1) & M
+            b ^= a
+            c = ((c ^ (_shift((_word(s, at + 8) * K1) & M) * K1)) * K1) & M
+            d ^= c
+    a, b = _mix(a, c, _CITY), _mix(d, b, _CITY)
+    return a ^ b, _mix(b, a, _CITY)
+
+
+def _city_long(s: bytes, x: int, y: int) -> tuple[int, int]:
+    n = len(s)
+    z = (n * K1) & M
+    first = (_rot(y ^ K1, 49) * K1 + _word(s, 0)) & M
+    v = first, (_rot(first, 42) * K1 + _word(s, 8)) & M
+    w = (_rot((y + z) & M, 35) * K1 + x) & M, (_rot((x + _word(s, 88)) & M, 53) * K1) & M
+    for at in range(0, n // 128 * 128, 64):
+        x = (_rot((x + y + v[0] + _word(s, at + 8)) & M, 37) * K1) & M
+        y = (_rot((y + v[1] + _word(s, at + 48)) & M, 42) * K1) & M
+        x ^= w[1]
+        y = (y + v[0] + _word(s, at + 40)) & M
+        z = (_rot((z + w[0]) & M, 33) * K1) & M
+        v = _weak(s, at, (v[1] * K1) & M, (x + w[0]) & M)
+        w = _weak(s, at + 32, (z + w[1]) & M, (y + _word(s, at + 16)) & M)
+        z, x = x, z
+    x = (x + _rot((v[0] + z) & M, 49) * K0) & M
+    y = (y * K0 + _rot(w[1], 37)) & M
+    z = (z * K0 + _rot(w[0], 27)) & M
+    w, v = ((w[0] * 9) & M, w[1]), ((v[0] * K0) & M, v[1])
+    left = n % 128
+    for done in range(32, left + 32, 32):
+        at = n - done
+        y = (_rot((x + y) & M, 42) * K0 + v[1]) & M
+        w = (w[0] + _word(s, at + 16)) & M, w[1]
+        x = (x * K0 + w[0]) & M
+        z = (z + w[1] + _word(s, at)) & M
+        w = w[0], (w[1] + v[0]) & M
+        v = _weak(s, at, (v[0] + z) & M, v[1])
+        v = (v[0] * K0) & M, v[1]
+    x, y = _mix(x, v[0], _CITY), _mix((y + z) & M, w[0], _CITY)
+    low = _mix((x + v[1]) & M, w[1], _CITY) + y
+    return low & M, _mix((x + w[1]) & M, (y + v[1]) & M, _CITY)
+
+
 def sip(s: bytes, k0: int, k1: int) -> int:
     """SipHash-2-4 (Aumasson and Bernstein, 2012)."""
     v = [k0 ^ 0x736F6D6570736575, k1 ^ 0x646F72616E646F6D,
