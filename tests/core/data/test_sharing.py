@@ -12,6 +12,7 @@ from opdock.data import Dataset, by_kind
 from opdock.data.experimental.readers import make_tf_record_dataset
 from opdock.data.experimental.sharing import (
     PrivateThreadPool,
+    auto_sharded,
     choose_fastest,
     non_serializable,
     override_threadpool,
@@ -45,6 +46,51 @@ def test_a_component_that_is_no_batch_is_named() -> None:
         session.run(element.initializer)
         with pytest.raises(tf.errors.InvalidArgumentError, match="Component 1 is scalar"):
             session.run(following)
+
+
+def records(folder: Any, files: int = 4) -> Any:
+    """A dataset of the names of files with three records each."""
+    for i in range(files):
+        with tf.io.TFRecordWriter(str(folder / f"{i}.tfrecord")) as writer:
+            for j in range(3):
+                writer.write(b"%d%d" % (i, j))
+    return Dataset.list_files(str(folder / "*.tfrecord"), shuffle=False)
+
+
+def test_workers_share_out_files(walk: Any, tmp_path: Any) -> None:
+    files = records(tmp_path)
+    for read in (
+        files.flat_map(tf.data.TFRecordDataset),
+        files.interleave(tf.data.TFRecordDataset, cycle_length=1, num_parallel_calls=1),
+        tf.data.TFRecordDataset(files).map(tf.identity).prefetch(1),
+    ):
+        assert walk(auto_sharded(read, 2, 1)) == [b"10", b"11", b"12", b"30", b"31", b"32"]
+    whole = files.flat_map(tf.data.TFRecordDataset)
+    assert walk(auto_sharded(whole, 1, 0)) == walk(whole)
+    both = Dataset.zip((whole, whole)).batch(3)
+    assert [a.tolist() for a, _ in walk(auto_sharded(both, 4, 2))] == [[b"20", b"21", b"22"]]
+
+
+def test_files_are_shuffled_after_they_were_shared_out(walk: Any, tmp_path: Any) -> None:
+    read = records(tmp_path, 6).shuffle(6).flat_map(tf.data.TFRecordDataset)
+    shares = [walk(auto_sharded(read, 3, i)) for i in range(3)]
+    assert [{r[:1] for r in share} for share in shares] == [
+        {b"0", b"3"}, {b"1", b"4"}, {b"2", b"5"},
+    ]  # fmt: skip
+
+
+def test_workers_share_out_elements_where_files_are_not_all(walk: Any, tmp_path: Any) -> None:
+    whole = records(tmp_path, 2).flat_map(tf.data.TFRecordDataset)
+    for data in (whole.apply(tf.data.experimental.unique()), whole.concatenate(whole.take(0))):
+        assert len(walk(auto_sharded(data, 2, 0))) == 3
+    mixed = whole.concatenate(Dataset.from_tensors(b"x"))
+    assert walk(auto_sharded(mixed, 2, 1)) == [b"01", b"10", b"12"]
+    assert walk(auto_sharded(Dataset.range(5), 2, 1)) == [1, 3]
+    assert walk(auto_sharded(Dataset.range(3), 5, 4)) == []
+    with pytest.raises(tf.errors.InvalidArgumentError, match="There aren't enough elements"):
+        walk(auto_sharded(Dataset.range(3), 5, 0))
+    with pytest.raises(tf.errors.InvalidArgumentError, match="num_workers must be"):
+        walk(auto_sharded(Dataset.range(3), 2, 2))
 
 
 def test_windows_overlap(walk: Any) -> None:

@@ -22,13 +22,14 @@ PORTABLE: Final[Mapping[str, str]] = {
         "Conv3DBackpropInputV2"
     ),
     "data_elements": (
-        "BatchDataset BatchDatasetV2 CacheDataset ChooseFastestDataset ConcatenateDataset "
-        "DenseToSparseBatchDataset DirectedInterleaveDataset FilterByLastComponentDataset "
-        "IgnoreErrorsDataset MaxIntraOpParallelismDataset ModelDataset NonSerializableDataset "
-        "OptimizeDataset PaddedBatchDataset PaddedBatchDatasetV2 PrefetchDataset "
-        "PrivateThreadPoolDataset RebatchDataset RepeatDataset SamplingDataset ShardDataset "
-        "ShuffleAndRepeatDataset ShuffleDataset SkipDataset SlidingWindowDataset TakeDataset "
-        "ThreadPoolDataset ThreadPoolHandle UnbatchDataset UniqueDataset WindowDataset ZipDataset"
+        "AutoShardDataset BatchDataset BatchDatasetV2 CacheDataset ChooseFastestDataset "
+        "ConcatenateDataset DenseToSparseBatchDataset DirectedInterleaveDataset "
+        "FilterByLastComponentDataset IgnoreErrorsDataset MaxIntraOpParallelismDataset "
+        "ModelDataset NonSerializableDataset OptimizeDataset PaddedBatchDataset "
+        "PaddedBatchDatasetV2 PrefetchDataset PrivateThreadPoolDataset RebatchDataset "
+        "RepeatDataset SamplingDataset ShardDataset ShuffleAndRepeatDataset ShuffleDataset "
+        "SkipDataset SlidingWindowDataset TakeDataset ThreadPoolDataset ThreadPoolHandle "
+        "UnbatchDataset UniqueDataset WindowDataset ZipDataset"
     ),
     "data_format": "DataFormatDimMap DataFormatVecPermute",
     "data_functions": (

@@ -27,6 +27,8 @@ DATA_SOURCES: Final[dict[str, tuple[str, ...]]] = {
 # Internal module -> name -> "module:name" of opdock.
 DATA_NAMES: Final[dict[str, dict[str, str]]] = {
     "python.data.experimental.ops.distribute": {
+        "_AutoShardDataset": f"{_EXPERIMENTAL}.sharing:auto_sharded",
+        "_AutoShardDatasetV1": f"{_EXPERIMENTAL}.sharing:auto_sharded",
         "_RebatchDataset": f"{_EXPERIMENTAL}.sharing:rebatched",
     },
     "python.data.experimental.ops.interleave_ops": {

@@ -59,6 +59,7 @@ rebatch_dataset_op = dataset_op(
 window_dataset_op = dataset_op(
     "WindowDataset", f"{_IN}, size: int64, shift: int64, stride: int64, drop_remainder: bool"
 )
+auto_shard_dataset_op = dataset_op("AutoShardDataset", f"{_IN}, num_workers: int64, index: int64")
 sliding_window_dataset_op = dataset_op(
     "SlidingWindowDataset", f"{_IN}, window_size: int64, window_shift: int64, window_stride: int64"
 )

@@ -14,13 +14,13 @@ __all__: list[str] = []
 FAMILIES = (data_elements, data_functions, data_sources, data_stats)
 
 NAMES: Final = (
-    "BytesProducedStatsDataset", "CSVDataset", "ChooseFastestDataset", "DatasetCardinality",
-    "DatasetToTFRecord", "DenseToSparseBatchDataset", "DirectedInterleaveDataset",
-    "GroupByReducerDataset", "GroupByWindowDataset", "IgnoreErrorsDataset",
-    "LatencyStatsDataset", "MapAndBatchDataset", "MapDataset", "MatchingFilesDataset",
-    "MaxIntraOpParallelismDataset", "NonSerializableDataset", "ParallelInterleaveDataset",
-    "PrivateThreadPoolDataset", "RandomDataset", "RebatchDataset", "ScanDataset",
-    "SetStatsAggregatorDataset", "SlidingWindowDataset", "SqlDataset",
+    "AutoShardDataset", "BytesProducedStatsDataset", "CSVDataset", "ChooseFastestDataset",
+    "DatasetCardinality", "DatasetToTFRecord", "DenseToSparseBatchDataset",
+    "DirectedInterleaveDataset", "GroupByReducerDataset", "GroupByWindowDataset",
+    "IgnoreErrorsDataset", "LatencyStatsDataset", "MapAndBatchDataset", "MapDataset",
+    "MatchingFilesDataset", "MaxIntraOpParallelismDataset", "NonSerializableDataset",
+    "ParallelInterleaveDataset", "PrivateThreadPoolDataset", "RandomDataset", "RebatchDataset",
+    "ScanDataset", "SetStatsAggregatorDataset", "SlidingWindowDataset", "SqlDataset",
     "StatsAggregatorHandle", "StatsAggregatorSummary", "TakeWhileDataset", "ThreadPoolDataset",
     "ThreadPoolHandle", "UnbatchDataset", "UniqueDataset",
 )  # fmt: skip

@@ -30,15 +30,21 @@ generator_dataset_op = dataset_op(
 )
 range_dataset_op = dataset_op("RangeDataset", "start: int64, stop: int64, step: int64", source=True)
 random_dataset_op = dataset_op("RandomDataset", "seed: int64, seed2: int64", source=True)
-text_line_dataset_op = dataset_op("TextLineDataset", _FILES, "", source=True)
-tf_record_dataset_op = dataset_op("TFRecordDataset", _FILES, "", source=True)
+text_line_dataset_op = dataset_op("TextLineDataset", _FILES, "", source=True, files=True)
+tf_record_dataset_op = dataset_op("TFRecordDataset", _FILES, "", source=True, files=True)
 _RECORDS = (
     "filenames: string, header_bytes: int64, record_bytes: int64, footer_bytes: int64, "
     "buffer_size: int64"
 )
-fixed_length_record_dataset_op = dataset_op("FixedLengthRecordDataset", _RECORDS, "", source=True)
+fixed_length_record_dataset_op = dataset_op(
+    "FixedLengthRecordDataset", _RECORDS, "", source=True, files=True
+)
 fixed_length_record_dataset_v2_op = dataset_op(
-    "FixedLengthRecordDatasetV2", f"{_RECORDS}, compression_type: string", "", source=True
+    "FixedLengthRecordDatasetV2",
+    f"{_RECORDS}, compression_type: string",
+    "",
+    source=True,
+    files=True,
 )
 csv_dataset_op = dataset_op(
     "CSVDataset",

@@ -13,8 +13,8 @@ from opdock.ops import data_elements as elements
 from opdock.shapes import TensorShape
 
 __all__ = [
-    "PrivateThreadPool", "choose_fastest", "non_serializable", "override_threadpool", "rebatched",
-    "sliding_windows",
+    "PrivateThreadPool", "auto_sharded", "choose_fastest", "non_serializable",
+    "override_threadpool", "rebatched", "sliding_windows",
 ]  # fmt: skip
 
 Apply = Callable[[Any], Any]
@@ -57,6 +57,18 @@ def _part_of(shape: TensorShape, replicas: int) -> TensorShape:
     known = dims[0] is not None and dims[0] % replicas == 0
     # Parts of a batch that cannot be divided evenly differ in size.
     return TensorShape([dims[0] // replicas if known and dims[0] is not None else None, *dims[1:]])
+
+
+def auto_sharded(input_dataset: Any, num_workers: Any, index: Any) -> Any:
+    """The part of a dataset that a worker has: some of its files, or else of its elements.
+
+    Args:
+        input_dataset: that all workers share.
+        num_workers: how many there are.
+        index: the number of this one.
+    """
+    given = int64(num_workers, "num_workers"), int64(index, "index")
+    return input_dataset._unchanged(elements.auto_shard_dataset_op, *given)
 
 
 def choose_fastest(datasets: Sequence[Any], num_experiments: int = 10) -> Any:

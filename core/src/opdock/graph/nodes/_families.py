@@ -81,17 +81,18 @@ OPS: Final[Mapping[str, str]] = {
     ),
     "ctc": "CTCBeamSearchDecoder CTCGreedyDecoder CTCLoss",
     "data_elements": (
-        "BatchDataset BatchDatasetV2 CacheDataset ChooseFastestDataset ConcatenateDataset "
-        "DenseToSparseBatchDataset DirectedInterleaveDataset FilterByLastComponentDataset "
-        "IgnoreErrorsDataset MaxIntraOpParallelismDataset ModelDataset NonSerializableDataset "
-        "OptimizeDataset PaddedBatchDataset PaddedBatchDatasetV2 PrefetchDataset "
-        "PrivateThreadPoolDataset RebatchDataset RepeatDataset SamplingDataset ShardDataset "
-        "ShuffleAndRepeatDataset ShuffleDataset SkipDataset SlidingWindowDataset TakeDataset "
-        "ThreadPoolDataset ThreadPoolHandle UnbatchDataset UniqueDataset WindowDataset ZipDataset"
+        "AutoShardDataset BatchDataset BatchDatasetV2 CacheDataset ChooseFastestDataset "
+        "ConcatenateDataset DenseToSparseBatchDataset DirectedInterleaveDataset "
+        "FilterByLastComponentDataset IgnoreErrorsDataset MaxIntraOpParallelismDataset "
+        "ModelDataset NonSerializableDataset OptimizeDataset PaddedBatchDataset "
+        "PaddedBatchDatasetV2 PrefetchDataset PrivateThreadPoolDataset RebatchDataset "
+        "RepeatDataset SamplingDataset ShardDataset ShuffleAndRepeatDataset ShuffleDataset "
+        "SkipDataset SlidingWindowDataset TakeDataset ThreadPoolDataset ThreadPoolHandle "
+        "UnbatchDataset UniqueDataset WindowDataset ZipDataset"
     ),
     "data_experimental": (
-        "ExperimentalBytesProducedStatsDataset ExperimentalCSVDataset "
-        "ExperimentalChooseFastestDataset ExperimentalDatasetCardinality "
+        "ExperimentalAutoShardDataset ExperimentalBytesProducedStatsDataset "
+        "ExperimentalCSVDataset ExperimentalChooseFastestDataset ExperimentalDatasetCardinality "
         "ExperimentalDatasetToTFRecord ExperimentalDenseToSparseBatchDataset "
         "ExperimentalDirectedInterleaveDataset ExperimentalGroupByReducerDataset "
         "ExperimentalGroupByWindowDataset ExperimentalIgnoreErrorsDataset "

@@ -160,6 +160,7 @@ class Traits:
         forwards: each output is the input in the same place, unchanged.
         own: of an update that does nothing but change variables, the arguments of which each
             variable has its own; updates that are alike in all others can be done in one call.
+        files: its first input names files, of which it makes something.
         captures: arguments that are the last parameters of a function of the op's, each with the
             attribute that names the function: where that takes a reference, so does the op.
         fold, merge, drop: whether a node with constant inputs may become a constant, equal ones
@@ -188,6 +189,7 @@ class Traits:
     random: bool = False
     foreign: bool = False
     keeps: tuple[str, ...] | None = None
+    files: bool = False
     captures: tuple[tuple[str, str], ...] = ()
     repeats: int | None = None
     reshapes: bool = False

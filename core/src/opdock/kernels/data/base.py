@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Self
 
 import numpy as np
 
@@ -266,6 +267,12 @@ class Following(Dataset):
             source.types if types is None else types, source.shapes if shapes is None else shapes
         )
         self.source = source
+
+    def over(self, source: Dataset) -> Self:
+        """The same of another source, whose elements are of the same kind."""
+        found = copy.copy(self)
+        found.source = source
+        return found
 
 
 class HandedOn(Following):

@@ -170,6 +170,10 @@ class ConcatenateDataset(Dataset):
         super().__init__(first.types, merged)
         self.parts = first, second
 
+    def of(self, parts: Sequence[Dataset]) -> Dataset:
+        """The same of other datasets."""
+        return ConcatenateDataset(*parts)
+
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
         a, b = (d.cardinality() for d in self.parts)
@@ -224,6 +228,10 @@ class ZipDataset(Dataset):
             [t for d in parts for t in d.types], [s for d in parts for s in d.shapes]
         )  # fmt: skip
         self.parts = tuple(parts)
+
+    def of(self, parts: Sequence[Dataset]) -> Dataset:
+        """The same of other datasets."""
+        return ZipDataset(parts)
 
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
@@ -372,15 +380,23 @@ class _ShardIterator(FollowingIterator):
         while True:
             element = self.source.next()
             if element is None:
-                if self._dataset.non_empty and self._seen < count:
-                    raise invalid(
-                        "There aren't enough elements in this dataset for each shard to have at "
-                        f"least one element (# elems = {self._seen}, # shards = {count})."
-                    )
                 return None
             self._seen += 1
             if (self._seen - 1) % count == index:
+                if self._dataset.non_empty:
+                    self._check_others()
                 return element
+
+    def _check_others(self) -> None:
+        """Checks that every shard has an element, before this one gives its first."""
+        count = self._dataset.count
+        while self._seen < count:
+            if self.source.next() is None:
+                raise invalid(
+                    "There aren't enough elements in this dataset for each shard to have at least "
+                    f"one element (# elems = {self._seen}, # shards = {count})."
+                )
+            self._seen += 1
 
 
 def common_shape(shapes: Sequence[Shape]) -> Shape:

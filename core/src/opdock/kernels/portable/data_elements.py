@@ -17,6 +17,7 @@ from opdock.kernels.data.parallel import (
     PrefetchDataset,
     ThreadPool,
 )
+from opdock.kernels.data.sharding import auto_sharded
 from opdock.kernels.data.sources import seeds_or_fresh
 from opdock.kernels.select.signature import NodeSig
 
@@ -111,6 +112,14 @@ def shard(sig: NodeSig) -> Make:
     non_empty = bool(sig.attrs["require_non_empty"])
     return lambda source, count, index: sequence.ShardDataset(
         dataset_of(source), scalar_int(count, "num_shards"), scalar_int(index, "index"), non_empty
+    )
+
+
+@hosted("AutoShardDataset", inputs="input_dataset num_workers index")
+def auto_shard(sig: NodeSig) -> Make:
+    """A part of the files, or of the elements."""
+    return lambda source, count, index: auto_sharded(
+        dataset_of(source), scalar_int(count, "num_workers"), scalar_int(index, "index")
     )
 
 

@@ -110,6 +110,9 @@ class UserFunction(Protocol):
         state nor effects: where it fails, the elements can be had one by one.
         """
 
+    def reads_files(self) -> bool:
+        """Whether it makes a dataset of the files that its first argument names."""
+
 
 class Background(Protocol):
     """Work that goes on beside the steps of a session, in a thread of its own."""

@@ -29,8 +29,9 @@ _RANKS: Final[dict[str, tuple[Callable[..., object], int]]] = {
 
 
 def dataset_op(
-    name: str, inputs: str, attrs: str = ELEMENTS, *, source: bool = False, output: str = "handle"
-) -> OpSpec:
+    name: str, inputs: str, attrs: str = ELEMENTS, *, source: bool = False, files: bool = False,
+    output: str = "handle",
+) -> OpSpec:  # fmt: skip
     """Defines an op that makes a dataset.
 
     Args:
@@ -38,12 +39,17 @@ def dataset_op(
         inputs: its arguments.
         attrs: its attributes.
         source: whether TF flags it as stateful, as it does those that begin a pipeline.
+        files: whether workers may share out the files that its first argument names.
         output: the name of the result.
     """
     op = define_op(name, f"{inputs} -> {output}: variant", attrs, stateful=source)
     # A dataset holds what it is made from, and two that look the same may draw other numbers.
     captures = _captures(inputs, attrs)
-    op.declare(Traits(effect=False, merge=False, fold=False, foreign=True, captures=captures))
+    op.declare(
+        Traits(
+            effect=False, merge=False, fold=False, foreign=True, captures=captures, files=files
+        )
+    )  # fmt: skip
     op.not_differentiable()
     op.shape(_shape_of(inputs))
     return op

@@ -10,6 +10,7 @@ import numpy as np
 
 from opdock import dtypes, errors
 from opdock.compiler.pipeline import Compiled
+from opdock.graph.control.files import reads_files
 from opdock.graph.control.rows import by_rows
 from opdock.kernels.select.cells import UserCall
 from opdock.runtime.cancellation import Cancellation, check, ends_of
@@ -118,3 +119,7 @@ class LazyFunction:
                 if function is not None:
                     self._rows = LazyFunction(function, self._compiles, self._binds, self._session)
             return self._rows
+
+    def reads_files(self) -> bool:
+        """See `opdock.kernels.select.cells.UserFunction`."""
+        return reads_files(self._function)
