@@ -10,6 +10,7 @@ from opdock.mapping.distribute_tables import DISTRIBUTE_NAMES, DISTRIBUTE_SOURCE
 from opdock.mapping.feature_tables import FEATURE_COLUMN_NAMES, FEATURE_COLUMN_SOURCES
 from opdock.mapping.later_tables import LATER_SOURCES, LATER_V1, LATER_V2
 from opdock.mapping.ops_tables import OPS_NAMES, OPS_SOURCES, OPS_V2
+from opdock.mapping.training_tables import TRAINING_NAMES
 
 # The functions of ragged tensors, whose names are those of TF's in one module or another.
 _RAGGED: Final = (
@@ -257,10 +258,6 @@ _TF_RECORD: Final = {
         "tf_record_iterator",
     )
 }
-_WARM_STARTING: Final = _in(
-    "opdock.train.warm_starting:", _get_var_info="var_info", _infer_var_name="infer_var_name",
-    _warm_start_var_with_vocab="warm_start_var_with_vocab",
-)  # fmt: skip
 _GFILE: Final = {
     name: f"opdock.api.io_gfile:{name}"
     for name in (
@@ -397,6 +394,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "VariableV1": "opdock:Variable",
     },
     "python.ops.variable_scope": {
+        "_PartitionInfo": "opdock.graph.variables.partitioned:PartitionInfo",
         "_get_default_variable_store": "opdock.graph.variables.variable_scope:variable_store",
         "variable": "opdock:Variable",
     },
@@ -420,32 +418,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         _yield_sorted_items="keyed_items",
         _yield_value="items",
     ),
-    "python.training.server_lib": {"_make_server_def": "opdock.train.server_lib:make_server_def"},
-    "python.training.basic_session_run_hooks": {
-        "_HookTimer": "opdock.train.loops.timers:HookTimer",
-        "_MultiStepStopAtStepHook": "opdock.train.loops.hooks:MultiStepStopAtStepHook",
-        "_as_graph_element": "opdock.train.loops.hooks:graph_element",
-    },
-    "python.training.evaluation": {
-        "_MultiStepStopAfterNEvalsHook": (
-            "opdock.train.loops.evaluation:MultiStepStopAfterNEvalsHook"
-        ),
-        "_StopAfterNEvalsHook": "opdock.train.loops.evaluation:StopAfterNEvalsHook",
-        "_evaluate_once": "opdock.train.loops.evaluation:evaluate_once",
-        "_get_or_create_eval_step": "opdock.train.loops.evaluation:get_or_create_eval_step",
-    },
-    "python.training.monitored_session": {
-        "_CoordinatedSession": "opdock.train.loops.wrapped_sessions:CoordinatedSession",
-        "_HookedSession": "opdock.train.loops.wrapped_sessions:HookedSession",
-        "_PREEMPTION_ERRORS": "opdock.train.loops.wrapped_sessions:PREEMPTION_ERRORS",
-        "_RecoverableSession": "opdock.train.loops.wrapped_sessions:RecoverableSession",
-        "_WrappedSession": "opdock.train.loops.wrapped_sessions:WrappedSession",
-    },
-    "python.training.saver": {
-        "_get_saver_or_default": "opdock.train.loops.scaffold:saver_or_default"
-    },
-    "python.training.warm_starting_util": _WARM_STARTING,
-    "python.training.training": {"NewCheckpointReader": "opdock:train.NewCheckpointReader"},
+    **TRAINING_NAMES,
     "test": {"mock": "unittest.mock"},
     "python.util.deprecation": {
         "_PRINT_DEPRECATION_WARNINGS": "opdock.util.deprecation:PRINT_DEPRECATION_WARNINGS",

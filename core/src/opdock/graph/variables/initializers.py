@@ -60,8 +60,17 @@ def _dims(shape: Any) -> list[int]:
     return [int(d) for d in raw if d is not None]
 
 
+def _is_computed(shape: Any) -> bool:
+    """Whether a shape is known only when the graph runs."""
+    return any(
+        isinstance(d, Tensor) for d in (shape if isinstance(shape, list | tuple) else [shape])
+    )
+
+
 def _full(shape: Any, value: Any, dtype: DType, name: str) -> Tensor:
     """A constant: small ones as one Const node, large ones through Fill so graphs stay small."""
+    if _is_computed(shape):
+        return get("Fill")(convert_to_tensor(shape), constant(value, dtype), name=name)  # type: ignore[no-any-return]
     dims = _dims(shape)
     if math.prod(dims) < 1000:
         return (
@@ -156,7 +165,8 @@ class _Random(Initializer):
 def _from_random(fn: str, shape: Any, **kwargs: Any) -> Tensor:
     from importlib import import_module
 
-    made: Tensor = getattr(import_module("opdock.ops.random"), fn)(_dims(shape), **kwargs)
+    dims = convert_to_tensor(shape) if _is_computed(shape) else _dims(shape)
+    made: Tensor = getattr(import_module("opdock.ops.random"), fn)(dims, **kwargs)
     return made
 
 

@@ -312,6 +312,44 @@ class PartitionInfo:
         self.full_shape = full_shape
         self.var_offset = var_offset
 
+    def single_offset(self, shape: Sequence[int]) -> int:
+        """Where a part begins on the axis that is cut; 0 if none is.
+
+        Args:
+            shape: the part's.
+
+        Raises:
+            TypeError: the shape is no sequence.
+            ValueError: it is not the shape of a part, or two axes are cut.
+        """
+        axis = self.single_slice_dim(shape)
+        return 0 if axis is None else self.var_offset[axis]
+
+    def single_slice_dim(self, shape: Sequence[int]) -> int | None:
+        """The axis that is cut, None if none is; see `single_offset`."""
+        if not isinstance(shape, Sequence) or isinstance(shape, str):
+            raise TypeError(
+                f"`shape` must be a sequence (like tuple or list) instead of {type(shape).__name__}"
+            )
+        if len(shape) != len(self.full_shape):
+            raise ValueError(
+                f"Expected equal length, but received shape={shape} of length {len(shape)} while "
+                f"self.full_shape={self.full_shape} is of length {len(self.full_shape)}."
+            )
+        cut = [i for i, size in enumerate(shape) if size != self.full_shape[i]]
+        for i in cut:
+            if self.var_offset[i] + shape[i] > self.full_shape[i]:
+                raise ValueError(
+                    f"With self.var_offset={self.var_offset}, a partition of shape={shape} would "
+                    f"exceed self.full_shape={self.full_shape} in dimension {i}."
+                )
+        if len(cut) > 1:
+            raise ValueError(
+                f"Cannot use single_slice_dim() with shape={shape} and self.full_shape="
+                f"{self.full_shape} since slice dim could be either dimension {cut[1]} or {cut[0]}."
+            )
+        return cut[0] if cut else None
+
 
 def _with_place(initializer: Any, info: PartitionInfo) -> Any:
     """The initializer, told where the part lies if it wants to know."""

@@ -1,0 +1,47 @@
+"""Where the names of `tensorflow.python.training`'s modules are in opdock, as data."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Module -> name -> "module:name" of opdock; "opdock:x" is the public tf.x.
+TRAINING_NAMES: Final[dict[str, dict[str, str]]] = {
+    "python.training.server_lib": {"_make_server_def": "opdock.train.server_lib:make_server_def"},
+    "python.training.basic_session_run_hooks": {
+        "_HookTimer": "opdock.train.loops.timers:HookTimer",
+        "_MultiStepStopAtStepHook": "opdock.train.loops.hooks:MultiStepStopAtStepHook",
+        "_as_graph_element": "opdock.train.loops.hooks:graph_element",
+    },
+    "python.training.evaluation": {
+        "_MultiStepStopAfterNEvalsHook": (
+            "opdock.train.loops.evaluation:MultiStepStopAfterNEvalsHook"
+        ),
+        "_StopAfterNEvalsHook": "opdock.train.loops.evaluation:StopAfterNEvalsHook",
+        "_evaluate_once": "opdock.train.loops.evaluation:evaluate_once",
+        "_get_or_create_eval_step": "opdock.train.loops.evaluation:get_or_create_eval_step",
+    },
+    "python.training.monitored_session": {
+        "_CoordinatedSession": "opdock.train.loops.wrapped_sessions:CoordinatedSession",
+        "_HookedSession": "opdock.train.loops.wrapped_sessions:HookedSession",
+        "_PREEMPTION_ERRORS": "opdock.train.loops.wrapped_sessions:PREEMPTION_ERRORS",
+        "_RecoverableSession": "opdock.train.loops.wrapped_sessions:RecoverableSession",
+        "_WrappedSession": "opdock.train.loops.wrapped_sessions:WrappedSession",
+    },
+    "python.training.saver": {
+        "_get_saver_or_default": "opdock.train.loops.scaffold:saver_or_default"
+    },
+    "python.training.checkpoint_ops": {
+        f"_{name}": f"opdock.train.remapped_matrices:{name}"
+        for name in (
+            "load_and_remap_matrix",
+            "load_and_remap_matrix_initializer",
+            "load_embedding_initializer",
+        )
+    },
+    "python.training.warm_starting_util": {
+        "_get_var_info": "opdock.train.warm_starting:var_info",
+        "_infer_var_name": "opdock.train.warm_starting:infer_var_name",
+        "_warm_start_var_with_vocab": "opdock.train.warm_starting:warm_start_var_with_vocab",
+    },
+    "python.training.training": {"NewCheckpointReader": "opdock:train.NewCheckpointReader"},
+}
