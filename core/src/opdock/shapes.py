@@ -91,7 +91,7 @@ def merge(a: Shape, b: Shape) -> Shape:
 
 def is_compatible(a: Shape, b: Shape) -> bool:
     """Whether some concrete shape fits both."""
-    if a is None or b is None:
+    if a is None or b is None or a == b:
         return True
     return len(a) == len(b) and all(
         x is None or y is None or x == y for x, y in zip(a, b, strict=True)

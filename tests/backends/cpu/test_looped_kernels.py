@@ -126,6 +126,31 @@ def test_small_systems(both: Any, n: int) -> None:
         assert far.mean() < 0.02
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 40])
+@pytest.mark.parametrize("pivoting", [True, False])
+def test_systems_with_three_diagonals(both: Any, n: int, pivoting: bool) -> None:
+    def build() -> Any:
+        diagonals = _array(6, 3, n) + np.array([[0], [0 if pivoting else 4], [0]], np.float32)
+        return tf.linalg.tridiagonal_solve(
+            diagonals, _array(6, n, 5), diagonals_format="compact", partial_pivoting=pivoting
+        )
+
+    _same(both(build, "_solve"), rtol=0)
+
+
+def test_a_singular_system_with_three_diagonals_is_found(both: Any) -> None:
+    diagonals = np.ones((3, 3, 4), np.float32)
+    diagonals[1, :, 2] = 0
+
+    def build() -> Any:
+        return tf.linalg.tridiagonal_solve(
+            _given(diagonals), _array(3, 4, 5), diagonals_format="compact"
+        )
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not invertible"):
+        both(build)
+
+
 def test_singular_matrices_among_many_are_found(both: Any) -> None:
     matrices = np.tile(np.eye(3, dtype=np.float32), (300, 1, 1))
     matrices[7, 2, 2] = 0

@@ -213,7 +213,7 @@ TABLES: Final[Mapping[str, str]] = {
     "opdock_cpu.kernels.solve:table": (
         "MatrixDeterminant MatrixInverse MatrixSolve MatrixSolveLs MatrixTriangularSolve"
     ),
-    "opdock_cpu.kernels.sorting:table": "LowerBound TopK TopKV2 UpperBound",
+    "opdock_cpu.kernels.sorting:table": "LowerBound NthElement TopK TopKV2 UpperBound",
     "opdock_cpu.kernels.sparse_cross:table": "SparseCross SparseFeatureCross SparseFeatureCrossV2",
     "opdock_cpu.kernels.sparse_layout:table": "SparseToDense",
     "opdock_cpu.kernels.sparse_math:table": (
@@ -264,7 +264,7 @@ TABLES: Final[Mapping[str, str]] = {
         "SparseApplyMomentum SparseApplyProximalAdagrad SparseApplyProximalGradientDescent "
         "SparseApplyRMSProp"
     ),
-    "opdock_cpu.kernels.tridiagonal:table": "TridiagonalMatMul",
+    "opdock_cpu.kernels.tridiagonal:table": "TridiagonalMatMul TridiagonalSolve",
     "opdock_cpu.kernels.unicode:table": (
         "UnicodeDecode UnicodeDecodeWithOffsets UnicodeEncode UnicodeScript UnicodeTranscode"
     ),

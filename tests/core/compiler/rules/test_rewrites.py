@@ -76,6 +76,8 @@ CASES = [
     ("algebra", lambda x: x + -tf.square(x), ["Square", "Sub"], SPECIAL),
     ("algebra", lambda x: x - -tf.square(x), ["AddV2", "Square"], SPECIAL),
     ("algebra", lambda x: tf.square(-x), ["Square"], SPECIAL),
+    ("algebra", lambda x: tf.where(tf.reduce_all(x < 2, 1), x, tf.exp(x)),
+     ["All", "Exp", "Less", "Reshape", "SelectV2"], SPECIAL),
     ("algebra", lambda x: tf.square(tf.abs(x)), ["Square"], WHOLE),
     ("algebra", lambda x: tf.abs(-x), ["Abs"], SPECIAL),
     ("algebra", lambda x: tf.logical_not(tf.equal(x, 0.0)), ["NotEqual"], SPECIAL),

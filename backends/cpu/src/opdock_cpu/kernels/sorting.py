@@ -126,6 +126,21 @@ def top_k(sig: NodeSig) -> Callable[..., Any]:
 
 
 # ---------------------------------------------------------------- places in sorted rows
+@table.binder("NthElement", T=REALS, host_inputs=("n",))
+def nth_element(sig: NodeSig) -> Callable[..., Any]:
+    """One element of each sorted row: the others need not be in order."""
+    plain: Callable[..., Any] = portable_kernel(sig)
+    halves, reverse = sig.out_dtypes[0].size == 2, bool(sig.attrs["reverse"])
+
+    def run(x: Array, n: Any) -> Any:
+        if halves or np.ndim(n) or not x.ndim or not 0 <= int(n) < x.shape[-1]:
+            return plain(x, n)
+        at = x.shape[-1] - 1 - int(n) if reverse else int(n)
+        return np.array(np.partition(x, at, axis=-1)[..., at])
+
+    return run
+
+
 def _before(a: Any, b: Any) -> bool:
     """Whether one number stands before another; a NaN stands behind all that are none."""
     return a < b or (isnan(b) and not isnan(a))

@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 
 from opdock.compiler.ir.block import Node, Value
-from opdock.compiler.rules.rewrite import Rule, Rules, Site, constant, keeps, uniform
+from opdock.compiler.rules.rewrite import Rule, Rules, Site, constant, keeps, known, uniform
 from opdock.compiler.rules.simplify import holds
 from opdock.dtypes import DType, as_dtype
 
@@ -74,6 +74,20 @@ def _real(node: Node) -> bool:
     return node.out_dtypes[0].is_floating or node.out_dtypes[0].is_integer
 
 
+def _select_rows(node: Node, site: Site) -> Value | None:
+    """A choice of whole rows is one of elements, by a condition that broadcasts: those fuse."""
+    condition, x, y = node.inputs
+    shape, rows = known(node.out_shapes[0]), known(condition.shape)
+    if shape is None or len(shape) < 2 or rows != shape[:1] or not keeps(node, x):
+        return None
+    column = site.make(
+        "Reshape", [condition, site.ints([*rows, *[1] * (len(shape) - 1)], "/column/shape")],
+        {"T": condition.dtype, "Tshape": as_dtype("int32")}, dtype=condition.dtype,
+        suffix="/column",
+    )  # fmt: skip
+    return site.make("SelectV2", [column, x, y], {"T": node.attrs["T"]}, shape=shape)
+
+
 _NEGATED: Final = {"Equal": "NotEqual", "NotEqual": "Equal"}
 
 
@@ -138,6 +152,7 @@ RULES: Final[Rules] = {
     "Abs": (_sign_lost,),
     "Square": (_sign_lost,),
     "LogicalNot": (_not,),
+    "Select": (_select_rows,),
     "Cast": (_cast,),
     **dict.fromkeys(("Sum", "Prod", "Max", "Min", "All", "Any"), (_reduce,)),
 }
