@@ -1,4 +1,4 @@
-"""A backend of 32 bits and little memory: any allocation, a result's too, may find none."""
+"""A backend that has 32 bits and no more, and as little memory as a test says."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import ModuleType
 from typing import Any
 
 import array_api_compat.numpy
@@ -32,7 +33,7 @@ DEVICE = "/device:TIGHT:0"
 class Memory:
     """Bytes that there are, and that are taken; `taken` tells what was free when some were."""
 
-    limit = 1 << 20
+    limit = 1 << 28
     in_use = 0
 
     def __init__(self) -> None:
@@ -61,9 +62,45 @@ class TightArray(np.ndarray):
             weakref.finalize(self, memory.give, self.nbytes).atexit = False
 
 
+_HALF = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
+
+
+def _narrowed(value: Any) -> Any:
+    if isinstance(value, tuple):
+        parts = map(_narrowed, value)
+        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.name in _HALF:
+        return np.asarray(value, _HALF[value.dtype.name])
+    return value
+
+
+class Narrow:
+    """NumPy without 64 bits: they have no name here, and no function gives or takes them."""
+
+    def __init__(self, functions: Any) -> None:
+        self._functions = functions
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _HALF:
+            raise AttributeError(f"there is no {name}")
+        found = getattr(self._functions, name)
+        if isinstance(found, ModuleType):
+            return Narrow(found)
+        if isinstance(found, type) or not callable(found) or name in ("finfo", "iinfo", "isdtype"):
+            return found
+
+        def call(*args: Any, **options: Any) -> Any:
+            wanted = options.get("dtype", args[1] if name == "astype" else None)
+            if wanted is not None and np.dtype(wanted).name in _HALF:
+                raise TypeError(f"{name} cannot make {np.dtype(wanted)}")
+            return _narrowed(found(*args, **options))
+
+        return call
+
+
 class TightDevice(BaseDevice):
-    namespace = array_api_compat.numpy
-    dtypes = frozenset({dtypes.float32, dtypes.int32, dtypes.bool})
+    namespace = Narrow(array_api_compat.numpy)
+    dtypes = frozenset({dtypes.float32, dtypes.int32, dtypes.complex64, dtypes.bool})
 
     def upload(self, array: np.ndarray[Any, Any]) -> TightArray:
         if as_dtype(array.dtype) not in self.dtypes:
@@ -97,7 +134,7 @@ def probe() -> Probe:
 
 
 @contextmanager
-def installed(limit: int = 1 << 20) -> Iterator[None]:
+def installed(limit: int = 1 << 28) -> Iterator[None]:
     """The backend, with so many bytes."""
     gc.collect()
     memory.limit = memory.in_use + limit

@@ -122,9 +122,14 @@ def _has_values(xp: Any, array: Any) -> bool:
     return is_traced is None or not is_traced(array)
 
 
+def index_type(xp: Any) -> Any:
+    """The element type of places in arrays: int64, or int32 where a namespace has no wider one."""
+    return xp.int64 if hasattr(xp, "int64") else xp.int32
+
+
 def device_ints(xp: Any, values: Any, like: Any) -> Any:
-    """Integers as an int64 index array on the device of `like`."""
-    return xp.asarray(values, dtype=xp.int64, device=getattr(like, "device", None))
+    """Integers as an index array on the device of `like`."""
+    return xp.asarray(values, dtype=index_type(xp), device=getattr(like, "device", None))
 
 
 def home(sig: NodeSig) -> Any:

@@ -130,3 +130,18 @@ def _extras(config: Any) -> dict[str, Any]:
                 given = getattr(value, kind) if kind else None
                 found[key] = given.decode() if isinstance(given, bytes) else given
     return found
+
+
+def interactive(config: Any) -> Any:
+    """A ConfigProto under which operations that no step needs may be impossible to place.
+
+    Whoever tries things out leaves such operations behind.
+    """
+    if config is None:
+        config = protos.ConfigProto(gpu_options=protos.GPUOptions(allow_growth=True))
+    if isinstance(config, protos.ConfigProto):
+        own = protos.ConfigProto()
+        own.CopyFrom(config)
+        own.graph_options.place_pruned_graph = True
+        return own
+    return config

@@ -15,13 +15,14 @@ from opdock import errors, shapes
 from opdock.codes import coded
 from opdock.graph.nodes.default_session import pop_default_session, push_default_session
 from opdock.graph.nodes.graph import Graph, get_default_graph
-from opdock.io import protos
 from opdock.runtime import mixed_precision, process_settings, servers
 from opdock.runtime.cache.callables import callable_of_options, make_callable
 from opdock.runtime.cache.programs import Call, ProgramCache
 from opdock.runtime.cache.variants import Entry, Key
+from opdock.runtime.config import interactive
 from opdock.runtime.engine import Engine
 from opdock.runtime.fetch import feed_array, feed_items
+from opdock.runtime.recover.lost import runs_again
 from opdock.runtime.recover.misfit import as_it_runs
 from opdock.runtime.running import Runnable, Runner
 
@@ -150,10 +151,9 @@ class BaseSession:
         try:
             return self._try(call, values, key, options, run_metadata)
         except errors.OpError as e:
-            if not getattr(e, "again", False):
+            if not runs_again(e):
                 raise
-        # A device was lost or full, nothing has outlasted the step: place it elsewhere. The error
-        # is gone by now, and with it what the step held: memory that the next one may need.
+        # A device was lost or full, nothing has outlasted the step: place it elsewhere.
         again = self._cache.renew(call)
         return self._step(again, values, key, options, run_metadata)
 
@@ -469,7 +469,7 @@ class InteractiveSession(BaseSession):
     _active_session_count: ClassVar[int] = 0
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
-        super().__init__(target, graph, _interactive(config))
+        super().__init__(target, graph, interactive(config))
         if InteractiveSession._active_session_count:
             warnings.warn(
                 "An interactive session is already active. This can cause out-of-memory errors in "
@@ -490,18 +490,3 @@ class InteractiveSession(BaseSession):
             pop_default_session(self, nested=False)
             self._stack.close()
         super().close()
-
-
-def _interactive(config: Any) -> Any:
-    """A ConfigProto under which operations that no step needs may be impossible to place.
-
-    Whoever tries things out leaves such operations behind.
-    """
-    if config is None:
-        config = protos.ConfigProto(gpu_options=protos.GPUOptions(allow_growth=True))
-    if isinstance(config, protos.ConfigProto):
-        own = protos.ConfigProto()
-        own.CopyFrom(config)
-        own.graph_options.place_pruned_graph = True
-        return own
-    return config

@@ -152,7 +152,7 @@ class _Writer:
         """What computes a step."""
         step, operand = self._steps[i], self._steps[self._steps[i].args[-1]].dtype
         if step.op == CAST:
-            return _caster(self._xp, operand, namespace_dtype(self._xp, step.dtype))
+            return _caster(self._xp, operand, step.dtype)
         return _bound(FUNCTIONS[step.op], self._xp, operand)
 
     def _result(self, i: int) -> str:
@@ -279,10 +279,11 @@ def _bound(function: Function, xp: Any, operand: DType) -> Callable[..., Any]:
     return functools.partial(function.evaluate, xp)
 
 
-def _caster(xp: Any, source: DType, target: Any) -> Callable[..., Any]:
-    if source.is_complex and target not in (xp.complex64, xp.complex128):
-        return lambda x: xp.astype(xp.real(x), target)
-    return lambda x: xp.astype(x, target)
+def _caster(xp: Any, source: DType, target: DType) -> Callable[..., Any]:
+    element = namespace_dtype(xp, target)
+    if source.is_complex and not target.is_complex:
+        return lambda x: xp.astype(xp.real(x), element)
+    return lambda x: xp.astype(x, element)
 
 
 def _representable(step: Step) -> Any:

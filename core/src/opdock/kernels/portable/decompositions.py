@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from opdock.dtypes import COMPLEX, DType, float32, float64
-from opdock.kernels.array_api import dims, fails, invalid, put
+from opdock.kernels.array_api import (
+    dims,
+    fails,
+    index_type,
+    invalid,
+    put,
+)
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -178,18 +184,18 @@ def _factor(xp: Any, a: Any) -> tuple[Any, Any]:
 def _in_order(xp: Any, x: Any, order: Any) -> Any:
     """Each entry of a batch with its rows in an order of its own."""
     batch, rows = order.shape
-    starts = xp.arange(batch, dtype=xp.int64, device=getattr(x, "device", None)) * rows
+    starts = xp.arange(batch, dtype=index_type(xp), device=getattr(x, "device", None)) * rows
     place = xp.reshape(order + xp.expand_dims(starts, axis=1), (batch * rows,))
     return xp.reshape(xp.take(xp.reshape(x, (batch * rows, -1)), place, axis=0), x.shape)
 
 
 def _factor_columns(xp: Any, a: Any) -> tuple[Any, Any]:
     batch, rows, columns = a.shape
-    place = xp.arange(rows, dtype=xp.int64, device=getattr(a, "device", None))
+    place = xp.arange(rows, dtype=index_type(xp), device=getattr(a, "device", None))
     order = xp.broadcast_to(place, (batch, rows))
     for k in range(columns):
         step = xp.argmax(xp.abs(a[:, k:, k]), axis=1, keepdims=True)
-        moves = xp.astype(place == k, xp.int64) - xp.astype(place == k + step, xp.int64)
+        moves = xp.astype(place == k, index_type(xp)) - xp.astype(place == k + step, index_type(xp))
         exchange = place + step * moves
         a, order = _in_order(xp, a, exchange), _in_order(xp, order, exchange)
         factors = a[:, k + 1 :, k : k + 1] / a[:, k : k + 1, k : k + 1]

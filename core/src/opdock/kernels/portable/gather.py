@@ -8,7 +8,15 @@ from typing import Any
 import numpy as np
 
 from opdock import axes
-from opdock.kernels.array_api import device_ints, dims, fails, fetched, invalid, zeros
+from opdock.kernels.array_api import (
+    device_ints,
+    dims,
+    fails,
+    fetched,
+    index_type,
+    invalid,
+    zeros,
+)
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -94,7 +102,7 @@ def _take_batched(xp: Any, params: Any, indices: Any, axis: int, batch: int) -> 
         else xp.reshape(table, (count * n, math.prod(outer), 0))
     )
     starts = device_ints(xp, np.arange(count) * n, params)
-    flat = xp.reshape(xp.astype(indices, xp.int64), (count, math.prod(rest)))
+    flat = xp.reshape(xp.astype(indices, index_type(xp)), (count, math.prod(rest)))
     rows = xp.take(table, xp.reshape(flat + xp.reshape(starts, (count, 1)), (-1,)), axis=0)
     rows = xp.reshape(rows, (count, math.prod(rest), math.prod(outer), math.prod(inner)))
     return xp.reshape(xp.permute_dims(rows, (0, 2, 1, 3)), (*lead, *outer, *rest, *inner))
@@ -113,8 +121,8 @@ def flat_positions(xp: Any, indices: Any, shape: Any, what: str = "shape") -> tu
             f"{depth} vs. {len(shape)}"
         )
     count = math.prod(indices.shape[:-1])
-    table = xp.reshape(xp.astype(indices, xp.int64), (count, depth))
-    flat = xp.zeros((count,), dtype=xp.int64, device=getattr(indices, "device", None))
+    table = xp.reshape(xp.astype(indices, index_type(xp)), (count, depth))
+    flat = xp.zeros((count,), dtype=index_type(xp), device=getattr(indices, "device", None))
     for i in range(depth):
         column = table[:, i]
         if count and fails(xp, (xp.min(column) < 0) | (xp.max(column) >= shape[i])):

@@ -9,7 +9,16 @@ from typing import Any, Final
 import numpy as np
 
 from opdock import dtypes, errors
-from opdock.kernels.array_api import device_ints, dims, dtype_of, fails, ints, invalid, zeros
+from opdock.kernels.array_api import (
+    device_ints,
+    dims,
+    dtype_of,
+    fails,
+    index_type,
+    ints,
+    invalid,
+    zeros,
+)
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.segment import sum_at
 from opdock.kernels.select.signature import NodeSig
@@ -86,7 +95,7 @@ def _axis(xp: Any, start: Any, end: Any, length: int, samples: int) -> _Axis:
     at = xp.where(inside, at, xp.zeros_like(at))
     floor, near = xp.floor(at), xp.floor(at + 0.5)
     low, high, near = (
-        xp.astype(v, xp.int64) for v in (floor, xp.ceil(at), xp.clip(near, 0.0, length - 1.0))
+        xp.astype(v, index_type(xp)) for v in (floor, xp.ceil(at), xp.clip(near, 0.0, length - 1.0))
     )
     return _Axis(inside, low, high, at - floor, near)
 
@@ -103,7 +112,7 @@ def _axes(
 
 def _places(xp: Any, which: Any, y: Any, x: Any, height: int, width: int) -> Any:
     """The flat numbers of pixels, [boxes, rows, columns]."""
-    image = xp.reshape(xp.astype(which, xp.int64), (-1, 1, 1))
+    image = xp.reshape(xp.astype(which, index_type(xp)), (-1, 1, 1))
     return (image * height + xp.expand_dims(y, axis=2)) * width + xp.expand_dims(x, axis=1)
 
 

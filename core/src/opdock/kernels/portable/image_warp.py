@@ -13,7 +13,13 @@ import numpy as np
 
 from opdock import dtypes, errors
 from opdock.dtypes import FLOATS
-from opdock.kernels.array_api import device_ints, dims, ints, invalid
+from opdock.kernels.array_api import (
+    device_ints,
+    dims,
+    index_type,
+    ints,
+    invalid,
+)
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.segment import sum_at, wide
 from opdock.kernels.select.signature import NodeSig
@@ -39,7 +45,7 @@ class _Pixels:
         xp = self.xp
         inside = (y >= 0) & (y <= self.height - 1) & (x >= 0) & (x <= self.width - 1)
         row, column = (
-            xp.astype(xp.where(inside, at, xp.zeros_like(at)), xp.int64) for at in (y, x)
+            xp.astype(xp.where(inside, at, xp.zeros_like(at)), index_type(xp)) for at in (y, x)
         )
         image = device_ints(xp, np.arange(self.batch), self.rows)
         image = xp.reshape(image, (self.batch, *[1] * (len(y.shape) - 1)))

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from opdock import dtypes
+from opdock.kernels.array_api import index_type
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -36,7 +37,7 @@ def in_top_k(xp: Any, sig: NodeSig) -> Callable[..., Any]:
         hit = classes[None, :] == targets[:, None]
         zero = xp.zeros_like(predictions)
         wanted = xp.sum(xp.where(hit, predictions, zero), axis=1, keepdims=True)
-        beaten = xp.sum(xp.astype(predictions > wanted, xp.int64), axis=1) < int(k)
+        beaten = xp.sum(xp.astype(predictions > wanted, index_type(xp)), axis=1) < int(k)
         sound = xp.all(xp.isfinite(predictions), axis=1) & xp.any(hit, axis=1)
         return beaten & sound
 

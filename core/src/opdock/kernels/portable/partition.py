@@ -8,7 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from opdock.kernels.array_api import device_ints, dims, fails, invalid, zeros
+from opdock.kernels.array_api import (
+    device_ints,
+    dims,
+    fails,
+    index_type,
+    invalid,
+    zeros,
+)
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.gather import not_in
 from opdock.kernels.select.signature import NodeSig
@@ -88,7 +95,7 @@ def dynamic_stitch(xp: Any, sig: NodeSig) -> Any:
     def run(*args: Any) -> Any:
         indices, data = args[:n], args[n:]
         tail = check_parts(indices, data)
-        flat = xp.concat([xp.reshape(xp.astype(i, xp.int64), (-1,)) for i in indices])
+        flat = xp.concat([xp.reshape(xp.astype(i, index_type(xp)), (-1,)) for i in indices])
         if flat.shape[0] == 0:
             return zeros(xp, (0, *tail), data[0], dtype)
         if fails(xp, xp.min(flat) < 0):

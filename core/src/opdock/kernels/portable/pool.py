@@ -15,7 +15,15 @@ from typing import Any
 import numpy as np
 
 from opdock.dtypes import FLOATS, REALS, as_dtype
-from opdock.kernels.array_api import copy, device_ints, fails, full, ints, invalid
+from opdock.kernels.array_api import (
+    copy,
+    device_ints,
+    fails,
+    full,
+    index_type,
+    ints,
+    invalid,
+)
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.segment import sum_at, wide
 from opdock.kernels.select.signature import NodeSig
@@ -205,7 +213,7 @@ def max_pool_with_argmax(xp: Any, sig: NodeSig) -> Any:
             start = np.arange(data.shape[0]) % (data.shape[0] if whole else _pixels(x, pooling))
             numbers = numbers + start.reshape(-1, *[1] * (numbers.ndim - 1)) * entry
         places = pooling.taps(device_ints(xp, np.ascontiguousarray(numbers), x), where)
-        place = xp.zeros_like(best, dtype=xp.int64)
+        place = xp.zeros_like(best, dtype=index_type(xp))
         for hit, number in zip(pooling.hits(data, best, where), places):
             place = xp.where(hit, number, place)
         return pooling.leave(best, x, x.dtype), pooling.leave(place, x, element)
@@ -220,7 +228,7 @@ def _pixels(x: Any, pooling: Pooling) -> int:
 def _places(xp: Any, argmax: Any, shape: Any, whole: bool) -> Any:
     """Indices into the flattened input, batch included."""
     size = math.prod(shape)
-    index = xp.astype(argmax, xp.int64)
+    index = xp.astype(argmax, index_type(xp))
     if not whole:
         start = device_ints(xp, np.arange(argmax.shape[0]) * math.prod(shape[1:]), argmax)
         index = index + xp.reshape(start, (-1, *[1] * (argmax.ndim - 1)))

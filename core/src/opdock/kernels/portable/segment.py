@@ -20,6 +20,7 @@ from opdock.kernels.array_api import (
     dtype_of,
     fails,
     full,
+    index_type,
     ints,
     invalid,
     is_sure,
@@ -103,7 +104,7 @@ def unsorted_segment(xp: Any, sig: NodeSig) -> Any:
         out = full(xp, (count, math.prod(rest)), gap, dtype, data)
         if math.prod(prefix) and math.prod(out.shape):
             rows = xp.reshape(data, (math.prod(prefix), math.prod(rest)))
-            ids = xp.astype(xp.reshape(segment_ids, (-1,)), xp.int64)
+            ids = xp.astype(xp.reshape(segment_ids, (-1,)), index_type(xp))
             found, present = fold(xp, combine, wide(xp, rows, dtype), ids, count)
             out = xp.where(xp.expand_dims(present, axis=1), xp.astype(found, element), out)
         return xp.reshape(out, (count, *rest))

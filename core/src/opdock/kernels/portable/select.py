@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes
-from opdock.kernels.array_api import device_ints, ints, invalid
+from opdock.kernels.array_api import (
+    device_ints,
+    index_type,
+    ints,
+    invalid,
+)
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -51,7 +56,7 @@ def one_hot(xp: Any, sig: NodeSig) -> Any:
         column = [1] * (rank + 1)
         column[axis] = n
         line = xp.reshape(device_ints(xp, np.arange(n), indices), tuple(column))
-        hot = xp.expand_dims(xp.astype(indices, xp.int64), axis=axis) == line
+        hot = xp.expand_dims(xp.astype(indices, index_type(xp)), axis=axis) == line
         return xp.where(hot, on_value, off_value)
 
     return run

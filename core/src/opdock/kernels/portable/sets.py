@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes
-from opdock.kernels.array_api import device_ints, dims, fails, ints, invalid
+from opdock.kernels.array_api import (
+    device_ints,
+    dims,
+    fails,
+    index_type,
+    ints,
+    invalid,
+)
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -65,7 +72,7 @@ def unique_v2(xp: Any, sig: NodeSig) -> Any:
             for j in range(rows.shape[1]):
                 code = xp.reshape(xp.unique_inverse(rows[:, j]).inverse_indices, (-1,))
                 number = xp.unique_inverse(number * (rows.shape[0] + 1) + code).inverse_indices
-                number = xp.reshape(xp.astype(number, xp.int64), (-1,))
+                number = xp.reshape(xp.astype(number, index_type(xp)), (-1,))
             _, index, count = distinct(xp, number)
             first = xp.searchsorted(xp.sort(index), device_ints(xp, np.arange(count.shape[0]), x))
             order = xp.argsort(index, stable=True)

@@ -14,7 +14,15 @@ import numpy as np
 
 from opdock.dtypes import NUMBERS
 from opdock.kernels import cells
-from opdock.kernels.array_api import copy, device_ints, dims, fails, ints, invalid
+from opdock.kernels.array_api import (
+    copy,
+    device_ints,
+    dims,
+    fails,
+    index_type,
+    ints,
+    invalid,
+)
 from opdock.kernels.cells import Array
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.segment import wide
@@ -120,7 +128,7 @@ def sparse_reshape(xp: Any, sig: NodeSig) -> Callable[..., tuple[Any, Array]]:
         if wanted == old:
             return copy(xp, indices), np.array(wanted, np.int64)
         strides = device_ints(xp, [math.prod(old[i + 1 :]) for i in range(len(old))], indices)
-        rest, columns = xp.sum(indices * strides, axis=1, dtype=xp.int64), []
+        rest, columns = xp.sum(indices * strides, axis=1, dtype=index_type(xp)), []
         for size in reversed(wanted):
             columns.append(rest % max(size, 1))
             rest = rest // max(size, 1)

@@ -8,7 +8,14 @@ from typing import Any
 import numpy as np
 
 from opdock.dtypes import NUMBERS
-from opdock.kernels.array_api import device_ints, dims, fails, ints, invalid
+from opdock.kernels.array_api import (
+    device_ints,
+    dims,
+    fails,
+    index_type,
+    ints,
+    invalid,
+)
 from opdock.kernels.expr.functions import FUNCTIONS
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.segment import wide
@@ -49,7 +56,9 @@ def _places(xp: Any, indices: Any, wanted: tuple[int, ...], shape: tuple[int, ..
             "SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible shapes: "
             f"{dims(wanted)} vs. {dims(shape)}"
         )
-    place = xp.zeros((indices.shape[0],), dtype=xp.int64, device=getattr(indices, "device", None))
+    place = xp.zeros(
+        (indices.shape[0],), dtype=index_type(xp), device=getattr(indices, "device", None)
+    )
     for axis, n in enumerate(shape):
         if n != 1:
             place = place * n + indices[:, lead + axis]

@@ -7,7 +7,12 @@ from typing import Any
 
 from opdock import errors
 from opdock.dtypes import COMPLEX, FLOATS, INTS, NUMBERS, REALS
-from opdock.kernels.array_api import dims, fails, invalid
+from opdock.kernels.array_api import (
+    dims,
+    fails,
+    index_type,
+    invalid,
+)
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.gather import check_indices, flat_positions
 from opdock.kernels.portable.partition import last_of_each
@@ -91,7 +96,7 @@ def scatter(xp: Any, sig: NodeSig) -> Any:
             if math.prod(expected):
                 width = math.prod(old.shape[1:])
                 rows = xp.reshape(xp.broadcast_to(updates, expected), (-1, width))
-                place = xp.astype(xp.reshape(indices, (-1,)), xp.int64)
+                place = xp.astype(xp.reshape(indices, (-1,)), index_type(xp))
                 table = xp.reshape(old, (old.shape[0], width))
                 fresh = _merged(xp, sig, kind, table, place, rows)
                 cell.write(xp.reshape(fresh, old.shape))

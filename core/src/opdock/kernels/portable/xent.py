@@ -7,7 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 from opdock import dtypes
-from opdock.kernels.array_api import invalid
+from opdock.kernels.array_api import (
+    index_type,
+    invalid,
+)
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -111,7 +114,7 @@ def sparse_xent(xp: Any, sig: NodeSig) -> Callable[..., Any]:
         valid = (labels >= 0) & (labels < classes)
         label = xp.where(valid, labels, xp.zeros_like(labels))
         arange = functools.partial(xp.arange, device=getattr(labels, "device", None))
-        place = arange(rows, dtype=xp.int64) * classes + xp.astype(label, xp.int64)
+        place = arange(rows, dtype=index_type(xp)) * classes + xp.astype(label, index_type(xp))
         chosen = xp.take(xp.reshape(logits, (-1,)), place, axis=0) - top[:, 0]
         loss = xp.log(total[:, 0]) - chosen
         hit = arange(classes, dtype=labels.dtype)[None, :] == label[:, None]

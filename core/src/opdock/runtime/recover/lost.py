@@ -8,6 +8,7 @@ reading one says so. Work without state moves to other devices under soft placem
 from __future__ import annotations
 
 import logging
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ __all__ = [
     "RestartError",
     "has_effect",
     "homewards",
+    "runs_again",
 ]
 
 _log = logging.getLogger("opdock.fallback")
@@ -54,6 +56,21 @@ class NoRoomError(errors.ResourceExhaustedError, RestartError):
 
 class NotHeldError(errors.UnimplementedError, RestartError):
     """A value could not be copied to a device that holds no such arrays."""
+
+
+def runs_again(error: BaseException) -> bool:
+    """Whether a step that failed is to run again, placed anew.
+
+    If so, what it held is given back: an error leads to the frames that it went through, and these
+    to it, so they would keep the step's values in memory that the next attempt may lack.
+    """
+    if not getattr(error, "again", False):
+        return False
+    found: BaseException | None = error
+    while found is not None:
+        traceback.clear_frames(found.__traceback__)
+        found = found.__cause__ or found.__context__
+    return True
 
 
 _NOT_TAKEN: Final = (
