@@ -143,6 +143,16 @@ def test_names_of_contrib_framework_that_are_public_elsewhere() -> None:
     assert framework.smart_cond(True, lambda: 1, lambda: 2) == 1
 
 
+def test_contribs_module_of_nested_structures_has_what_the_internal_one_has() -> None:
+    from tensorflow.contrib.framework import nest as public
+    from tensorflow.python.util import nest as internal
+
+    assert public.map_structure_up_to([0, 0], len, ["ab", "c"]) == [2, 1]
+    for name in dir(public):
+        if not name.startswith("_") and callable(getattr(public, name)):
+            assert getattr(public, name) is getattr(internal, name), name
+
+
 def test_an_internal_name_that_was_meant() -> None:
     from tensorflow.contrib import rnn
     from tensorflow.python.ops import math_ops
@@ -153,6 +163,8 @@ def test_an_internal_name_that_was_meant() -> None:
         math_ops.reduce_meen
     with pytest.raises(AttributeError, match="does not map this internal name"):
         math_ops.nothing_like_it
+    with pytest.raises(AttributeError, match=r"opdock has no tf\.contrib\.rnn\.stack; it has tf"):
+        rnn.stack
 
 
 def test_what_a_program_puts_in_the_place_of_an_internal_name_is_used() -> None:

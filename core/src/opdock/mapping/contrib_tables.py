@@ -51,7 +51,6 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
             "is_tensor",
             "sort",
         ),
-        "nest": "opdock.util.nest",
     },
     "contrib.framework.python.framework.checkpoint_utils": CHECKPOINTS,
     "contrib.framework.python.ops.variables": GLOBAL_STEP,

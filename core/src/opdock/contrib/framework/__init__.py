@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from opdock.contrib.framework import nest
 from opdock.contrib.framework.arg_scope import (
     add_arg_scope,
     arg_scope,
@@ -24,7 +25,6 @@ from opdock.contrib.framework.tensor_util import (
     with_same_shape,
     with_shape,
 )
-from opdock.util import nest
 
 __all__ = [
     "add_arg_scope", "arg_scope", "arg_scoped_arguments", "assert_scalar_int",
