@@ -143,6 +143,18 @@ def test_names_of_contrib_framework_that_are_public_elsewhere() -> None:
     assert framework.smart_cond(True, lambda: 1, lambda: 2) == 1
 
 
+def test_sessions_and_hooks_under_the_names_that_they_had_in_contrib() -> None:
+    from tensorflow.contrib.learn.python.learn import (
+        basic_session_run_hooks,
+        monitored_session,
+        summary_writer_cache,
+    )
+
+    assert monitored_session.MonitoredSession is tf.train.MonitoredSession
+    assert basic_session_run_hooks.StopAtStepHook is tf.train.StopAtStepHook
+    assert summary_writer_cache.SummaryWriterCache is tf.summary.FileWriterCache
+
+
 def test_contribs_module_of_nested_structures_has_what_the_internal_one_has() -> None:
     from tensorflow.contrib.framework import nest as public
     from tensorflow.python.util import nest as internal

@@ -86,6 +86,32 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
     "contrib.layers.python.layers.feature_column_ops": {
         "_Transformer": "opdock.contrib.layers.feature_column.inputs:Transformer",
     },
+    # The hooks and sessions of tf.train, under the names that they had before they moved there.
+    "contrib.learn.python.learn.basic_session_run_hooks": _of_train(
+        "CheckpointSaverHook",
+        "LoggingTensorHook",
+        "NanLossDuringTrainingError",
+        "NanTensorHook",
+        "StepCounterHook",
+        "StopAtStepHook",
+        "SummarySaverHook",
+    ),
+    "contrib.learn.python.learn.monitored_session": _of_train(
+        "ChiefSessionCreator",
+        "MonitoredSession",
+        "Scaffold",
+        "SessionCreator",
+        "WorkerSessionCreator",
+    ),
+    "contrib.learn.python.learn.session_run_hook": _of_train(
+        "SessionRunArgs",
+        "SessionRunContext",
+        "SessionRunHook",
+        "SessionRunValues",
+    ),
+    "contrib.learn.python.learn.summary_writer_cache": {
+        "SummaryWriterCache": "opdock:summary.FileWriterCache",
+    },
     "contrib.quantize.python.common": {
         "BatchNormGroups": "opdock.contrib.quantize.wiring:batch_norm_groups",
         "CreateOrGetQuantizationStep": "opdock.contrib.quantize.wiring:quantization_step",
