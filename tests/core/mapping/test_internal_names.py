@@ -143,6 +143,28 @@ def test_names_of_contrib_framework_that_are_public_elsewhere() -> None:
     assert framework.smart_cond(True, lambda: 1, lambda: 2) == 1
 
 
+def test_sessions_and_hooks_under_the_names_that_they_had_in_contrib() -> None:
+    from tensorflow.contrib.learn.python.learn import (
+        basic_session_run_hooks,
+        monitored_session,
+        summary_writer_cache,
+    )
+
+    assert monitored_session.MonitoredSession is tf.train.MonitoredSession
+    assert basic_session_run_hooks.StopAtStepHook is tf.train.StopAtStepHook
+    assert summary_writer_cache.SummaryWriterCache is tf.summary.FileWriterCache
+
+
+def test_contribs_module_of_nested_structures_has_what_the_internal_one_has() -> None:
+    from tensorflow.contrib.framework import nest as public
+    from tensorflow.python.util import nest as internal
+
+    assert public.map_structure_up_to([0, 0], len, ["ab", "c"]) == [2, 1]
+    for name in dir(public):
+        if not name.startswith("_") and callable(getattr(public, name)):
+            assert getattr(public, name) is getattr(internal, name), name
+
+
 def test_an_internal_name_that_was_meant() -> None:
     from tensorflow.contrib import rnn
     from tensorflow.python.ops import math_ops
@@ -153,6 +175,8 @@ def test_an_internal_name_that_was_meant() -> None:
         math_ops.reduce_meen
     with pytest.raises(AttributeError, match="does not map this internal name"):
         math_ops.nothing_like_it
+    with pytest.raises(AttributeError, match=r"opdock has no tf\.contrib\.rnn\.stack; it has tf"):
+        rnn.stack
 
 
 def test_what_a_program_puts_in_the_place_of_an_internal_name_is_used() -> None:

@@ -81,6 +81,16 @@ def test_a_report_by_file_and_line(program: Path) -> None:
     assert "1 files, 9 uses of TensorFlow's names: 6 covered (66.7%), 3 names" in found.output
 
 
+def test_what_a_program_sets_on_tensorflow_is_its_own(tmp_path: Path) -> None:
+    (tmp_path / "own.py").write_text(
+        "import tensorflow as tf\n"
+        "tf.model = tf.Session()\n"
+        "tf.model.run(tf.no_op())\n"
+        "tf.modal.run(tf.no_op())\n"
+    )
+    assert [found.name for found in survey.check(str(tmp_path)).missing] == ["tf.modal.run"]
+
+
 def test_json(program: Path) -> None:
     found = CliRunner().invoke(command, [str(program / "a.py"), "--json"])
     report = json.loads(found.output)

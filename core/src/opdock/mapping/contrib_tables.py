@@ -51,7 +51,6 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
             "is_tensor",
             "sort",
         ),
-        "nest": "opdock.util.nest",
     },
     "contrib.framework.python.framework.checkpoint_utils": CHECKPOINTS,
     "contrib.framework.python.ops.variables": GLOBAL_STEP,
@@ -93,6 +92,32 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
             for constant in ("GLOBAL_VARIABLE_NAME", "GRAD_VARIABLE_NAME", "LOCAL_VARIABLE_NAME")
         }
         for name in ("agn", "elastic_average", "model_average")
+    },
+    # The hooks and sessions of tf.train, under the names that they had before they moved there.
+    "contrib.learn.python.learn.basic_session_run_hooks": _of_train(
+        "CheckpointSaverHook",
+        "LoggingTensorHook",
+        "NanLossDuringTrainingError",
+        "NanTensorHook",
+        "StepCounterHook",
+        "StopAtStepHook",
+        "SummarySaverHook",
+    ),
+    "contrib.learn.python.learn.monitored_session": _of_train(
+        "ChiefSessionCreator",
+        "MonitoredSession",
+        "Scaffold",
+        "SessionCreator",
+        "WorkerSessionCreator",
+    ),
+    "contrib.learn.python.learn.session_run_hook": _of_train(
+        "SessionRunArgs",
+        "SessionRunContext",
+        "SessionRunHook",
+        "SessionRunValues",
+    ),
+    "contrib.learn.python.learn.summary_writer_cache": {
+        "SummaryWriterCache": "opdock:summary.FileWriterCache",
     },
     "contrib.quantize.python.common": {
         "BatchNormGroups": "opdock.contrib.quantize.wiring:batch_norm_groups",

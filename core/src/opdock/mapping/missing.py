@@ -45,15 +45,17 @@ def why(path: str, name: str) -> str:
     if path.startswith("compat.v2"):
         return "opdock is TensorFlow 1's interface; of TF 2's it has the names that 1.x shares"
     elsewhere = _elsewhere(name)
+    if path.startswith(("python", "contrib", "core", "tools", "examples", "lite")):
+        return coded("OPD-NAME-003", _internal(path, name, elsewhere))
     if elsewhere:
         return f"TensorFlow 1.15 has no tf.{full}; it has {elsewhere}"
-    if path.startswith(("python", "contrib", "core", "tools", "examples", "lite")):
-        return coded("OPD-NAME-003", _internal(path, name))
     known = names.table().public.get(path, {})
     return f"TensorFlow 1.15 has no tf.{full} either{meant(name, known)}"
 
 
-def _internal(path: str, name: str) -> str:
+def _internal(path: str, name: str, elsewhere: str) -> str:
+    if elsewhere:
+        return f"opdock has no tf.{path}.{name}; it has {elsewhere}"
     # Some of these modules are long: the name must be much alike to be the one that was meant.
     like = nearest(name, listing.public_names(path), 0.75)
     if like:

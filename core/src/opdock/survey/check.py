@@ -79,12 +79,20 @@ def check(target: str) -> Report:
     # What a program sets itself, such as a collection's key of its own, is not TensorFlow's.
     own = {_plain(use.name) for _, found in read for use in found if use.sets}
     for path, found in read:
-        _judge(path, [use for use in found if _plain(use.name) not in own], report)
+        _judge(path, [use for use in found if own.isdisjoint(_heads(use.name))], report)
     return report
 
 
 def _plain(name: str) -> str:
     return name.replace("tensorflow.compat.v1.", "tensorflow.")
+
+
+def _heads(name: str) -> Iterator[str]:
+    """A name, and what it is looked up in: of "tf.model.fit" also "tf.model"."""
+    head = _plain(name)
+    while head:
+        yield head
+        head = head.rpartition(".")[0]
 
 
 def _read(path: Path, report: Report) -> list[Use] | None:

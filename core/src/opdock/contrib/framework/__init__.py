@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from opdock.contrib.framework import nest
 from opdock.contrib.framework.arg_scope import (
     add_arg_scope,
     arg_scope,
@@ -32,7 +33,6 @@ from opdock.train.remapped_matrices import (
     load_and_remap_matrix_initializer,
     load_embedding_initializer,
 )
-from opdock.util import nest
 
 __all__ = [
     "add_arg_scope", "arg_scope", "arg_scoped_arguments", "assert_scalar_int",
