@@ -211,6 +211,10 @@ from opdock.ops.clip import clip_by_global_norm as clip_by_global_norm
 from opdock.ops.clip import clip_by_norm as clip_by_norm
 from opdock.ops.clip import clip_by_value as clip_by_value
 from opdock.ops.clip import global_norm as global_norm
+from opdock.ops.collective import all_gather as all_gather
+from opdock.ops.collective import all_reduce as all_reduce
+from opdock.ops.collective import broadcast_recv as broadcast_recv
+from opdock.ops.collective import broadcast_send as broadcast_send
 from opdock.ops.compare import equal as equal
 from opdock.ops.compare import greater as greater
 from opdock.ops.compare import greater_equal as greater_equal

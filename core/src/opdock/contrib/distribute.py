@@ -6,11 +6,17 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from opdock.distribute import device_util
+from opdock.distribute.cluster_resolver import SimpleClusterResolver, TFConfigClusterResolver
+from opdock.distribute.collective_all_reduce import CollectiveAllReduceExtended
+from opdock.distribute.cross_device_ops import CollectiveCommunication
 from opdock.distribute.mirrored import MirroredExtended
 from opdock.distribute.parameter_server import ParameterServerExtended
 from opdock.distribute.strategy import Strategy
 
-__all__ = ["DistributeConfig", "MirroredStrategy", "ParameterServerStrategy"]
+__all__ = [
+    "CollectiveAllReduceStrategy", "DistributeConfig", "MirroredStrategy",
+    "ParameterServerStrategy",
+]  # fmt: skip
 
 
 class DistributeConfig(NamedTuple):
@@ -25,6 +31,26 @@ class DistributeConfig(NamedTuple):
     train_distribute: Any = None
     eval_distribute: Any = None
     remote_cluster: Any = None
+
+
+class CollectiveAllReduceStrategy(Strategy):
+    """`MultiWorkerMirroredStrategy`, which can be told how many GPUs a worker has.
+
+    Args:
+        num_gpus_per_worker: how many.
+        communication: by which way TF would reduce.
+    """
+
+    def __init__(
+        self, num_gpus_per_worker: int = 0,
+        communication: CollectiveCommunication = CollectiveCommunication.AUTO,
+    ) -> None:  # fmt: skip
+        told = TFConfigClusterResolver()
+        resolver = SimpleClusterResolver(
+            told.cluster_spec(), task_type=told.task_type, task_id=told.task_id,
+            num_accelerators={"GPU": num_gpus_per_worker}, rpc_layer=told.rpc_layer,
+        )  # fmt: skip
+        super().__init__(CollectiveAllReduceExtended(self, communication, resolver))
 
 
 class MirroredStrategy(Strategy):

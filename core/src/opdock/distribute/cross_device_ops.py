@@ -2,29 +2,43 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from opdock.distribute import device_util
+from opdock.distribute.collective_keys import CollectiveKeys
 from opdock.distribute.reductions import ReduceOp
 from opdock.distribute.values import DistributedValues, Mirrored, PerReplica, regroup
 from opdock.graph.nodes.composite import IndexedSlices
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.scopes import device
+from opdock.graph.nodes.scopes import control_dependencies, device
 from opdock.graph.variables.variable import Variable
+from opdock.ops.collective import all_gather, all_reduce
 from opdock.ops.identity import identity
 from opdock.ops.joining import concat
 from opdock.ops.sums import add_n
 
 __all__ = [
-    "AllReduceCrossDeviceOps", "CrossDeviceOps", "HierarchicalCopyAllReduce",
+    "AllReduceCrossDeviceOps", "CollectiveAllReduce", "CollectiveCommunication", "CrossDeviceOps",
+    "HierarchicalCopyAllReduce",
     "MultiWorkerAllReduce", "NcclAllReduce", "ReductionToOneDevice",
     "devices_from", "reduce_non_distributed_value",
 ]  # fmt: skip
 
 
+class CollectiveCommunication(enum.Enum):
+    """By which way TF would reduce over workers; here they all meet at one of them."""
+
+    AUTO = "AUTO"
+    RING = "RING"
+    NCCL = "NCCL"
+
+
 class CrossDeviceOps:
     """Base class. A subclass says by which ways values are reduced."""
+
+    _num_between_graph_workers = 1
 
     def reduce(self, reduce_op: Any, per_replica_value: Any, destinations: Any) -> Any:
         """The values of replicas as one, on the devices of `destinations`.
@@ -39,7 +53,8 @@ class CrossDeviceOps:
         """
         value = _per_replica(per_replica_value)
         where = devices_from(destinations)
-        if len(value.values) == 1 and set(value.devices) == set(where):
+        alone = len(value.values) == self._num_between_graph_workers == 1
+        if alone and set(value.devices) == set(where):
             return regroup(value.devices, value.values, Mirrored)
         return self.reduce_implementation(reduce_op, value, destinations)
 
@@ -94,7 +109,8 @@ class ReductionToOneDevice(CrossDeviceOps):
         """Adds on one device and copies."""
         where = devices_from(destinations)
         with device(self.reduce_to_device or where[0]):
-            total = _total(per_replica_value.values, reduce_op, self.accumulation_fn)
+            values = per_replica_value.values
+            total = _total(values, reduce_op, self.accumulation_fn, len(values))
         copies = [_copy(total, d) for d in where]
         return copies[0] if len(copies) == 1 else regroup(where, copies, Mirrored)
 
@@ -150,6 +166,69 @@ class MultiWorkerAllReduce(AllReduceCrossDeviceOps):
     ) -> None:  # fmt: skip
         super().__init__(str(all_reduce_spec), num_packs)
         self._worker_devices, self._num_gpus_per_worker = worker_devices, num_gpus_per_worker
+
+
+class CollectiveAllReduce(CrossDeviceOps):
+    """The reduction over the devices of workers that have a graph each, which all build alike.
+
+    Args:
+        num_workers: how many workers there are.
+        num_gpus_per_worker: how many GPUs each has.
+        all_reduce_merge_scope: how many reductions TF would give one name scope.
+        collective_keys: numbers ops; those of other reductions in the same graphs go on counting.
+    """
+
+    def __init__(
+        self, num_workers: int = 1, num_gpus_per_worker: int = 0, all_reduce_merge_scope: int = 32,
+        collective_keys: CollectiveKeys | None = None,
+    ) -> None:  # fmt: skip
+        self._num_between_graph_workers = num_workers
+        self._num_gpus_per_worker = num_gpus_per_worker
+        self._all_reduce_merge_scope = all_reduce_merge_scope
+        self._collective_keys = collective_keys or CollectiveKeys()
+
+    def reduce_implementation(
+        self, reduce_op: Any, per_replica_value: Any, destinations: Any
+    ) -> Any:
+        """Reduces over all devices of all workers, and copies to those that are asked for."""
+        where = devices_from(destinations)
+        value = per_replica_value
+        size = len(value.values) * self._num_between_graph_workers
+        if all(isinstance(v, IndexedSlices) for v in value.values):
+            rows = self._on_each(all_gather, [v.values for v in value.values])
+            indices = self._on_each(all_gather, [v.indices for v in value.values])
+            found = [
+                IndexedSlices(r, i, v.dense_shape)
+                for r, i, v in zip(rows, indices, value.values, strict=True)
+            ]
+        else:
+            found = self._on_each(_sums, [_dense(v) for v in value.values])
+        reduced = dict(zip(value.devices, found, strict=True))
+        copies = []
+        # Whoever fetches one of them has all members come: the others wait for them.
+        with control_dependencies([_operation(t) for t in found]):
+            for name in where:
+                with device(name):
+                    total = _total([reduced.get(name, found[0])], reduce_op, add_n, size)
+                copies.append(_copy(total, name))
+        return regroup(where, copies, Mirrored)
+
+    def _on_each(self, collective: Callable[..., Any], values: Sequence[Any]) -> list[Any]:
+        """What an op of the whole group gives each of this worker's devices."""
+        size = len(values) * self._num_between_graph_workers
+        if size == 1:
+            return list(values)
+        keys = self._collective_keys
+        group, key = keys.get_group_key([v.device for v in values]), keys.get_op_instance_key()
+        found = []
+        for value in values:
+            with device(value.device):
+                found.append(collective(value, size, group, key))
+        return found
+
+
+def _sums(value: Any, size: int, group: int, key: int) -> Any:
+    return all_reduce(value, size, group, key, "Add", "Id")
 
 
 def reduce_non_distributed_value(
@@ -216,11 +295,13 @@ def _copy(value: Any, where: str) -> Any:
         return identity(value)
 
 
-def _total(values: Sequence[Any], reduce_op: Any, add: Callable[[list[Any]], Any]) -> Any:
-    """The sum or the mean of values, slices of them if all are."""
+def _total(
+    values: Sequence[Any], reduce_op: Any, add: Callable[[list[Any]], Any], count: int
+) -> Any:
+    """The sum, or the mean of so many, of values, slices of them if all are."""
     if reduce_op not in (ReduceOp.SUM, ReduceOp.MEAN):
         raise ValueError("`reduce_op` must be Reduce.SUM or Reduce.MEAN.")
-    share = 1 if reduce_op is ReduceOp.SUM else len(values)
+    share = 1 if reduce_op is ReduceOp.SUM else count
     if all(isinstance(v, IndexedSlices) for v in values):
         rows = concat([v.values for v in values], 0)
         return IndexedSlices(
@@ -229,6 +310,10 @@ def _total(values: Sequence[Any], reduce_op: Any, add: Callable[[list[Any]], Any
         )  # fmt: skip
     total = add([_dense(v) for v in values])
     return total if share == 1 else total / share
+
+
+def _operation(value: Any) -> Any:
+    return value.values.op if isinstance(value, IndexedSlices) else value.op
 
 
 def _dense(value: Any) -> Any:

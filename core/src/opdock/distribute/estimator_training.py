@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from opdock import errors
 from opdock.api import logging
-from opdock.distribute.clusters import is_chief
+from opdock.distribute.clusters import id_in_cluster, is_chief
 from opdock.train.server_lib import ClusterSpec, Server
 
 __all__ = [
@@ -120,8 +120,7 @@ def _of_task(estimator: Any, kind: str, strategy: Any, target: str, cluster: Any
     config._is_chief = not jobs or is_chief(cluster, job, index)
     config._num_ps_replicas = len(jobs.get("ps", ()))
     config._num_worker_replicas = len(jobs.get("worker", ())) + len(jobs.get("chief", ()))
-    before = len(jobs.get("chief", ())) if job == "worker" else 0
-    config._global_id_in_cluster = before + index if jobs else None
+    config._global_id_in_cluster = id_in_cluster(jobs, job, index) if jobs else None
     return own
 
 

@@ -219,11 +219,18 @@ class InputExtended:
         count = len(self._workers)
         return [InputContext(count, i, self._num_replicas_in_sync) for i in range(count)]
 
+    def _share(self, worker: int) -> tuple[int, int]:
+        """Among how many a data set is shared that all workers make, and which part one has."""
+        return len(self._workers), worker
+
     def _experimental_distribute_dataset(self, dataset: Any) -> DistributedDataset:
-        parts, count = in_parts(dataset, self._num_replicas_in_sync), len(self._workers)
-        return DistributedDataset(
-            self._workers, lambda i: parts if count == 1 else parts.shard(count, i)
-        )
+        parts = in_parts(dataset, self._num_replicas_in_sync)
+
+        def of_worker(i: int) -> Any:
+            count, number = self._share(i)
+            return parts if count == 1 else parts.shard(count, number)
+
+        return DistributedDataset(self._workers, of_worker)
 
     def _make_dataset_iterator(self, dataset: Any) -> DistributedIterator:
         return self._experimental_distribute_dataset(dataset).make_initializable_iterator()

@@ -95,6 +95,8 @@ class MirroredExtended(InputExtended, InOneGraph):
 
         def make(devices: Sequence[str], **kwargs: Any) -> list[Any]:
             made: list[Any] = []
+            dtype, given = kwargs.get("dtype"), kwargs["initial_value"]
+            kwargs["initial_value"] = self._initial_value(devices[0], dtype, given)
             for i, where in enumerate(devices):
                 with device(where):
                     if i:
@@ -104,6 +106,10 @@ class MirroredExtended(InputExtended, InOneGraph):
             return made
 
         return make_mirrored(self._container_strategy(), devices, make, **kwargs)
+
+    def _initial_value(self, where: str, dtype: Any, initial_value: Any) -> Any:
+        """What the first copy of a variable begins with, on its device; the others copy it."""
+        return initial_value
 
     def _validate_colocate_with_variable(self, colocate_with_variable: Any) -> None:
         kind, strategy = DistributedVariable, self._container_strategy()

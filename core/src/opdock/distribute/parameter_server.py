@@ -10,7 +10,7 @@ from opdock.api import logging
 from opdock.distribute import device_util
 from opdock.distribute.aggregating import AggregatingVariable, make_aggregating
 from opdock.distribute.cluster_resolver import SimpleClusterResolver, TFConfigClusterResolver
-from opdock.distribute.clusters import is_chief
+from opdock.distribute.clusters import id_in_cluster, is_chief, worker_count
 from opdock.distribute.cross_device_ops import (
     ReductionToOneDevice,
     devices_from,
@@ -168,12 +168,12 @@ class ParameterServerExtended(InputExtended, StrategyExtended):
 
     # ------------------------------------------------------------ input
     def _contexts(self) -> list[InputContext]:
-        jobs, (job, index) = self._cluster, self._task
-        chiefs, workers = len(jobs.get("chief", ())), len(jobs.get("worker", ()))
-        if job not in ("chief", "worker") or index is None:
+        job, index = self._task
+        if job not in ("chief", "worker"):
             return [InputContext(1, 0, self._num_replicas_in_sync)]
-        number = index + (chiefs if job == "worker" else 0)
-        return [InputContext(chiefs + workers, number, self._num_replicas_in_sync)]
+        count = worker_count(self._cluster, job)
+        number = id_in_cluster(self._cluster, job, index)
+        return [InputContext(count, number, self._num_replicas_in_sync)]
 
     # ------------------------------------------------------------ values
     def _check_here(self, destinations: Any) -> None:

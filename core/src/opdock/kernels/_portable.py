@@ -16,6 +16,7 @@ PORTABLE: Final[Mapping[str, str]] = {
     ),
     "bucketize": "Bucketize CompareAndBitpack",
     "check": "Assert",
+    "collective": "CollectiveBcastRecv CollectiveBcastSend CollectiveGather CollectiveReduce",
     "compare": "ApproximateEqual Select",
     "conv": (
         "Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilterV2 "

@@ -11,6 +11,11 @@ DISTRIBUTE_SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.distribute.cluster_resolver.cluster_resolver": (
         "opdock.distribute.cluster_resolver.resolver",
     ),
+    "python.distribute.collective_all_reduce_strategy": (
+        "opdock.distribute.collective_all_reduce",
+    ),
+    "python.distribute.cross_device_utils": ("opdock.distribute.collective_keys",),
+    "python.distribute.multi_worker_util": ("opdock.distribute.clusters",),
     "python.distribute.cross_device_ops": ("opdock.distribute.cross_device_ops",),
     "python.distribute.device_util": ("opdock.distribute.device_util",),
     "python.distribute.distribute_lib": (
@@ -32,6 +37,7 @@ DISTRIBUTE_SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "opdock.distribute.variables",
         "opdock.distribute.aggregating",
     ),
+    "python.ops.collective_ops": ("opdock.ops.collective",),
     "python.keras.utils.losses_utils": ("opdock.util.loss_reduction",),
 }
 
@@ -39,6 +45,7 @@ DISTRIBUTE_SOURCES: Final[dict[str, tuple[str, ...]]] = {
 DISTRIBUTE_NAMES: Final[dict[str, dict[str, str]]] = {
     "contrib.distribute": {
         "AllReduceCrossDeviceOps": "opdock.distribute.cross_device_ops:AllReduceCrossDeviceOps",
+        "CollectiveAllReduceStrategy": "opdock.contrib.distribute:CollectiveAllReduceStrategy",
         "DistributeConfig": "opdock.contrib.distribute:DistributeConfig",
         "DistributionStrategy": "opdock.distribute.strategy:Strategy",
         "DistributionStrategyExtended": "opdock.distribute.extended:StrategyExtended",

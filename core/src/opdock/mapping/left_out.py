@@ -10,9 +10,6 @@ __all__ = ["reason"]
 _OUT: Final[dict[str, str]] = {
     "autograph": "rewrites Python into graphs; TF 1 programs call tf.cond and tf.while_loop",
     "config": "settings of TF 2's runtime",
-    "distribute.experimental.MultiWorkerMirroredStrategy": (
-        "several machines in step; SyncReplicasOptimizer does that over parameter servers"
-    ),
     "distribute.cluster_resolver.TPUClusterResolver": "needs a TPU's own runtime",
     "distribute.experimental.TPUStrategy": "needs a TPU's own runtime",
     "experimental": "settings of TF 2's runtime",

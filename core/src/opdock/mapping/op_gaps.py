@@ -27,7 +27,6 @@ _GAPS: Final = (
     Gap(r".*TPU.*|Infeed\w+|Outfeed\w+|Prelinearize\w*|CrossReplicaSum|AllToAll|WorkerHeartbeat"
         r"|CollectivePermute", "needs a TPU's own runtime"),
     Gap(r"Nccl\w+", "needs several GPUs of one kind and their library"),
-    Gap(r"Collective\w+", "reductions across the tasks of TF 2's strategies"),
     Gap(r"CudnnRNN\w*", "weights in an order that cuDNN alone knows; BlockLSTM is there"),
     Gap(r"Anonymous\w+|Delete(Iterator|MemoryCache|MultiDeviceIterator|RandomSeedGenerator)"
         r"|CacheDatasetV2|ShuffleDatasetV2", "lifetimes of objects in eager execution"),

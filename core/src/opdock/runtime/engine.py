@@ -73,6 +73,9 @@ class Engine:
         self._config = configuration.read(config)
         isolated = config is not None and config.isolate_session_state
         self.resources = ResourceManager(None if server is None or isolated else server.store)
+        self.resources.task = self._task
+        if server is not None:
+            self.resources.place = server.meetings
         self.experience = Experience()
         self.watcher = watcher.asked()
         self._log = PlacementLog(self.placement)

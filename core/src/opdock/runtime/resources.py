@@ -16,6 +16,7 @@ from opdock.dtypes import DType
 from opdock.kernels.select.streams import RandomStream
 from opdock.runtime import background
 from opdock.runtime.cancellation import Cancellation, insist, wait
+from opdock.runtime.meetings import Coming, Meetings, Place
 
 T = TypeVar("T")
 
@@ -270,11 +271,15 @@ class ResourceManager:
     Attributes:
         cancellation: ends all waiting in the session.
         exchange: what comes from other tasks, where the session spans several.
+        place: where the members of groups meet.
+        task: what the session calls the task that this is.
     """
 
     def __init__(self, shared: Store | None = None) -> None:
         self.cancellation = Cancellation("Session was closed.")
         self.exchange: Any = None
+        self.place: Place = Meetings()
+        self.task = ""
         self._shared = shared is not None
         self._store = shared or Store()
         self._lock = threading.RLock()
@@ -345,6 +350,15 @@ class ResourceManager:
                 called.
         """
         wait(self.cancellation, condition, ready, give_up, deadline)
+
+    def meet(self, key: tuple[int, int], node: str, size: int, how: str, value: Any) -> Any:
+        """What the values of a group's members are together, as soon as all have come.
+
+        Raises:
+            InvalidArgumentError: members do not agree, or their values do not fit each other.
+            CancelledError: the session was closed, or the step's time is over.
+        """
+        return self.place.meet(Coming(key, self.task, node, size, how, value), self.wait)
 
     def insist(self, work: Callable[[], T], prepare: Callable[[], None]) -> T:
         """The result of some work that waits wherever it has to, rather than be done again."""

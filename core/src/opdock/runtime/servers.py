@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 from opdock import errors
+from opdock.runtime.meetings import Meetings
 from opdock.runtime.resources import Store
 
 __all__ = ["LocalServer", "at", "find", "no_factory", "start", "tasks_of"]
@@ -52,6 +53,7 @@ class LocalServer:
         self.task = f"/job:{job}/replica:0/task:{definition.task_index}"
         self.config = definition.default_session_config
         self.store = Store(container=job)
+        self.meetings = Meetings()
         self.service: Any = None
         self._sessions: weakref.WeakSet[Abortable] = weakref.WeakSet()
         self._others: list[LocalServer] = []

@@ -68,6 +68,7 @@ OPS: Final[Mapping[str, str]] = {
     "check": "Assert",
     "clip": "ClipByValue",
     "clustering": "KMC2ChainInitialization KmeansPlusPlusInitialization NearestNeighbors",
+    "collective": "CollectiveBcastRecv CollectiveBcastSend CollectiveGather CollectiveReduce",
     "compare": (
         "ApproximateEqual Equal Greater GreaterEqual Less LessEqual LogicalAnd LogicalNot "
         "LogicalOr NotEqual Select SelectV2"

@@ -170,6 +170,17 @@ class Resources(Protocol):
             prepare: waits for as much as it can before anything is taken; called if need be.
         """
 
+    def meet(self, key: tuple[int, int], node: str, size: int, how: str, value: Any) -> Any:
+        """What the values of a group's members are together, as soon as all have come.
+
+        Args:
+            key: group and instance.
+            node: the node's name.
+            size: how many members there are.
+            how: what is made of the values: `kernels/portable/collective.py`.
+            value: the member's own, in host memory; None if it only receives.
+        """
+
     def background(self, work: Callable[[], None], name: str) -> Background:
         """Starts `work` in a thread that the end of the session or the interpreter stops."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from opdock.runtime.cache.variants import Entry
 from opdock.runtime.cancellation import check, current, ends_of
 from opdock.runtime.cluster import peers
 from opdock.runtime.cluster.exchange import Exchange
+from opdock.runtime.cluster.meeting import Far, Visitors
 from opdock.runtime.cluster.messages import Message, decode, encode, failure
 from opdock.runtime.engine import Engine
 from opdock.runtime.program.program import Program
@@ -56,6 +58,9 @@ class TaskSession:
         self.engine = Engine(config, server, name)
         self._session = session
         self.exchange = self.engine.resources.exchange = Exchange(self._send)
+        leader = config.experimental.collective_group_leader
+        if leader not in ("", server.task):
+            self.engine.resources.place = Far(functools.partial(_leader, server, leader))
         self._name, self._tasks = name, tasks
         self._peers: dict[str, peers.Peer] = {}
         self._parts: dict[int, _Part] = {}
@@ -169,6 +174,23 @@ class TaskSession:
         self._parts.clear()
 
 
+def _leader(server: LocalServer, name: str) -> peers.Peer:
+    """The way to the task to which all members of groups come.
+
+    Raises:
+        InvalidArgumentError: the cluster has no such task.
+        UnavailableError: it is not there.
+    """
+    address = server.tasks.get(name)
+    if address is None:
+        raise errors.InvalidArgumentError(
+            None, None,
+            f"experimental.collective_group_leader is {name!r}, which is no task of the cluster: "
+            f"{', '.join(server.tasks)}",
+        )  # fmt: skip
+    return peers.connect(address)
+
+
 class Task:
     """A server as other tasks and masters see it.
 
@@ -181,11 +203,13 @@ class Task:
         self._serving: Any = None
         self._sessions: dict[str, TaskSession] = {}
         self._lock = threading.RLock()
+        visitors = Visitors(server.meetings)
         self._answers: dict[str, Callable[[Message], Message]] = {
             "describe": self._describe, "open": self._open, "register": self._register,
             "run": self._run, "deliver": self._deliver, "cancel": self._cancel,
             "close": self._close, "reset": self._reset, "explain": self._explain,
-            "place": self._place, "variables": self._variables,
+            "place": self._place, "variables": self._variables, "meet": visitors.meet,
+            "leave": visitors.leave,
         }  # fmt: skip
 
     def session(self, name: str) -> TaskSession:

@@ -179,6 +179,8 @@ _TABLE: Final[tuple[tuple[Kind, frozenset[Part], str, str], ...]] = (
      "BoostedTreesQuantileStreamResourceGetBucketBoundaries"),
     ("resource", _DATA, "meets other steps; tests/core/ops/test_batching.py covers it",
      "Batch BatchFunction Unbatch UnbatchGrad"),
+    ("resource", _DATA, "meets other nodes; tests/core/ops/test_collective.py covers it",
+     "CollectiveBcastRecv CollectiveBcastSend CollectiveGather CollectiveReduce"),
     ("resource", _DATA, "works on a staging area; tests/core/ops/test_staging.py covers it",
      "Stage StageClear StagePeek StageSize Unstage MapClear MapIncompleteSize MapPeek MapSize"),
     ("resource", _DATA, "works on a staging area; tests/core/ops/test_staging.py covers it",

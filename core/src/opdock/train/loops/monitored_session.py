@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from opdock import errors
+from opdock.distribute.modes import strategy_in_scope
 from opdock.graph.nodes.collections import GraphKeys, get_collection
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.train.coordinator import Coordinator
@@ -347,7 +348,8 @@ def MonitoredTrainingSession(
 
     Args:
         master: the session's target.
-        is_chief: whether this process restores, initializes and saves; others wait for it.
+        is_chief: whether this process restores, initializes and saves; others wait for it, unless
+            the strategy in scope has each process initialize its own variables.
         checkpoint_dir: where checkpoints are, and go.
         scaffold: the operations and the saver; made when absent.
         hooks: further hooks.
@@ -371,10 +373,13 @@ def MonitoredTrainingSession(
         save_checkpoint_steps, save_checkpoint_secs, (None, 600)
     )
     scaffold = scaffold or Scaffold()
+    strategy = strategy_in_scope()
+    if is_chief or (strategy is not None and strategy.extended.experimental_should_init):
+        creator: SessionCreator = ChiefSessionCreator(scaffold, master, config, checkpoint_dir)
+    else:
+        creator = WorkerSessionCreator(scaffold, master, config, max_wait_secs)
     if not is_chief:
-        worker = WorkerSessionCreator(scaffold, master, config, max_wait_secs)
-        return MonitoredSession(worker, hooks or [], stop_grace_period_secs)
-    chief = ChiefSessionCreator(scaffold, master, config, checkpoint_dir)
+        return MonitoredSession(creator, hooks or [], stop_grace_period_secs)
     all_hooks = list(chief_only_hooks or [])
     summary_dir = summary_dir or checkpoint_dir
     if summary_dir and log_step_count_steps and log_step_count_steps > 0:
@@ -392,7 +397,7 @@ def MonitoredTrainingSession(
             )
         )
     all_hooks.extend(hooks or [])
-    return MonitoredSession(chief, all_hooks, stop_grace_period_secs)
+    return MonitoredSession(creator, all_hooks, stop_grace_period_secs)
 
 
 def _interval(steps: Any, secs: Any, default: tuple[Any, Any]) -> tuple[Any, Any]:
