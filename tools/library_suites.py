@@ -149,6 +149,14 @@ SUITES = (
             "object_detection/predictors": WHOLE,
         },
     ),
+    # tf_keras itself is apart: the others' tf.keras is Keras 2.2.
+    Suite(
+        "tf.keras", "tf_keras==2.15.0", ("test_tf_keras_libraries.py",), apart=True, program=True,
+        needs=("attrs", "pandas<3", "requests", "keras-applications==1.0.8"),
+        bare=("deepctr==0.7.5", "neural-structured-learning==1.0.1",
+              "tensorflow-model-optimization==0.2.1", "efficientnet==1.0.0",
+              "image-classifiers==1.0.0", "segmentation-models==1.0.1"),
+    ),
     Suite("tensorflow-hub", HUB, ("test_hub.py",), program=True, needs=KERAS),
     Suite("kfac", "kfac==0.2.0", ("test_kfac.py",), program=True,
           needs=("decorator", "cloudpickle>=3", "dm-tree", *KERAS), bare=(PROBABILITY,)),

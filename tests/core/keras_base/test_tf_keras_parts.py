@@ -87,3 +87,17 @@ def test_old_names_lead_somewhere(keras: Any) -> None:
     assert len(network.Network(inputs, keras.layers.Dense(1)(inputs)).weights) == 2
     python = importlib.import_module("tensorflow.python")
     assert python.math_ops.add is tf.add
+
+
+def test_names_that_libraries_lean_on(keras: Any) -> None:
+    v2 = tf.compat.v2
+    assert v2.losses.Reduction.AUTO == "auto"
+    assert issubclass(v2.metrics.Mean, keras.metrics.Metric)
+    # `from tensorflow.python import ops` is the framework's.
+    ops = importlib.import_module("tensorflow.python.ops")
+    assert ops.convert_to_tensor is tf.convert_to_tensor
+    tracking = importlib.import_module("tensorflow.python.training.tracking.base")
+    layer = keras.layers.Layer()
+    with tracking.no_automatic_dependency_tracking_scope(layer):
+        layer.kept = tf.Variable(1.0)
+    assert layer.variables == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 _V1: Final = "tf_keras.api._v1.keras"
+_V2: Final = "tf_keras.api._v2.keras"
 _SRC: Final = "tf_keras.src"
 
 # Module of TensorFlow's below python.keras -> those of tf_keras that have its names, which moved.
@@ -90,7 +91,9 @@ def _place(modules: str) -> tuple[str, ...]:
 # Path of TensorFlow's -> the package below which its modules are, and the modules with its names.
 PLACES: Final[dict[str, tuple[str, ...]]] = {
     "keras": (_V1, _V1),
-    "compat.v2.keras": ("tf_keras.api._v2.keras",) * 2,
+    "compat.v2.keras": (_V2, _V2),
+    # TensorFlow 2's own names of parts of Keras.
+    **{f"compat.v2.{part}": (f"{_V2}.{part}",) * 2 for part in ("losses", "metrics", "optimizers")},
     "python.keras": (_SRC, _V1),
     **{f"python.keras.{path}": _place(modules) for path, modules in _MOVED.items()},
 }

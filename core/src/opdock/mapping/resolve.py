@@ -231,6 +231,8 @@ def _known(path: str, name: str, seen: tuple[tuple[str, str], ...]) -> Any:
     # What a module takes with a star has the modules too that it imports itself.
     if record.stars and names.table().is_internal(f"python.ops.{name}"):
         return ModulePath(f"python.ops.{name}")
+    if path == "python.ops":  # in TF, `from tensorflow.python import ops` is the framework's
+        return internal("python.framework.ops", name, seen)
     leaf = path.rpartition(".")[2]
     if (leaf.startswith("gen_") and leaf.endswith("_ops")) or path in tables.GENERATED:
         return _of_generator(name)

@@ -6,14 +6,16 @@ object that does not exist yet is kept where the object will be named, and hande
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 __all__ = [
     "DelegatingTrackable", "NoDependency", "Trackable", "TrackableReference", "Weighted",
     "cached_per_instance", "no_automatic_dependency_tracking",
+    "no_automatic_dependency_tracking_scope",
 ]  # fmt: skip
 
 # The attribute of an object that is a variable, or stands for one.
@@ -38,17 +40,24 @@ class NoDependency:
         self.value = value
 
 
+@contextlib.contextmanager
+def no_automatic_dependency_tracking_scope(obj: Any) -> Iterator[None]:
+    """Inside, attributes that are set on an object become no dependencies."""
+    before = getattr(obj, "_self_setattr_tracking", True)
+    obj._self_setattr_tracking = False
+    try:
+        yield
+    finally:
+        obj._self_setattr_tracking = before
+
+
 def no_automatic_dependency_tracking(method: Callable[..., Any]) -> Callable[..., Any]:
     """Decorates a method in which attributes that are set become no dependencies."""
 
     @functools.wraps(method)
     def untracked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = getattr(self, "_self_setattr_tracking", True)
-        self._self_setattr_tracking = False
-        try:
+        with no_automatic_dependency_tracking_scope(self):
             return method(self, *args, **kwargs)
-        finally:
-            self._self_setattr_tracking = before
 
     untracked._tf_decorator = True  # type: ignore[attr-defined]
     return untracked

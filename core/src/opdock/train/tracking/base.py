@@ -14,6 +14,7 @@ from opdock.graph.variables.trackable import (
     Trackable,
     TrackableReference,
     no_automatic_dependency_tracking,
+    no_automatic_dependency_tracking_scope,
 )
 from opdock.ops.control import no_op
 from opdock.train.saveable import OBJECT_GRAPH_PROTO_KEY, SaveableObject, SaveSpec
@@ -21,7 +22,7 @@ from opdock.train.saveable import OBJECT_GRAPH_PROTO_KEY, SaveableObject, SaveSp
 __all__ = [
     "OBJECT_GRAPH_PROTO_KEY", "VARIABLE_VALUE_KEY", "NoRestoreSaveable", "PythonState",
     "PythonStateSaveable", "PythonStringStateSaveable", "Trackable", "TrackableReference",
-    "no_automatic_dependency_tracking",
+    "no_automatic_dependency_tracking", "no_automatic_dependency_tracking_scope",
 ]  # fmt: skip
 
 
