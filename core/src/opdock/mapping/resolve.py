@@ -224,7 +224,7 @@ def _known(path: str, name: str, seen: tuple[tuple[str, str], ...]) -> Any:
     if name in record.imports:
         module, there = record.imports[name]
         return _imported(module, there, seen)
-    for star in record.stars:
+    for star in reversed(record.stars):  # the last import is the one that counts
         found = internal(star, name, seen)
         if found is not MISSING:
             return found

@@ -295,6 +295,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.framework.graph_io": {"write_graph": "opdock:train.write_graph"},
     "python.framework.ops": {
         "NoGradient": "opdock.graph.nodes.registry:not_differentiable",
+        "RegisterShape": "opdock.util.graph_helpers:RegisterShape",
         "NotDifferentiable": "opdock.graph.nodes.registry:not_differentiable",
         "executing_eagerly_outside_functions": "opdock.util.eager_context:executing_eagerly",
         "get_gradient_function": "opdock.graph.nodes.registry:gradient_of",
