@@ -215,6 +215,14 @@ def test_of_two_modules_that_one_takes_all_from_the_later_counts() -> None:
     assert image_ops.transpose is tf.image.transpose
 
 
+def test_functions_of_tf2_take_its_arguments() -> None:
+    from tensorflow.python.ops import nn_ops, random_ops
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        assert session.run(nn_ops.dropout_v2(tf.ones(4), 0.0)).tolist() == [1.0] * 4
+        assert random_ops.random_poisson_v2([3], 1.5).shape == [3]
+
+
 def test_references_are_given_where_they_are_asked_for() -> None:
     from tensorflow.python.framework import ops
 
