@@ -126,10 +126,26 @@ except ValueError as e:
 else:
     raise AssertionError
 """
+SDCA = """
+def identified():
+    features = {"x": x, "id": [str(i) for i in range(len(x))], "side": np.where(x[:, :1] > 0, 1, 0)}
+    return tf.data.Dataset.from_tensors((features, y[:, None])).repeat()
+side = tf.feature_column.categorical_column_with_identity("side", 2)
+optimizer = tf.estimator.experimental.LinearSDCA("id", symmetric_l2_regularization=0.1)
+estimator = tf.estimator.LinearClassifier([*columns, side], config=config, optimizer=optimizer)
+estimator.train(identified, steps=5)
+found = estimator.evaluate(identified, steps=1)
+assert found["accuracy"] > 0.95 and found["global_step"] == 5, found
+from tensorflow.contrib import linear_optimizer
+from tensorflow.contrib.linear_optimizer.python.ops.sdca_ops import SdcaModel
+assert linear_optimizer.SdcaModel is SdcaModel and SdcaModel.__name__ == "_SDCAModel"
+"""
 
 
 @pytest.mark.parametrize(
-    "program", [OWN, CANNED, TPU, STRATEGIES], ids=["own", "canned", "tpu", "strategies"]
+    "program",
+    [OWN, CANNED, TPU, STRATEGIES, SDCA],
+    ids=["own", "canned", "tpu", "strategies", "sdca"],
 )
 def test_a_program_with_estimators(program: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(HEAD + program, encoding="utf-8")

@@ -229,3 +229,30 @@ def test_what_linear_operators_know_is_told_to_libraries() -> None:
         algebra._ADJOINTS.values()
     )
     assert algebra.RegisterAdjoint(int)(abs) is abs and algebra._ADJOINTS.pop((int,)) is abs
+
+
+def test_of_two_modules_that_one_takes_all_from_the_later_counts() -> None:
+    from tensorflow.python.ops import image_ops
+
+    assert image_ops.adjust_hue is tf.image.adjust_hue
+    assert image_ops.non_max_suppression is tf.image.non_max_suppression
+    assert image_ops.transpose is tf.image.transpose
+
+
+def test_functions_of_tf2_take_its_arguments() -> None:
+    from tensorflow.python.ops import nn_ops, random_ops
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        assert session.run(nn_ops.dropout_v2(tf.ones(4), 0.0)).tolist() == [1.0] * 4
+        assert random_ops.random_poisson_v2([3], 1.5).shape == [3]
+
+
+def test_references_are_given_where_they_are_asked_for() -> None:
+    from tensorflow.python.framework import ops
+
+    with tf.Graph().as_default():
+        variable = tf.Variable(1.0, use_resource=False)
+        (ref,) = ops.internal_convert_n_to_tensor([variable], name="n", as_ref=True)
+        assert ref.dtype == tf.float32._as_ref
+        assert ops.internal_convert_to_tensor(variable).dtype == tf.float32
+        assert ops.RegisterShape("Own")(len) is len

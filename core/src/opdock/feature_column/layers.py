@@ -229,6 +229,11 @@ class LinearModel(_FeatureLayer):
         self._combiner = sparse_combiner
         self.bias: Any = None
 
+    @property
+    def layer(self) -> LinearModel:
+        """What holds the variables: the model itself, where TF 1.15 has a layer in it."""
+        return self
+
     def _build_column(self, column: FeatureColumn) -> None:
         self._state_manager.create_variable(
             column,

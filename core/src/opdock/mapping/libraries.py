@@ -51,7 +51,7 @@ class Place:
 
     `modules` are asked for names, in this order; `package` has the modules below. `other` is where
     they are if that library is not there. What a library `leads` in comes from it even where opdock
-    has a name of its own.
+    has a name of its own. `renamed` has pairs of a name and the library's own for it.
     """
 
     library: Library
@@ -59,12 +59,13 @@ class Place:
     modules: tuple[str, ...]
     other: Place | None = None
     leads: bool = False
+    renamed: tuple[tuple[str, str], ...] = ()
 
     def below(self, rest: str) -> Place:
         """The place of a module below, `rest` being ".name"."""
         module = self.package + rest
         other = None if self.other is None else self.other.below(rest)
-        return Place(self.library, module, (module,), other, self.leads)
+        return Place(self.library, module, (module,), other, self.leads, self.renamed)
 
     def chosen(self) -> Place:
         """This one, or the other where only that one's library is there."""
@@ -74,9 +75,9 @@ class Place:
 
 
 def _places(
-    library: Library, package: str, paths: str, *modules: str, leads: bool = False
+    library: Library, package: str, paths: str, *modules: str, **own_names: str
 ) -> dict[str, Place]:
-    place = Place(library, package, modules or (package,), leads=leads)
+    place = Place(library, package, modules or (package,), renamed=tuple(own_names.items()))
     return dict.fromkeys(paths.split(), place)
 
 
@@ -112,6 +113,10 @@ def _below(places: dict[str, Place], path: str) -> Place | None:
     return places[head].below(rest) if rest else places[head]
 
 
+_LINEAR_OPTIMIZER: Final = (
+    "tensorflow_estimator.python.estimator.canned.linear_optimizer.python.utils"
+)
+
 # By the path of TensorFlow's module; what stands below one is below the package.
 PLACES: Final[dict[str, Place]] = {
     **_places(
@@ -143,6 +148,16 @@ PLACES: Final[dict[str, Place]] = {
         "contrib.tpu contrib.tpu.python.tpu",
         "tensorflow_estimator.python.estimator.tpu.tpu_estimator",
         "tensorflow_estimator.python.estimator.tpu.tpu_config",
+    ),
+    **_places(
+        ESTIMATOR, _LINEAR_OPTIMIZER,
+        " ".join(f"contrib.linear_optimizer{module}" for module in ("", *(
+            f".python.ops.{own}"
+            for own in ("sdca_ops", "sharded_mutable_dense_hashtable", "sparse_feature_column")
+        ))),
+        f"{_LINEAR_OPTIMIZER}.sdca_ops", f"{_LINEAR_OPTIMIZER}.sharded_mutable_dense_hashtable",
+        SdcaModel="_SDCAModel", SparseFeatureColumn="_SparseFeatureColumn",
+        ShardedMutableDenseHashTable="_ShardedMutableDenseHashTable",
     ),
     **_places(ESTIMATOR, "tensorflow_estimator._api.v1.estimator", "estimator"),
     **_places(ESTIMATOR, "tensorflow_estimator.python.estimator", "python.estimator"),
@@ -189,8 +204,9 @@ def lookup(path: str, name: str, default: Any) -> Any:
     if f"{path}.{name}" in keras_tables.ELSEWHERE and place.library is TF_KERAS:
         module, _, name = keras_tables.ELSEWHERE[f"{path}.{name}"].partition(":")
         return getattr(_loaded(module), name)
+    wanted = dict(place.renamed).get(name, name)
     for module in filter(_exists, place.modules):
-        found = getattr(_loaded(module), name, _ABSENT)
+        found = getattr(_loaded(module), wanted, _ABSENT)
         if found is not _ABSENT:
             return found
     below = f"{place.package}.{name}"
@@ -202,7 +218,7 @@ def public_names(path: str) -> list[str]:
     place = place_of(path)
     if place is None or not installed(place.library):
         return []
-    found: set[str] = set()
+    found: set[str] = {name for name, _ in place.renamed}
     for module in map(_loaded, filter(_exists, place.modules)):
         found.update(getattr(module, "__all__", None) or dir(module))
     return sorted(n for n in found if not n.startswith("_"))

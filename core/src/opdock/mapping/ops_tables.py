@@ -46,7 +46,9 @@ OPS_NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "python.ops.custom_gradient": {"_graph_mode_decorator": "opdock.autodiff.custom:fenced_call"},
     "python.ops.cond_v2": {"cond_v2": "opdock:cond"},
+    "python.ops.while_v2": {"while_loop": "opdock:while_loop"},
     "python.ops.image_ops_impl": {
+        "_verify_compatible_image_shapes": "opdock.ops.composed.image_measures:_comparable",
         "ResizeMethod": f"{_RESIZING}:ResizeMethod",
         "ResizeMethodV1": "opdock:image.ResizeMethod",
         "extract_glimpse_v2": "opdock.ops.image_crop:extract_glimpse_v2",

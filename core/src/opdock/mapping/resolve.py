@@ -215,8 +215,11 @@ def _is_only_a_module(path: str, name: str) -> bool:
 def _known(path: str, name: str, seen: tuple[tuple[str, str], ...]) -> Any:
     """What the record of a module of TF's says of the name."""
     record = names.table().internal(path)
+    # Where TF 2's function has the plain name, 1's takes all that it does.
+    newer = name in record.v2_only and name.endswith("_v2")
     for target in record.exports.get(name, ()):
-        found = public(target)
+        module, _, there = target.rpartition(".")
+        found = _v2(module, there) if newer else public(target)
         if found is not MISSING and not isinstance(found, ModuleType):
             return found
     if name in record.aliases:

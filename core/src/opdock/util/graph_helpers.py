@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor, is_tensor
 from opdock.graph.nodes.registry import all_ops
@@ -17,6 +18,7 @@ from opdock.graph.nodes.scopes import control_dependencies, graph_of, name_scope
 from opdock.shapes import TensorShape
 
 __all__ = [
+    "RegisterShape",
     "TensorLike",
     "as_graph_element",
     "collect_named_outputs",
@@ -29,6 +31,8 @@ __all__ = [
     "graph_from_inputs",
     "in_xla_context",
     "inside_function",
+    "internal_convert_n_to_tensor",
+    "internal_convert_to_tensor",
     "is_resource_variable",
     "is_symbolic_tensor",
     "list_local_devices",
@@ -282,6 +286,39 @@ def n_positive_integers(n: int, value: Any) -> tuple[int, ...]:
 
 
 # ------------------------------------------------------------------------------------ others
+def internal_convert_to_tensor(
+    value: Any, dtype: Any = None, name: str | None = None, as_ref: bool = False,
+    preferred_dtype: Any = None, ctx: Any = None,
+) -> Tensor:  # fmt: skip
+    """`tf.convert_to_tensor` that gives the reference to a variable that has one, if so asked."""
+    if as_ref and hasattr(value, "_ref"):
+        return value._ref()  # type: ignore[no-any-return]
+    return convert_to_tensor(value, dtype, name, preferred_dtype)
+
+
+def internal_convert_n_to_tensor(
+    values: Sequence[Any], dtype: Any = None, name: str | None = None, as_ref: bool = False,
+    preferred_dtype: Any = None, ctx: Any = None,
+) -> list[Tensor]:  # fmt: skip
+    """`internal_convert_to_tensor` of each, with numbers behind the name."""
+    names = (None if name is None else f"{name}_{i}" for i in itertools.count())
+    return [
+        internal_convert_to_tensor(value, dtype, own, as_ref, preferred_dtype)
+        for value, own in zip(values, names, strict=False)
+    ]
+
+
+class RegisterShape:
+    """What decorated shape functions before ops had their own; gives back what it decorates."""
+
+    def __init__(self, op_type: str) -> None:
+        self.op_type = op_type
+
+    def __call__(self, function: Any) -> Any:
+        """The function as it is: nobody asks it."""
+        return function
+
+
 def list_local_devices(session_config: Any = None) -> list[Any]:
     """The devices that a session would find, with `name` and `device_type`."""
     from opdock.runtime.session import Session

@@ -178,7 +178,8 @@ def _likelier(chances: Array, rng: np.random.Generator) -> Array:
             drawn.append(i)
     left = np.flatnonzero(times == 0)
     rest = left[np.argsort(-chances[left], kind="stable")]
-    return np.array([*drawn, *rest.tolist()][:count], np.int64)
+    # In any order: the least likely ones together, at the end, would pull the weights their way.
+    return rng.permutation(np.array([*drawn, *rest.tolist()][:count], np.int64))
 
 
 # ---------------------------------------------------------------- arguments
