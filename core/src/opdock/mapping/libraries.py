@@ -146,6 +146,7 @@ PLACES: Final[dict[str, Place]] = {
     ),
     **_places(ESTIMATOR, "tensorflow_estimator._api.v1.estimator", "estimator"),
     **_places(ESTIMATOR, "tensorflow_estimator.python.estimator", "python.estimator"),
+    **_places(ESTIMATOR, "tensorflow_estimator.contrib.estimator", "contrib.estimator"),
     **_keras(),
 }  # fmt: skip
 
