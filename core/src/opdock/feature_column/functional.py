@@ -11,10 +11,17 @@ from opdock.feature_column.base import (
     FeatureColumn,
     FeatureTransformationCache,
     KeptState,
+    SequenceDenseColumn,
     check_batches,
     normalized,
 )
-from opdock.feature_column.layers import rows_of, weighted_sum, with_bias
+from opdock.feature_column.layers import (
+    flat_sequence,
+    joined_sequences,
+    rows_of,
+    weighted_sum,
+    with_bias,
+)
 from opdock.graph.nodes.collections import GraphKeys, get_collection
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
@@ -119,6 +126,44 @@ def _inputs(
             cols_to_output_tensors[column] = tensor
     check_batches(tensors, columns)
     return concat(tensors, 1)
+
+
+def sequence_input_layer(
+    features: dict[Any, Any], feature_columns: Any, weight_collections: Any = None,
+    trainable: bool = True,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
+    """A tensor [batch, length, width] of sequence columns in the order of their names.
+
+    Args:
+        features: key -> Tensor or SparseTensor.
+        feature_columns: columns with a sequence of dense values.
+        weight_collections, trainable: as of `input_layer`.
+
+    Returns:
+        The tensor, and the number of steps of each example.
+
+    Raises:
+        ValueError: a column has no such sequence, two have one name, or a feature is missing.
+    """
+    columns = normalized(feature_columns)
+    for column in columns:
+        if not isinstance(column, SequenceDenseColumn):
+            raise ValueError(
+                "All feature_columns must be of type _SequenceDenseColumn. You can wrap a "
+                "sequence_categorical_column with an embedding_column or indicator_column. "
+                f"Given (type {type(column)}): {column}"
+            )
+    with variable_scope(None, default_name="sequence_input_layer", values=list(features.values())):
+        state = KeptState(_maker(_collections(weight_collections)), trainable)
+        cache = FeatureTransformationCache(features)
+        tensors, lengths = [], []
+        for column in columns:
+            with variable_scope(None, default_name=column._var_scope_name):
+                column.create_state(state)
+                tensor, length = flat_sequence(column, cache, state)
+            tensors.append(tensor)
+            lengths.append(length)
+        return joined_sequences(columns, tensors, lengths)
 
 
 def _collections(given: Any) -> list[str]:

@@ -175,15 +175,28 @@ class SequenceFeatures(_FeatureLayer):
         tensors, lengths = [], []
         for column in self._feature_columns:
             with name_scope(column.name):
-                pair = column.get_sequence_dense_tensor(cache, self._state_manager)
-                full = shape(pair.dense_tensor)
-                width = column.variable_shape.num_elements()
-                tensors.append(reshape(pair.dense_tensor, stack([full[0], full[1], width])))
-            lengths.append(pair.sequence_length)
-        check_batches(lengths, self._feature_columns)
-        length = _all_equal(lengths)
-        check_batches(tensors, self._feature_columns)
-        return concat(tensors, -1), length
+                tensor, length = flat_sequence(column, cache, self._state_manager)
+            tensors.append(tensor)
+            lengths.append(length)
+        return joined_sequences(self._feature_columns, tensors, lengths)
+
+
+def flat_sequence(column: Any, cache: FeatureTransformationCache, state: Any) -> Any:
+    """The tensor [batch, length, width] of a sequence column, and the lengths."""
+    pair = column.get_sequence_dense_tensor(cache, state)
+    full = shape(pair.dense_tensor)
+    width = column.variable_shape.num_elements()
+    return reshape(pair.dense_tensor, stack([full[0], full[1], width])), pair.sequence_length
+
+
+def joined_sequences(
+    columns: Any, tensors: list[Tensor], lengths: list[Tensor]
+) -> tuple[Tensor, Tensor]:
+    """What sequence columns gave, side by side, and the lengths, which must be the same."""
+    check_batches(lengths, columns)
+    length = _all_equal(lengths)
+    check_batches(tensors, columns)
+    return concat(tensors, -1), length
 
 
 def _all_equal(tensors: list[Tensor]) -> Tensor:

@@ -161,6 +161,7 @@ PLACES: Final[dict[str, Place]] = {
     ),
     **_places(ESTIMATOR, "tensorflow_estimator._api.v1.estimator", "estimator"),
     **_places(ESTIMATOR, "tensorflow_estimator.python.estimator", "python.estimator"),
+    **_places(ESTIMATOR, "tensorflow_estimator.contrib.estimator", "contrib.estimator"),
     **_keras(),
     # tf_keras looks for it where estimators of TensorFlow 2 have it.
     **_places(ESTIMATOR, "tensorflow_estimator.python.estimator.keras", "keras.estimator"),
