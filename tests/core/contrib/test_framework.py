@@ -105,3 +105,13 @@ def test_kernels_that_cannot_keep_lengths() -> None:
         framework.convolutional_orthogonal_1d(dtype=tf.int32)
     with pytest.raises(ValueError, match="at least three-dimensional"):
         framework.convolutional_delta_orthogonal()([4, 4])
+
+
+def test_modules_of_contrib_find_names_that_are_the_cores_or_deeper() -> None:
+    assert tf.contrib.framework.get_global_step is tf.train.get_global_step
+    assert tf.contrib.framework.python.ops.add_arg_scope is framework.add_arg_scope
+    assert tf.contrib.layers.python.layers.initializers.xavier_initializer is (
+        tf.contrib.layers.xavier_initializer
+    )
+    with pytest.raises(AttributeError, match=r"'opdock\.contrib\.framework' has no attribute"):
+        _ = tf.contrib.framework.nothing_of_this_name
