@@ -105,3 +105,31 @@ def test_kernels_that_cannot_keep_lengths() -> None:
         framework.convolutional_orthogonal_1d(dtype=tf.int32)
     with pytest.raises(ValueError, match="at least three-dimensional"):
         framework.convolutional_delta_orthogonal()([4, 4])
+
+
+def test_modules_of_contrib_find_names_that_are_the_cores_or_deeper() -> None:
+    assert tf.contrib.framework.get_global_step is tf.train.get_global_step
+    assert tf.contrib.framework.python.ops.add_arg_scope is framework.add_arg_scope
+    assert tf.contrib.layers.python.layers.initializers.xavier_initializer is (
+        tf.contrib.layers.xavier_initializer
+    )
+    with pytest.raises(AttributeError, match=r"'opdock\.contrib\.framework' has no attribute"):
+        _ = tf.contrib.framework.nothing_of_this_name
+
+
+def test_values_of_all_kinds_print_what_they_are(capfd: pytest.CaptureFixture[str]) -> None:
+    array = tf.TensorArray(tf.int32, size=1, clear_after_read=False).write(0, 7)
+    sparse = tf.SparseTensor([[0, 1]], [5], [2, 3])
+    bools = tf.contrib.framework.print_op(tf.constant([False, True]), message="now ")
+    with tf.Session() as session:
+        assert session.run(bools).tolist() == [False, True]
+        told = capfd.readouterr().err
+        assert "now " in told and "[First True in Boolean tensor at:][1]" in told
+        assert session.run(tf.contrib.framework.print_op(array).stack()).tolist() == [7]
+        assert "[Type: TensorArray (int32)][Size:][1]" in capfd.readouterr().err
+        found = tf.contrib.framework.print_op(sparse, data=[tf.ones([])])
+        assert session.run(found).values.tolist() == [5]
+        told = capfd.readouterr().err
+        assert "[Sparse values:][5]" in told and "[Name: ones:0][Type: Tensor (float32)]" in told
+    with pytest.raises(ValueError, match="input_ must be of type Tensor"):
+        tf.contrib.framework.print_op(None)

@@ -81,7 +81,7 @@ def test_what_is_refused(saved: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="Must provide either row or column vocab files"):
         remap()
     with pytest.raises(TypeError, match="initializer must be callable"):
-        framework.load_and_remap_matrix_initializer("p", "old", 3, 2, initializer=3)  # type: ignore[arg-type]
+        framework.load_and_remap_matrix_initializer("p", "old", 3, 2, initializer=3)
     initializer = framework.load_embedding_initializer(
         saved["path"], "old", 3, 2, saved["old"], saved["new"]
     )
@@ -105,7 +105,7 @@ def test_parts_know_the_axis_that_is_cut() -> None:
         with pytest.raises(ValueError, match=told):
             part.single_slice_dim(shape)
     with pytest.raises(TypeError, match="must be a sequence"):
-        part.single_slice_dim(3)  # type: ignore[arg-type]
+        part.single_slice_dim(3)
 
 
 def test_initializers_take_sizes_that_are_computed() -> None:

@@ -143,3 +143,18 @@ def test_a_device_setter_takes_any_cluster():
             devices = [tf.Variable(0).device for _ in range(3)]
         assert devices == ["/job:ps/task:0", "/job:ps/task:1", "/job:ps/task:0"]
     assert isinstance(cluster.as_cluster_def(), protos.ClusterDef)
+
+
+def test_servers_of_a_cluster_keep_each_other_and_go_together() -> None:
+    tasks = {"ps": ["localhost:41"], "worker": ["localhost:42"]}
+    worker = tf.train.Server(tasks, job_name="worker", task_index=0)
+    tf.train.Server(tasks, job_name="ps", task_index=0)  # which nobody else holds
+    with tf.Graph().as_default(), tf.Session(worker.target) as session:
+        with tf.device("/job:ps"):
+            v = tf.Variable(3.0)
+        session.run(v.initializer)
+        assert session.run(v) == 3.0
+    with pytest.raises(tf.errors.UnknownError, match="in use"):
+        tf.train.Server(tasks, job_name="ps", task_index=0)
+    del worker, session
+    assert tf.train.Server(tasks, job_name="ps", task_index=0).target == "grpc://localhost:41"

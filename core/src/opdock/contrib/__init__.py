@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
+import sys
+from types import ModuleType
 from typing import Any
 
+from opdock._public import PublicModule
 
-def __getattr__(name: str) -> Any:
-    if not name.startswith("_") and importlib.util.find_spec(f"{__name__}.{name}") is not None:
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module 'opdock.contrib' has no attribute {name!r}")
+
+class _Contrib(PublicModule):
+    """Its modules find TF's other names too, whoever imports them."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if type(value) is ModuleType:
+            value.__class__ = PublicModule
+        super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Contrib

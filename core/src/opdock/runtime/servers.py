@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 import threading
 import weakref
@@ -102,6 +103,8 @@ def start(address: str, definition: Any) -> LocalServer:
     with _lock:
         if port == "0":
             address = next(a for n in _ports if (a := f"{host}:{n}") not in _servers)
+        if address in _servers:
+            gc.collect()  # Servers of one cluster hold each other: they go when they are collected.
         if address in _servers:
             raise errors.UnknownError(None, None, f"Could not start a server at {address}: in use")
         server = LocalServer(address, definition)

@@ -84,11 +84,11 @@ def load_and_remap_matrix(
         num_rows=num_rows_to_load, num_cols=new_col_vocab_size,
         max_rows_in_memory=max_rows_in_memory,
     )  # fmt: skip
-    for axis, count in enumerate((num_row_oov_buckets, num_col_oov_buckets)):
-        if count:
+    for along, buckets in enumerate((num_row_oov_buckets, num_col_oov_buckets)):
+        if buckets:
             size = matrix.shape.as_list()
-            size[axis] = count
-            matrix = concat([matrix, convert_to_tensor(initializer(size))], axis)
+            size[along] = buckets
+            matrix = concat([matrix, convert_to_tensor(initializer(size))], along)
     return matrix
 
 

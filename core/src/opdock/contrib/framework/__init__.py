@@ -20,6 +20,7 @@ from opdock.contrib.framework.conv_orthogonal import (
     convolutional_orthogonal_2d,
     convolutional_orthogonal_3d,
 )
+from opdock.contrib.framework.prettyprint_ops import print_op
 from opdock.contrib.framework.tensor_util import (
     assert_scalar_int,
     get_graph_from_inputs,
@@ -41,6 +42,6 @@ __all__ = [
     "get_graph_from_inputs", "get_name_scope", "has_arg_scope",
     "load_and_remap_matrix_initializer", "load_embedding_initializer",
     "load_linear_multiclass_bias_initializer", "load_variable_slot_initializer", "nest",
-    "reduce_sum_n",
+    "print_op", "reduce_sum_n",
     "remove_squeezable_dimensions", "with_same_shape", "with_shape",
 ]  # fmt: skip

@@ -3,6 +3,10 @@
 A custom getter makes three variables of each trainable one: the worker's own, which the model uses
 and optimizers train; the central one, which all workers share; and, where the algorithm needs it,
 one more of the worker's.
+
+They meet in a branch of a `cond`. A session does not split a branch between tasks: where central
+variables are those of another task, as of a parameter server, it raises UnimplementedError. Workers
+whose sessions are of one server share them.
 """
 
 from __future__ import annotations

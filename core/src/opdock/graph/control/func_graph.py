@@ -200,7 +200,7 @@ class FuncGraph(Graph):
             outside = {i for i, tensor in enumerate(inputs) if self._is_from_outside(tensor)}
             if not outside:
                 raise
-            return super()._infer(sig.without(outside), inputs)
+            return super()._infer(sig._without(outside), inputs)
 
     def _is_from_outside(self, tensor: Tensor) -> bool:
         """Whether a tensor depends on what the body captures, copies of constants among that."""

@@ -71,7 +71,7 @@ class ShapeSig:
         """What is known of the value of input `index`: all of it, some entries, or nothing."""
         return None if self._consts is None else self._consts(index)
 
-    def without(self, inputs: Container[int]) -> ShapeSig:
+    def _without(self, inputs: Container[int]) -> ShapeSig:
         """The same, with nothing known of the values of these inputs."""
         return ShapeSig(
             self.spec, self.name, self.shapes, self.dtypes, self.attrs, self.n_outputs,

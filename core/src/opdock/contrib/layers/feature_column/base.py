@@ -147,7 +147,6 @@ class FeatureColumn(base.FeatureColumn):
 class IdColumn(FeatureColumn, base.CategoricalColumn):
     """A column whose value is ids, and perhaps weights."""
 
-    combiner: str
     # How messages call the kind of column, and what networks can have of it.
     kind: ClassVar[str]
     in_networks: ClassVar[str] = "embedding_column or one_hot_column"
@@ -169,6 +168,10 @@ class IdColumn(FeatureColumn, base.CategoricalColumn):
         """The weights in what the column made; None for 1."""
         return None
 
+    def joined_by(self) -> str:
+        """How a linear model joins the weights of one example."""
+        return "sum"
+
     def for_network(self, made: Any, output_rank: int) -> Tensor:
         raise ValueError(
             f"{self.kind} is not supported in DNN. Please use {self.in_networks}. column: {self}"
@@ -177,7 +180,7 @@ class IdColumn(FeatureColumn, base.CategoricalColumn):
     def _wide_embedding_lookup_arguments(self, input_tensor: Any) -> LinearLookup:
         return LinearLookup(
             self.id_tensor(input_tensor), self.weight_tensor(input_tensor), self.num_buckets,
-            zeros_initializer(), self.combiner,
+            zeros_initializer(), self.joined_by(),
         )  # fmt: skip
 
     def get_sparse_tensors(

@@ -44,6 +44,9 @@ class CrossedColumn(SavedColumn, IdColumn, _CrossedFields):
     def length(self) -> int:
         return self.hash_bucket_size
 
+    def joined_by(self) -> str:
+        return self.combiner
+
     def _leaves(self) -> list[FeatureColumn]:
         """The columns, with those of a crossed one in its place."""
         leaves: list[FeatureColumn] = []

@@ -235,8 +235,6 @@ class _BucketizedFields(NamedTuple):
 class BucketizedColumn(VectorColumn, IdColumn, _BucketizedFields):
     """The buckets that numbers fall into; see `bucketized_column`."""
 
-    combiner = "sum"
-
     @property
     def name(self) -> str:
         return f"{self.source_column.name}_bucketized"

@@ -64,6 +64,9 @@ class SparseColumn(IdColumn, _SparseFields):
     def config(self) -> dict[str, Any]:
         return {self.column_name: VarLenFeature(self.dtype)}
 
+    def joined_by(self) -> str:
+        return self.combiner
+
     def transformed(self, get: Get) -> SparseTensor:
         tensor = get(self.name)
         if not isinstance(tensor, SparseTensor):
@@ -309,11 +312,6 @@ class WeightedSparseColumn(IdColumn, _WeightedFields):
         }
 
     @property
-    def combiner(self) -> str:
-        """How a linear model joins the weights of one example."""
-        return self.sparse_id_column.combiner
-
-    @property
     def lookup_config(self) -> SparseIdLookupConfig | None:
         """The vocabulary of the ids."""
         return self.sparse_id_column.lookup_config
@@ -323,6 +321,9 @@ class WeightedSparseColumn(IdColumn, _WeightedFields):
 
     def weight_tensor(self, input_tensor: Any) -> Any:
         return input_tensor[1]
+
+    def joined_by(self) -> str:
+        return self.sparse_id_column.combiner
 
     def transformed(self, get: Get) -> tuple[Any, Any]:
         ids, weights = get(self.sparse_id_column), get(self.weight_column_name)
