@@ -41,7 +41,7 @@ def check_without(name, fetches, feeds):
     results = []
     with pytest.MonkeyPatch.context() as patch:
         # What is computed together may be rounded otherwise.
-        for off in ("fuse,cluster", f"fuse,cluster,{name}"):
+        for off in ("fuse,cluster,turns", f"fuse,cluster,turns,{name}"):
             patch.setenv("OPDOCK_DISABLE_PASSES", off)
             with tf.Session() as session:
                 results.append(session.run(fetches, feeds))
