@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from opdock import errors
 from opdock.devices.protocols import Buffer, DeviceAttributes, KernelTime, MemoryStats
 from opdock.dtypes import DType
 from opdock.kernels.portable import Exclusion
