@@ -9,7 +9,7 @@
     python benchmarks/run.py --write docs/benchmarks.md  # what `make bench` does
 
 Libraries take turns, each in a process of its own. A wrong answer gets no ratio. A short run is too
-noisy for the page's tables of workloads and curves: only --full replaces those.
+noisy for the page's tables of the CPU's workloads and curves: only --full replaces those.
 
 The exit status is 1 when opdock fails or gives a wrong answer; a missed target counts as an error
 only with --strict, because a busy machine is no broken program.
@@ -153,8 +153,8 @@ def publish(args: argparse.Namespace, data: dict[str, Any]) -> None:
         args.markdown.write_text(report.whole(found), encoding="utf-8")
     if args.write:
         if not data["about"]["full"]:
-            found = {name: text for name, text in found.items() if name == "make bench"}
-            say(f"{args.write} keeps its workloads and curves: --full replaces them")
+            found = {n: text for n, text in found.items() if n == "make bench" or " on " in n}
+            say(f"{args.write} keeps the CPU's workloads and curves: --full replaces them")
         report.replace(args.write, found)
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.plugin import DeviceAttributes
 from tests.conformance import conforms, each
 from tests.plugins import tight
 
@@ -30,6 +31,12 @@ PLACES = (
 def test_kernels_count_places_in_what_there_is():
     environ = os.environ | {"OPDOCK_PLUGINS": f"cpu,{tight.__file__}"}
     conforms("tight:0", "--level", "L2", *each("--op", [*PLACES]), env=environ)
+
+
+def test_the_host_too_may_have_no_room_for_an_upload():
+    device = tight.TightDevice(DeviceAttributes(index=0))
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="Unable to allocate"):
+        device.empty((1 << 20, 1 << 20, 1 << 18), tf.float32)
 
 
 def where(session, fetch, feed, name):

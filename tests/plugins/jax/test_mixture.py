@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 
@@ -75,3 +77,44 @@ def test_several_backends_train_as_one_does(devices: tuple[str, ...]) -> None:
     assert all("bytes" in label for label in labels)
     assert any("JAX0 to " in label for label in labels)
     assert any(" to JAX0" in label for label in labels)
+
+
+def strewn(seed: int | None, steps: int) -> list[float]:
+    """The losses of a small network whose ops stand on devices drawn by lot; None for the CPU."""
+    draw = random.Random(seed)
+    devices = [CPU] if seed is None else [CPU, JAX, OPENCL, TORCH]
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 4, 24)
+    images = (rng.normal(size=(24, 6, 6, 1)) + labels[:, None, None, None]).astype("f")
+    with tf.Graph().as_default():
+        tf.set_random_seed(3)
+        with tf.device(lambda op: draw.choice(devices)):
+            x, y = tf.placeholder(tf.float32, images.shape), tf.placeholder(tf.int32, [24])
+            net = tf.layers.conv2d(x, 5, 3, padding="same", activation=tf.nn.relu)
+            net = tf.layers.batch_normalization(net, training=True)
+            net = tf.layers.flatten(tf.layers.max_pooling2d(net, 2, 2))
+            rows = tf.get_variable("rows", [6, 5])
+            net = tf.concat([net, tf.nn.embedding_lookup(rows, tf.argmax(net, 1) % 6)], 1)
+            logits = tf.layers.dense(tf.nn.dropout(net, rate=0.1, seed=5), 4)
+            loss = tf.losses.sparse_softmax_cross_entropy(y, logits)
+            optimizer = tf.train.AdamOptimizer(0.003)
+            slopes, variables = zip(*optimizer.compute_gradients(loss), strict=True)
+            slopes, _ = tf.clip_by_global_norm(slopes, 1.0)
+            train = optimizer.apply_gradients(zip(slopes, variables, strict=True))
+        with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
+            session.run(tf.global_variables_initializer())
+            feed = {x: images, y: labels}
+            return [float(session.run([loss, train], feed)[0]) for _ in range(steps)]
+
+
+@pytest.mark.parametrize(
+    ("seed", "steps"),
+    [(1, 20), *(pytest.param(s, 200, marks=pytest.mark.prove) for s in (2, 3))],
+)
+def test_ops_strewn_over_backends_train_as_on_the_cpu(seed: int, steps: int) -> None:
+    need("OPENCL", "TORCH")
+    found, expected = strewn(seed, steps), strewn(None, steps)
+    np.testing.assert_allclose(found[:20], expected[:20], rtol=1e-3)
+    # Rounding grows from step to step, and the network learns all the same.
+    np.testing.assert_allclose(found, expected, rtol=0.02, atol=0.01)
+    assert found[-1] < found[0]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from opdock import errors
 from opdock.devices.protocols import Buffer, DeviceAttributes, KernelTime, MemoryStats
 from opdock.dtypes import DType
 from opdock.kernels.portable import Exclusion
@@ -74,8 +75,16 @@ class BaseDevice:
         return self.download(buffer)
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Buffer:
-        """An uninitialized buffer: by default an upload, which every device can do."""
-        return self.upload(np.empty(shape, dtype.np))
+        """An uninitialized buffer: by default an upload, which every device can do.
+
+        Raises:
+            ResourceExhaustedError: memory does not suffice, be it the host's.
+        """
+        try:
+            blank = np.empty(shape, dtype.np)
+        except MemoryError as e:
+            raise errors.ResourceExhaustedError(None, None, str(e)) from e
+        return self.upload(blank)
 
     def from_dlpack(self, buffer: Any) -> Buffer:
         """A buffer of this device over the memory of an array that speaks DLPack.
