@@ -104,6 +104,25 @@ def test_no_copy_without_need(tmp_path: Path) -> None:
     assert lines == ["[1 2] True", "float32"]
 
 
+def test_bytes_as_arrays_and_booleans_as_integers(tmp_path: Path) -> None:
+    assert printed(
+        "import numpy as np\n"
+        "import tensorflow as tf\n"
+        "read = np.fromstring(np.arange(3, dtype=np.int16).tostring(), np.int16)\n"
+        "read[0] = 7\n"
+        "print(read, np.fromstring('1 2', sep=' '), np.fromstring(b'abc', 'u1', 2, ''))\n"
+        "kept = tf.train.Int64List(value=[np.array([True])[0], 3])\n"
+        "print(list(tf.train.Feature(int64_list=kept).int64_list.value))\n"
+        "try: tf.train.Int64List(value=['x'])\n"
+        "except TypeError as e: print(e)\n",
+        tmp_path,
+    ) == [
+        "[7 1 2] [1. 2.] [97 98]",
+        "[1, 3]",
+        "'str' object cannot be interpreted as an integer",
+    ]
+
+
 def test_methods_that_numpys_arrays_have_lost(tmp_path: Path) -> None:
     assert printed(
         "import numpy as np\n"
