@@ -16,6 +16,7 @@ from opdock.legacy import uses
 
 _FUNCTIONS: Final = ("array", "asarray")
 _QUESTIONS: Final = ("ndim", "shape", "size")
+_COUNTING: Final = ("linspace", "logspace", "geomspace")
 # These count on the error: that a value is no tensor, say.
 _WANT_THE_ERROR: Final = ("opdock", "numpy")
 
@@ -26,12 +27,15 @@ def allow(numpy: ModuleType) -> None:
     Rows that differ in length become an array of objects if no dtype is asked for, and `copy=False`
     means that nothing is copied without need. `issubdtype(t, float)` asks for any floating type,
     as `int`, `complex` and `str` ask for any type of their kind. `fromstring` without a separator
-    copies the elements of bytes, as most programs do that read records.
+    copies the elements of bytes, as most programs do that read records. `linspace` and its like
+    take a count that is a float, such as `n / 2`.
     """
     for name in _FUNCTIONS:
         setattr(numpy, name, _allowing(getattr(numpy, name)))
     for name in _QUESTIONS:
         setattr(numpy, name, _answering(getattr(numpy, name), numpy))
+    for name in _COUNTING:
+        setattr(numpy, name, _counting(getattr(numpy, name)))
     numpy.fromstring = _of_bytes(numpy.fromstring, numpy)  # type: ignore[attr-defined]
     numpy.issubdtype = _of_kinds(numpy.issubdtype, numpy)  # type: ignore[attr-defined]
 
@@ -68,6 +72,17 @@ def _answering(before: Callable[..., Any], numpy: ModuleType) -> Callable[..., A
         return before(numpy.array(a, dtype=object), *args, **kwargs)
 
     return ask
+
+
+def _counting(before: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(before)
+    def spaced(start: Any, stop: Any, num: Any = 50, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(num, float):
+            uses.record(f"numpy.{before.__name__} of a float's count", f"num={int(num)}")
+            num = int(num)
+        return before(start, stop, num, *args, **kwargs)
+
+    return spaced
 
 
 def _of_bytes(before: Callable[..., Any], numpy: ModuleType) -> Callable[..., Any]:
@@ -132,7 +147,7 @@ def store_booleans(protos: ModuleType) -> None:
             before(self, *args, **kwargs)
         except TypeError:
             values = kwargs.get("value")
-            if not isinstance(values, list) or not any(map(_is_numpys_boolean, values)):
+            if not hasattr(values, "__len__") or not any(map(_is_numpys_boolean, values)):
                 raise
             uses.record("numpy.bool as an integer of Int64List", "int")
             self.Clear()
