@@ -104,6 +104,29 @@ def test_no_copy_without_need(tmp_path: Path) -> None:
     assert lines == ["[1 2] True", "float32"]
 
 
+def test_bytes_as_arrays_floats_as_counts_and_booleans_as_integers(tmp_path: Path) -> None:
+    assert printed(
+        "import numpy as np\n"
+        "import tensorflow as tf\n"
+        "read = np.fromstring(np.arange(3, dtype=np.int16).tostring(), np.int16)\n"
+        "read[0] = 7\n"
+        "print(read, np.fromstring('1 2', sep=' '), np.fromstring(b'abc', 'u1', 2, ''))\n"
+        "print(np.linspace(0, 1, num=6 / 2), np.logspace(0, 2, 3))\n"
+        "kept = tf.train.Int64List(value=[np.array([True])[0], 3])\n"
+        "print(list(tf.train.Int64List(value=np.array([True, False])).value))\n"
+        "print(list(tf.train.Feature(int64_list=kept).int64_list.value))\n"
+        "try: tf.train.Int64List(value=['x'])\n"
+        "except TypeError as e: print(e)\n",
+        tmp_path,
+    ) == [
+        "[7 1 2] [1. 2.] [97 98]",
+        "[0.  0.5 1. ] [  1.  10. 100.]",
+        "[1, 0]",
+        "[1, 3]",
+        "'str' object cannot be interpreted as an integer",
+    ]
+
+
 def test_methods_that_numpys_arrays_have_lost(tmp_path: Path) -> None:
     assert printed(
         "import numpy as np\n"

@@ -143,6 +143,20 @@ def test_names_of_contrib_framework_that_are_public_elsewhere() -> None:
     assert framework.smart_cond(True, lambda: 1, lambda: 2) == 1
 
 
+def test_a_class_of_a_program_is_sliced_as_variables_are() -> None:
+    from tensorflow.python.ops import array_ops
+
+    class Held:
+        __getitem__ = array_ops._SliceHelperVar
+
+        def value(self) -> tf.Tensor:
+            return tf.constant([1, 2, 3])
+
+    with tf.Session() as session:
+        assert session.run(Held()[1:]).tolist() == [2, 3]
+        assert session.run(array_ops._slice_helper(tf.constant([1, 2]), 1)) == 2
+
+
 def test_sessions_and_hooks_under_the_names_that_they_had_in_contrib() -> None:
     from tensorflow.contrib.learn.python.learn import (
         basic_session_run_hooks,

@@ -1,6 +1,7 @@
 """What NumPy's functions took once, and what it meant.
 
-Rows that differ in length; `copy=False` where a copy is due; Python's types for kinds of numbers.
+Rows that differ in length; `copy=False` where a copy is due; Python's types for kinds of numbers;
+bytes read by `fromstring`. And protobuf, which took NumPy's booleans while they were integers.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from opdock.legacy import uses
 
 _FUNCTIONS: Final = ("array", "asarray")
 _QUESTIONS: Final = ("ndim", "shape", "size")
+_COUNTING: Final = ("linspace", "logspace", "geomspace")
 # These count on the error: that a value is no tensor, say.
 _WANT_THE_ERROR: Final = ("opdock", "numpy")
 
@@ -24,12 +26,17 @@ def allow(numpy: ModuleType) -> None:
 
     Rows that differ in length become an array of objects if no dtype is asked for, and `copy=False`
     means that nothing is copied without need. `issubdtype(t, float)` asks for any floating type,
-    as `int`, `complex` and `str` ask for any type of their kind.
+    as `int`, `complex` and `str` ask for any type of their kind. `fromstring` without a separator
+    copies the elements of bytes, as most programs do that read records. `linspace` and its like
+    take a count that is a float, such as `n / 2`.
     """
     for name in _FUNCTIONS:
         setattr(numpy, name, _allowing(getattr(numpy, name)))
     for name in _QUESTIONS:
         setattr(numpy, name, _answering(getattr(numpy, name), numpy))
+    for name in _COUNTING:
+        setattr(numpy, name, _counting(getattr(numpy, name)))
+    numpy.fromstring = _of_bytes(numpy.fromstring, numpy)  # type: ignore[attr-defined]
     numpy.issubdtype = _of_kinds(numpy.issubdtype, numpy)  # type: ignore[attr-defined]
 
 
@@ -67,6 +74,34 @@ def _answering(before: Callable[..., Any], numpy: ModuleType) -> Callable[..., A
     return ask
 
 
+def _counting(before: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(before)
+    def spaced(start: Any, stop: Any, num: Any = 50, *args: Any, **kwargs: Any) -> Any:
+        if isinstance(num, float):
+            uses.record(f"numpy.{before.__name__} of a float's count", f"num={int(num)}")
+            num = int(num)
+        return before(start, stop, num, *args, **kwargs)
+
+    return spaced
+
+
+def _of_bytes(before: Callable[..., Any], numpy: ModuleType) -> Callable[..., Any]:
+    @functools.wraps(before)
+    def fromstring(
+        string: Any, dtype: Any = float, count: int = -1, sep: str = "", **kwargs: Any
+    ) -> Any:
+        try:
+            return before(string, dtype, count, sep=sep, **kwargs)
+        except ValueError as error:
+            if sep or "binary mode" not in str(error):
+                raise
+        uses.record("numpy.fromstring of bytes", "frombuffer")
+        data = string.encode("latin1") if isinstance(string, str) else string
+        return numpy.frombuffer(data, dtype, count).copy()
+
+    return fromstring
+
+
 def _once(error: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, str, Any] | None:
     """What a call asked for that was possible once, and the argument's name and value for it."""
     if "inhomogeneous" in error and len(args) == 1 and kwargs.get("dtype") is None:
@@ -99,3 +134,27 @@ def _of_kinds(before: Callable[..., bool], numpy: ModuleType) -> Callable[..., b
         return True
 
     return issubdtype
+
+
+def store_booleans(protos: ModuleType) -> None:
+    """Lets an `Int64List` take NumPy's booleans, which counted as integers before 1.19."""
+    message = protos.Int64List
+    before = message.__init__
+
+    @functools.wraps(before)
+    def init(self: Any, *args: Any, **kwargs: Any) -> None:
+        try:
+            before(self, *args, **kwargs)
+        except TypeError:
+            values = kwargs.get("value")
+            if not hasattr(values, "__len__") or not any(map(_is_numpys_boolean, values)):
+                raise
+            uses.record("numpy.bool as an integer of Int64List", "int")
+            self.Clear()
+            before(self, value=[int(v) if _is_numpys_boolean(v) else v for v in values])
+
+    message.__init__ = init
+
+
+def _is_numpys_boolean(value: Any) -> bool:
+    return isinstance(value, sys.modules["numpy"].bool_)

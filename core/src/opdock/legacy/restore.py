@@ -39,6 +39,7 @@ def put_back(tell: TextIO | None = None) -> None:
     for parent in {name.rpartition(".")[0] for name in names.MODULES} - {""}:
         after_import.do(parent, _package)
     after_import.do("numpy", arrays.allow)
+    after_import.do("opdock.io.protos", arrays.store_booleans)
     after_import.do("yaml", _yaml)
     after_import.do("h5py", _h5py)
     sys.meta_path.append(cast(Any, _Modules()))

@@ -36,6 +36,11 @@ OPS_SOURCES: Final[dict[str, tuple[str, ...]]] = {
 
 # Internal module -> name -> "module:name" of opdock.
 OPS_NAMES: Final[dict[str, dict[str, str]]] = {
+    "python.ops.array_ops": {
+        "_SliceHelperVar": "opdock.ops.composed.subscripts:slice_helper_var",
+        "_slice_helper": "opdock.ops.composed.subscripts:slice_helper",
+        "shape_internal": "opdock.ops.array:shape_internal",
+    },
     "python.ops.functional_ops": {
         "symbolic_gradient": "opdock.ops.composed.defined_function:symbolic_gradient",
     },

@@ -338,7 +338,6 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.framework.constant_op": {
         "_tensor_shape_tensor_conversion_function": "opdock.graph.nodes.convert:shape_to_tensor",
     },
-    "python.ops.array_ops": {"shape_internal": "opdock.ops.array:shape_internal"},
     "python.ops.confusion_matrix": {
         "remove_squeezable_dimensions": (
             "opdock.ops.composed.confusion:remove_squeezable_dimensions"
