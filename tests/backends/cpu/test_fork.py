@@ -117,3 +117,29 @@ def test_a_primitive_for_several_threads_in_a_child() -> None:
     here = multiply()
     np.testing.assert_array_equal(in_a_child(multiply), here)
     np.testing.assert_array_equal(in_a_child(lambda: in_a_child(multiply)), here)
+
+
+def reading() -> tuple[Callable[[], Any], Callable[[], None]]:
+    """What takes from an iterator and a queue that have threads, and what ends them."""
+    with tf.Graph().as_default() as graph:
+        numbers = tf.data.Dataset.range(40).map(lambda i: i + 1, num_parallel_calls=2)
+        element = numbers.prefetch(4).batch(4).make_one_shot_iterator().get_next()
+        number = tf.train.range_input_producer(10, shuffle=False).dequeue()
+        session, coordinator = tf.Session(graph=graph), tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(session, coordinator)
+
+    def end() -> None:
+        coordinator.request_stop()
+        coordinator.join(threads)
+        session.close()
+
+    return lambda: (session.run(element).tolist(), int(session.run(number))), end
+
+
+def test_a_child_reads_while_its_parent_does() -> None:
+    take, end = reading()
+    assert take() == ([1, 2, 3, 4], 0)
+    # Threads of the parent are not in the child, which makes a session of its own.
+    assert in_a_child(lambda: reading()[0]()) == ([1, 2, 3, 4], 0)
+    assert take() == ([5, 6, 7, 8], 1)
+    end()

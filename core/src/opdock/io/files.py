@@ -20,20 +20,34 @@ if sys.platform != "win32":
     import fcntl
 
 _TEMPORARY = re.compile(r"\.tempstate[0-9a-f]{32}$")
+# A system's numbers by TF's errors for them; not every system has all. EIO and others are Unknown.
+_NAMES: dict[type[errors.OpError], str] = {
+    errors.InvalidArgumentError: "EINVAL ENAMETOOLONG E2BIG EDOM EFAULT EILSEQ ENOTTY ESPIPE",
+    errors.DeadlineExceededError: "ETIMEDOUT ETIME",
+    errors.NotFoundError: "ENODEV ENOENT ENXIO ESRCH",
+    errors.AlreadyExistsError: "EEXIST EADDRNOTAVAIL EALREADY",
+    errors.PermissionDeniedError: "EPERM EACCES EROFS",
+    errors.FailedPreconditionError: (
+        "ENOTEMPTY EISDIR ENOTDIR EADDRINUSE EBADF EBUSY ECHILD EISCONN ENOTBLK ENOTCONN EPIPE "
+        "ESHUTDOWN ETXTBSY"
+    ),
+    errors.ResourceExhaustedError: (
+        "ENOSPC EDQUOT EMFILE EMLINK ENFILE ENOBUFS ENODATA ENOMEM ENOSR EUSERS"
+    ),
+    errors.OutOfRangeError: "EFBIG EOVERFLOW ERANGE",
+    errors.UnimplementedError: "ENOSYS ENOTSUP EPROTONOSUPPORT EXDEV",
+    errors.UnavailableError: (
+        "EAGAIN ECONNREFUSED ECONNABORTED ECONNRESET EINTR EHOSTDOWN EHOSTUNREACH ENETDOWN "
+        "ENETRESET ENETUNREACH ENOLCK ENOLINK ENONET"
+    ),
+    errors.AbortedError: "EDEADLK ESTALE",
+    errors.CancelledError: "ECANCELED",
+}
 _BY_ERRNO: dict[int, type[errors.OpError]] = {
-    errno.ENOENT: errors.NotFoundError,
-    errno.EEXIST: errors.AlreadyExistsError,
-    errno.EACCES: errors.PermissionDeniedError,
-    errno.EPERM: errors.PermissionDeniedError,
-    errno.EROFS: errors.PermissionDeniedError,
-    errno.ENOSPC: errors.ResourceExhaustedError,
-    errno.EDQUOT: errors.ResourceExhaustedError,
-    errno.EMFILE: errors.ResourceExhaustedError,
-    errno.ENOMEM: errors.ResourceExhaustedError,
-    errno.EISDIR: errors.FailedPreconditionError,
-    errno.ENOTDIR: errors.FailedPreconditionError,
-    errno.ENOTEMPTY: errors.FailedPreconditionError,
-    errno.EBUSY: errors.UnavailableError,
+    getattr(errno, name): kind
+    for kind, names in _NAMES.items()
+    for name in names.split()
+    if hasattr(errno, name)
 }
 
 

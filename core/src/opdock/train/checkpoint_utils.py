@@ -83,13 +83,13 @@ def wait_for_new_checkpoint(
         The prefix of the new checkpoint, or None when time ran out.
     """
     _log.info("Waiting for new checkpoint at %s", checkpoint_dir)
-    end = None if timeout is None else time.time() + timeout
+    end = None if timeout is None else time.monotonic() + timeout
     while True:
         found = latest_checkpoint(checkpoint_dir)
         if found is not None and found != last_checkpoint:
             _log.info("Found new checkpoint at %s", found)
             return found
-        if end is not None and time.time() + seconds_to_sleep > end:
+        if end is not None and time.monotonic() + seconds_to_sleep > end:
             return None
         time.sleep(seconds_to_sleep)
 
@@ -119,8 +119,8 @@ def checkpoints_iterator(
             if timeout_fn():
                 return
             continue
-        start, path = time.time(), found
+        start, path = time.monotonic(), found
         yield found
-        rest = start + min_interval_secs - time.time()
+        rest = start + min_interval_secs - time.monotonic()
         if rest > 0:
             time.sleep(rest)

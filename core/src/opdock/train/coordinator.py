@@ -162,8 +162,8 @@ class LooperThread(threading.Thread):
                 while not self._coord.should_stop():
                     self.run_loop()
             else:
-                due = time.time()
-                while not self._coord.wait_for_stop(due - time.time()):
+                due = time.monotonic()
+                while not self._coord.wait_for_stop(due - time.monotonic()):
                     due += self._interval
                     self.run_loop()
             self.stop_loop()

@@ -68,7 +68,7 @@ def test_waiting_ends(monkeypatch):
         ready_op=tf.report_uninitialized_variables(), recovery_wait_secs=0.5
     )
     now = [0.0]
-    monkeypatch.setattr(session_manager.time, "time", lambda: now[0])
+    monkeypatch.setattr(session_manager.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(session_manager.time, "sleep", lambda s: now.__setitem__(0, now[0] + s))
     with pytest.raises(tf.errors.DeadlineExceededError, match="after waiting 3 secs"):
         manager.wait_for_session("", max_wait_secs=3)

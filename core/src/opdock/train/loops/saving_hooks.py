@@ -22,7 +22,7 @@ from opdock.train.loops.hook import (
     SessionRunValues,
 )
 from opdock.train.loops.hooks import global_step_read
-from opdock.train.loops.timers import SecondOrStepTimer
+from opdock.train.loops.timers import SecondOrStepTimer, speed
 from opdock.train.meta_graph import create_meta_graph_def
 
 __all__ = [
@@ -239,11 +239,11 @@ class StepCounterHook(SessionRunHook):
 
     def _log_and_record(self, elapsed_steps: int, elapsed_time: float, global_step: int) -> None:
         """Writes the speed; subclasses of users do more with it."""
-        speed = elapsed_steps / elapsed_time
+        found = speed(elapsed_steps, elapsed_time)
         if self._summary_writer is not None:
-            value = protos.Summary.Value(tag=self._summary_tag, simple_value=speed)
+            value = protos.Summary.Value(tag=self._summary_tag, simple_value=found)
             self._summary_writer.add_summary(protos.Summary(value=[value]), global_step)
-        logging.info("%s: %g", self._summary_tag, speed)
+        logging.info("%s: %g", self._summary_tag, found)
 
 
 class SummarySaverHook(SessionRunHook):

@@ -9,6 +9,7 @@ from opdock.api import logging
 from opdock.io import protos
 from opdock.train import training_util
 from opdock.train.coordinator import LooperThread
+from opdock.train.loops.timers import speed
 
 __all__ = ["SVStepCounterThread", "SVSummaryThread", "SVTimerCheckpointThread"]
 
@@ -62,13 +63,12 @@ class SVStepCounterThread(LooperThread):
     def run_loop(self) -> None:
         """Writes the speed since the last turn."""
         step, now = training_util.global_step(self._sess, self._step_counter), time.time()
-        steps, seconds = step - self._last_step, now - self._last_time
+        found = speed(step - self._last_step, now - self._last_time)
         self._last_step, self._last_time = step, now
-        speed = steps / seconds if seconds > 0 else float("inf")
         if self._sv.summary_writer:
-            value = protos.Summary.Value(tag=self._summary_tag, simple_value=speed)
+            value = protos.Summary.Value(tag=self._summary_tag, simple_value=found)
             self._sv.summary_writer.add_summary(protos.Summary(value=[value]), step)
-        logging.log_first_n(logging.INFO, "%s: %g", 10, self._summary_tag, speed)
+        logging.log_first_n(logging.INFO, "%s: %g", 10, self._summary_tag, found)
 
 
 class SVTimerCheckpointThread(LooperThread):

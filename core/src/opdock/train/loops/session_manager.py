@@ -206,7 +206,7 @@ class SessionManager:
             DeadlineExceededError: the model was not ready in time.
         """
         limit = float("inf") if max_wait_secs is None else max_wait_secs
-        start = time.time()
+        start = time.monotonic()
         while True:
             sess = Session(master, graph=self._graph, config=config)
             missing = None
@@ -217,7 +217,7 @@ class SessionManager:
                     return sess
             with contextlib.suppress(Exception):  # it is of no use any more
                 sess.close()
-            if time.time() - start + self._recovery_wait_secs > limit:
+            if time.monotonic() - start + self._recovery_wait_secs > limit:
                 raise errors.DeadlineExceededError(
                     None, None, f"Session was not ready after waiting {int(limit)} secs."
                 )

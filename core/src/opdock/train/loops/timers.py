@@ -5,7 +5,12 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 
-__all__ = ["HookTimer", "NeverTriggerTimer", "SecondOrStepTimer"]
+__all__ = ["HookTimer", "NeverTriggerTimer", "SecondOrStepTimer", "speed"]
+
+
+def speed(steps: int, seconds: float) -> float:
+    """Steps a second; infinite where the clock has stood still, or was set back."""
+    return steps / seconds if seconds > 0 else float("inf")
 
 
 class HookTimer(ABC):
@@ -64,7 +69,8 @@ class SecondOrStepTimer(HookTimer):
         if self._last_step == step:
             return False
         if self._every_secs is not None:
-            return time.time() >= self._last_time + self._every_secs
+            # A clock that was set back says nothing of the time that has gone by.
+            return not 0 <= time.time() - self._last_time < self._every_secs
         return self._every_steps is not None and step >= self._last_step + self._every_steps
 
     def update_last_triggered_step(self, step: int) -> tuple[float | None, int | None]:
