@@ -152,7 +152,7 @@ SUITES = (
     # tf_keras itself is apart: the others' tf.keras is Keras 2.2.
     Suite(
         "tf.keras", "tf_keras==2.15.0", ("test_tf_keras_libraries.py",), apart=True, program=True,
-        needs=("attrs", "pandas<3", "requests", "keras-applications==1.0.8"),
+        needs=("attrs", "pandas<3", "requests", "wrapt", "scikit-image", *KERAS),
         bare=("deepctr==0.7.5", "neural-structured-learning==1.0.1",
               "tensorflow-model-optimization==0.2.1", "efficientnet==1.0.0",
               "image-classifiers==1.0.0", "segmentation-models==1.0.1"),
