@@ -137,7 +137,7 @@ def _of_kinds(before: Callable[..., bool], numpy: ModuleType) -> Callable[..., b
 
 
 def store_booleans(protos: ModuleType) -> None:
-    """Lets an `Int64List` take NumPy's booleans, which counted as integers before 1.19."""
+    """Lets an `Int64List` take NumPy's booleans, which counted as integers once."""
     message = protos.Int64List
     before = message.__init__
 
