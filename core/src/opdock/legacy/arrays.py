@@ -146,7 +146,7 @@ def store_booleans(protos: ModuleType) -> None:
         try:
             before(self, *args, **kwargs)
         except TypeError:
-            values = kwargs.get("value")
+            values: Any = kwargs.get("value")
             if not hasattr(values, "__len__") or not any(map(_is_numpys_boolean, values)):
                 raise
             uses.record("numpy.bool as an integer of Int64List", "int")
