@@ -137,7 +137,7 @@ def _of_kinds(before: Callable[..., bool], numpy: ModuleType) -> Callable[..., b
 
 
 def store_booleans(protos: ModuleType) -> None:
-    """Lets an `Int64List` take NumPy's booleans, which counted as integers before 1.19."""
+    """Lets an `Int64List` take NumPy's booleans, which counted as integers once."""
     message = protos.Int64List
     before = message.__init__
 
@@ -146,7 +146,7 @@ def store_booleans(protos: ModuleType) -> None:
         try:
             before(self, *args, **kwargs)
         except TypeError:
-            values = kwargs.get("value")
+            values: Any = kwargs.get("value")
             if not hasattr(values, "__len__") or not any(map(_is_numpys_boolean, values)):
                 raise
             uses.record("numpy.bool as an integer of Int64List", "int")
