@@ -13,7 +13,7 @@ from typing import Any
 
 from opdock import _api, _public
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 newaxis = None
 
 _loaded = False

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 VERSION: Final = "1.15.0"
-GIT_VERSION: Final = "opdock-0.1.0"
+GIT_VERSION: Final = "opdock-0.2.0"
 COMPILER_VERSION: Final = ""
 CXX11_ABI_FLAG: Final = 1
 MONOLITHIC_BUILD: Final = 0
