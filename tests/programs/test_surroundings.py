@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-PROGRAM = Path(__file__).parent / "input" / "trains_anywhere.py"
+PROGRAM = Path(__file__).parent / "surroundings" / "trains_anywhere.py"
 NOWHERE = "/proc/nowhere"  # where nobody can make a folder, whoever the user is
 MIB = 2**20
 prove = pytest.mark.prove

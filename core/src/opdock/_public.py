@@ -29,6 +29,15 @@ class PublicModule(ModuleType):
         return importlib.import_module("opdock.mapping.modules").lookup(self, path, name)
 
 
+class _Package(ModuleType):
+    """opdock: its public modules find TF's other names, whoever imports them first."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if type(value) is ModuleType and _api.SUBMODULES.get(name) == value.__name__:
+            value.__class__ = PublicModule
+        super().__setattr__(name, value)
+
+
 class _Finder:
     """Finder and loader of the public modules under the names that programs know."""
 
@@ -59,5 +68,6 @@ def public_module(where: str) -> ModuleType:
 
 
 def install() -> None:
-    """Asks the finder after all others."""
+    """Asks the finder after all others, and looks at what becomes an attribute of opdock."""
     sys.meta_path.append(cast(Any, _Finder()))
+    sys.modules["opdock"].__class__ = _Package

@@ -13,7 +13,8 @@ from opdock import dtypes, errors
 from opdock.graph.variables.variable_scope import VariableScope, variable_scope
 from opdock.losses import Reduction
 from opdock.ops.cast import cast
-from opdock.train.around import OptimizerAround
+from opdock.train.around import around_another
+from opdock.train.optimizer import Optimizer
 
 __all__ = ["CrossShardOptimizer", "bfloat16_scope", "cross_replica_sum"]
 
@@ -31,7 +32,8 @@ def cross_replica_sum(x: Any, group_assignment: Any = None, name: str | None = N
     )  # fmt: skip
 
 
-class CrossShardOptimizer(OptimizerAround):
+@around_another
+class CrossShardOptimizer(Optimizer):
     """An optimizer that adds gradients over the cores of a TPU before it applies them.
 
     Args:
@@ -50,7 +52,8 @@ class CrossShardOptimizer(OptimizerAround):
     ) -> None:  # fmt: skip
         if reduction not in (Reduction.SUM, Reduction.MEAN):
             raise ValueError(f"Unsupported reduction: {reduction}.")
-        super().__init__(opt, False, name)
+        super().__init__(False, name)
+        self._opt = opt
         self._group_assignment = group_assignment
 
     def apply_gradients(

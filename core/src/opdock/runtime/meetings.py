@@ -68,6 +68,9 @@ class _Meeting:
             self.result = together(self.how, [self.there[member] for member in sorted(self.there)])
         except errors.OpError as e:
             self.error = e
+        except MemoryError as e:  # the others wait, and must hear of it
+            text = f"What {len(self.there)} members have does not fit into memory: {e}"
+            self.error = errors.ResourceExhaustedError(None, None, text)
 
 
 class Meetings:

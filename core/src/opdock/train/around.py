@@ -1,41 +1,36 @@
-"""An optimizer around another one."""
+"""Optimizers around another one."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 from opdock.train.optimizer import Optimizer
 
-__all__ = ["OptimizerAround"]
+__all__ = ["around_another"]
+
+O = TypeVar("O", bound=Optimizer)
+_ASKED: Final = (
+    "compute_gradients", "get_slot", "get_slot_names", "variables",
+)  # fmt: skip
 
 
-class OptimizerAround(Optimizer):
-    """An optimizer that has another one compute gradients and keep slots.
+def around_another(kind: type[O]) -> type[O]:
+    """Has a class of optimizers ask the optimizer within, `_opt`, for gradients, slots, variables.
 
-    Args:
-        opt: the optimizer within.
-        use_locking, name: see `Optimizer`.
+    What the class defines itself stays. TF's optimizers descend directly from `Optimizer`, and
+    programs look at that: so this is no class in between.
     """
+    for name in _ASKED:
+        if name not in vars(kind):
+            setattr(kind, name, _asking(name))
+    return kind
 
-    def __init__(self, opt: Any, use_locking: bool, name: str) -> None:
-        super().__init__(use_locking, name)
-        self._opt = opt
 
-    def compute_gradients(self, *args: Any, **kwargs: Any) -> list[tuple[Any, Any]]:
-        """The gradients as the optimizer within computes them; see `Optimizer`."""
-        found: list[tuple[Any, Any]] = self._opt.compute_gradients(*args, **kwargs)
-        return found
+def _asking(name: str) -> Callable[..., Any]:
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return getattr(self._opt, name)(*args, **kwargs)
 
-    def get_slot(self, *args: Any, **kwargs: Any) -> Any:
-        """A slot of the optimizer within."""
-        return self._opt.get_slot(*args, **kwargs)
-
-    def get_slot_names(self, *args: Any, **kwargs: Any) -> list[str]:
-        """The names of the slots of the optimizer within."""
-        found: list[str] = self._opt.get_slot_names(*args, **kwargs)
-        return found
-
-    def variables(self) -> list[Any]:
-        """The variables of the optimizer within."""
-        found: list[Any] = self._opt.variables()
-        return found
+    method.__name__ = name
+    method.__doc__ = f"`{name}` of the optimizer within; see `Optimizer`."
+    return method

@@ -28,15 +28,17 @@ from opdock.ops.composed.accumulators import (
 from opdock.ops.composed.queues import FIFOQueue
 from opdock.ops.fill import fill
 from opdock.ops.state import assign
-from opdock.train.around import OptimizerAround
+from opdock.train.around import around_another
 from opdock.train.loops.hook import SessionRunHook
 from opdock.train.loops.session_manager import what_is_missing
+from opdock.train.optimizer import Optimizer
 from opdock.train.queue_runner import QueueRunner
 
 __all__ = ["SyncReplicasOptimizer"]
 
 
-class SyncReplicasOptimizer(OptimizerAround):
+@around_another
+class SyncReplicasOptimizer(Optimizer):
     """Averages the gradients of several replicas, and updates the variables once for all of them.
 
     Each replica runs the train op as if it were alone; the hook of `make_session_run_hook` does
@@ -72,7 +74,8 @@ class SyncReplicasOptimizer(OptimizerAround):
     ) -> None:  # fmt: skip
         if total_num_replicas is None:
             total_num_replicas = replicas_to_aggregate
-        super().__init__(opt, use_locking, name)
+        super().__init__(use_locking, name)
+        self._opt = opt
         logging.info(
             "SyncReplicasV2: replicas_to_aggregate=%s; total_num_replicas=%s",
             replicas_to_aggregate, total_num_replicas,

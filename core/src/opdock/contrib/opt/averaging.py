@@ -8,15 +8,17 @@ from typing import Any
 from opdock.graph.nodes.scopes import control_dependencies
 from opdock.graph.variables.variable_lists import global_variables
 from opdock.ops import control
-from opdock.train.around import OptimizerAround
+from opdock.train.around import around_another
 from opdock.train.moving_averages import ExponentialMovingAverage
+from opdock.train.optimizer import Optimizer
 from opdock.train.saveable import names_of
 from opdock.train.saver import Saver
 
 __all__ = ["MovingAverageOptimizer"]
 
 
-class MovingAverageOptimizer(OptimizerAround):
+@around_another
+class MovingAverageOptimizer(Optimizer):
     """An optimizer that also keeps averages of the variables it updates.
 
     With `swapping_saver` the averages are saved under the variables' names, so that a program that
@@ -32,7 +34,8 @@ class MovingAverageOptimizer(OptimizerAround):
         self, opt: Any, average_decay: float = 0.9999, num_updates: Any = None,
         sequential_update: bool = True,
     ) -> None:  # fmt: skip
-        super().__init__(opt, use_locking=False, name="MovingAverage")
+        super().__init__(use_locking=False, name="MovingAverage")
+        self._opt = opt
         self._ema = ExponentialMovingAverage(average_decay, num_updates=num_updates)
         self._swapped: dict[str, str] | None = None
         self._sequential_update = sequential_update

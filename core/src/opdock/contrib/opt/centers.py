@@ -34,7 +34,7 @@ from opdock.ops.fill import fill, zeros_like
 from opdock.ops.loss import l2_loss
 from opdock.ops.state import assign, assign_add, assign_sub
 from opdock.ops.sums import add_n
-from opdock.train.around import OptimizerAround
+from opdock.train.around import around_another
 from opdock.train.loops.hook import SessionRunHook
 from opdock.train.optimizer import Optimizer
 from opdock.train.saveable import names_of
@@ -120,13 +120,15 @@ class ModelAverageCustomGetter(_Getter):
 
 
 # ---------------------------------------------------------------- what they have in common
-class _Centered(OptimizerAround):
+@around_another
+class _Centered(Optimizer):
     """An optimizer of a worker's own variables, which meet the central ones now and then."""
 
     def __init__(
         self, opt: Any, getter: _Getter, period: int, use_locking: bool, name: str
     ) -> None:
-        super().__init__(opt, use_locking, name)
+        super().__init__(use_locking, name)
+        self._opt = opt
         self._period = period
         self._global_map = getter._global_map
         self._beside_map = getter._beside_map

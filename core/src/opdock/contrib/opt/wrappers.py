@@ -18,7 +18,7 @@ from opdock.graph.variables.initializers import zeros_initializer
 from opdock.graph.variables.variable_scope import get_variable
 from opdock.ops import clip, control, state, summary
 from opdock.ops.composed.reduce_stats import count_nonzero
-from opdock.train.around import OptimizerAround
+from opdock.train.around import around_another
 from opdock.train.optimizer import Optimizer
 from opdock.train.training_util import get_global_step
 
@@ -30,7 +30,8 @@ __all__ = [
 ]  # fmt: skip
 
 
-class VariableClippingOptimizer(OptimizerAround):
+@around_another
+class VariableClippingOptimizer(Optimizer):
     """An optimizer after whose steps the norms of some variables are clipped.
 
     Args:
@@ -47,7 +48,8 @@ class VariableClippingOptimizer(OptimizerAround):
         use_locking: bool = False, colocate_clip_ops_with_vars: bool = False,
         name: str = "VariableClipping",
     ) -> None:  # fmt: skip
-        super().__init__(opt, use_locking, name)
+        super().__init__(use_locking, name)
+        self._opt = opt
         self._clip_dims = {var.op: list(dims) for var, dims in vars_to_clip_dims.items()}
         self._max_norm = max_norm
         self._colocate = colocate_clip_ops_with_vars
@@ -168,7 +170,8 @@ def _counted(grad: Any) -> Tensor:
     return found
 
 
-class DropStaleGradientOptimizer(OptimizerAround):
+@around_another
+class DropStaleGradientOptimizer(Optimizer):
     """An optimizer that drops gradients during whose making too many steps were taken.
 
     Args:
@@ -180,7 +183,8 @@ class DropStaleGradientOptimizer(OptimizerAround):
     def __init__(
         self, opt: Any, staleness: int, use_locking: bool = False, name: str = "DropStaleGradient"
     ) -> None:
-        super().__init__(opt, use_locking, name)
+        super().__init__(use_locking, name)
+        self._opt = opt
         self._staleness = staleness
         self._local_step: Any = None
 

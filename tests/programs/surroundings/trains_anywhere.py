@@ -1,4 +1,4 @@
-"""Trains a moment with all that leaves files and starts threads, and writes down what came of it."""
+"""Trains a moment with all that leaves files and starts threads; writes down what came of it."""
 
 import sys
 
