@@ -223,13 +223,28 @@ def branch_in_loop_gradient():
     return [y, *tf.gradients(y, x)], {x: [0.3, 0.5, 0.4]}
 
 
-@pytest.mark.parametrize("build", [loop_gradient, nested_loop_gradient, branch_in_loop_gradient])
+@pytest.mark.parametrize("build", [loop_gradient, branch_in_loop_gradient])
 def test_gradients_of_loops_are_in_the_program(build):
     expected, _ = recurrent("/cpu:0", build)
     got, found = recurrent(DEVICE, build)
     assert len(found) == 1
     for one, other in zip(expected, got, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+
+
+def test_gradients_of_loops_in_loops_go_turn_by_turn():
+    """Nobody can count their turns before: each condition and each body is a program."""
+    expected, _ = recurrent("/cpu:0", nested_loop_gradient)
+    with tf.Graph().as_default(), tf.device(DEVICE):
+        fetches, feed = nested_loop_gradient()
+        with tf.Session() as sess:
+            got, rows = sess.run(fetches, feed), sess.explain(fetches, feed).rows
+    for one, other in zip(expected, got, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    loops = {row.node for row in rows if row.how == "control"}
+    parts = {row.within for row in rows if row.how == "segment"}
+    assert parts >= {f"{loop}/{part}" for loop in loops for part in ("cond", "body")}
+    assert any("not known beforehand" in why for row in rows for why in row.missed)
 
 
 def test_the_gradient_of_a_branch_is_in_the_program():

@@ -245,8 +245,7 @@ def cluster(sig: NodeSig) -> Run:
 # ---------------------------------------------------------------- on a device
 def table_for(device: JaxDevice) -> KernelTable:
     """All kernels, each computing on the device and with 64 bits."""
-    every = [*table, *mount(namespace, HELD)]
-    return KernelTable(_placed(kernel, device) for kernel in every)
+    return KernelTable(_placed(kernel, device) for kernel in (*table, *mount(namespace, HELD)))
 
 
 def _placed(kernel: Kernel, device: JaxDevice) -> Kernel:
@@ -257,10 +256,9 @@ def _placed(kernel: Kernel, device: JaxDevice) -> Kernel:
     @functools.wraps(written)
     def bound(sig: NodeSig) -> Run:
         with device.computing():
-            call = bind(sig)
+            run = call = bind(sig)
             # Where a stream of random numbers stands is a matter of each call, and what the host
             # gets is nothing that a program gives.
-            run = call
             if "seed2" not in sig.attrs and not kernel.host_outputs:
                 traced = tracing.inputs_traced(kernel, sig)
                 run = tracing.TracedKernel(namespace, call, jax.jit, jax.Array, traced)

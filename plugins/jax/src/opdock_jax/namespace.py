@@ -67,9 +67,8 @@ class Namespace:
 
     def asarray(self, obj: Any, dtype: Any = None, **options: Any) -> Any:
         """An array. Numbers become one in NumPy: JAX would compile a conversion for each type."""
-        if dtype is not None and isinstance(obj, bool | int | float | complex | list):
-            obj = np.asarray(obj, dtype)
-        return jnp.asarray(obj, dtype, **options)
+        plain = dtype is not None and isinstance(obj, bool | int | float | complex | list)
+        return jnp.asarray(np.asarray(obj, dtype) if plain else obj, dtype, **options)
 
     is_traced = staticmethod(is_traced)
     while_loop = staticmethod(lax.while_loop)
