@@ -184,7 +184,9 @@ class Compiler:
 
     def loop(self, node: Node) -> CompiledLoop:
         """Compiles the functions of a placed loop."""
-        condition, body = (bodies.body(node.attrs[name], node, 0) for name in ("cond", "body"))
+        condition, body = (
+            bodies.body(node.attrs[name], node, 0) for name in Control.LOOP.functions
+        )
         for block in (condition, body):
             self._clean(block, node.target)
         found: Whole | str = "the pass 'turns' is off"
@@ -285,7 +287,7 @@ class Compiler:
         """The functions of a placed control-flow node as blocks that end where they begin."""
         cond = node.traits.control is Control.COND
         found = {}
-        for name in ("then_branch", "else_branch") if cond else ("cond", "body"):
+        for name in node.traits.control.functions:
             block = found[name] = bodies.body(node.attrs[name], node, int(cond))
             self.placer.experience.mark(block.nodes)
             refine_shapes(block)

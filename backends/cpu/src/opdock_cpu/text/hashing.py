@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 Words = np.ndarray[Any, np.dtype[np.uint64]]
+Pair = tuple[Words, Words]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 _U = np.uint64
@@ -156,6 +157,20 @@ def _weak(rows: Bytes, at: int, a: Words, b: Words) -> tuple[Words, Words]:
     return a + z, b + start
 
 
+def _round(
+    rows: Bytes, at: int, x: Words, y: Words, z: Words, v: Pair, w: Pair
+) -> tuple[Words, Words, Words, Pair, Pair]:
+    """Takes 64 bytes in, as both of these hashes of long texts do."""
+    x = _rotate(x + y + v[0] + _fetch(rows, at + 8), 37) * _K1
+    y = _rotate(y + v[1] + _fetch(rows, at + 48), 42) * _K1
+    x = x ^ w[1]
+    y = y + v[0] + _fetch(rows, at + 40)
+    z = _rotate(z + w[0], 33) * _K1
+    v = _weak(rows, at, v[1] * _K1, x + w[0])
+    w = _weak(rows, at + 32, z + w[1], y + _fetch(rows, at + 16))
+    return z, y, x, v, w
+
+
 def _farm_long(rows: Bytes) -> Words:
     size, count = rows.shape[1], rows.shape[0]
     seed = _U(81)
@@ -167,14 +182,7 @@ def _farm_long(rows: Bytes) -> Words:
     x = x * _K2 + _fetch(rows, 0)
     end = (size - 1) // 64 * 64
     for at in range(0, end, 64):
-        x = _rotate(x + y + v[0] + _fetch(rows, at + 8), 37) * _K1
-        y = _rotate(y + v[1] + _fetch(rows, at + 48), 42) * _K1
-        x = x ^ w[1]
-        y = y + v[0] + _fetch(rows, at + 40)
-        z = _rotate(z + w[0], 33) * _K1
-        v = _weak(rows, at, v[1] * _K1, x + w[0])
-        w = _weak(rows, at + 32, z + w[1], y + _fetch(rows, at + 16))
-        z, x = x, z
+        x, y, z, v, w = _round(rows, at, x, y, z, v, w)
     mul = _K1 + ((z & _U(0xFF)) << _U(1))
     at = size - 64
     w = (w[0] + _U((size - 1) & 63), w[1])
@@ -232,14 +240,7 @@ def _city_long(rows: Bytes, x: Words, y: Words) -> tuple[Words, Words]:
     v = first, _rotate(first, 42) * _K1 + _fetch(rows, 8)
     w = _rotate(y + z, 35) * _K1 + x, _rotate(x + _fetch(rows, 88), 53) * _K1
     for at in range(0, size // 128 * 128, 64):
-        x = _rotate(x + y + v[0] + _fetch(rows, at + 8), 37) * _K1
-        y = _rotate(y + v[1] + _fetch(rows, at + 48), 42) * _K1
-        x = x ^ w[1]
-        y = y + v[0] + _fetch(rows, at + 40)
-        z = _rotate(z + w[0], 33) * _K1
-        v = _weak(rows, at, v[1] * _K1, x + w[0])
-        w = _weak(rows, at + 32, z + w[1], y + _fetch(rows, at + 16))
-        z, x = x, z
+        x, y, z, v, w = _round(rows, at, x, y, z, v, w)
     x = x + _rotate(v[0] + z, 49) * _K0
     y = y * _K0 + _rotate(w[1], 37)
     z = z * _K0 + _rotate(w[0], 27)
