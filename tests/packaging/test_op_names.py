@@ -14,6 +14,7 @@ MAY_NAME: dict[str, str] = {
     "compiler/rules/": "a rewrite rule is about certain ops",
     "compiler/tasks/split.py": "makes sends and receives, and placeholders for what is fed",
     "compiler/fuse/cluster_line.py": "the lines of ops whose expression depends on attributes",
+    "compiler/emit/turn_views.py": "what ops that only move elements make of places in memory",
     "compiler/place/layout.py": "makes and joins transposes between data formats",
     "compiler/place/formats.py": "makes transposes between data formats",
     "compiler/place/agnostic.py": "makes a reshape between data formats",

@@ -28,7 +28,18 @@ from opdock.kernels.expr.render_c_ops import (
     updates,
 )
 from opdock.kernels.expr.tree import parse
-from opdock.kernels.expr.turns import CLEARED, READ, WRITTEN, Item, MakeTurns, Part, Rows, Turns
+from opdock.kernels.expr.turns import (
+    CLEARED,
+    READ,
+    WRITTEN,
+    Item,
+    MakeTurns,
+    Part,
+    Product,
+    Rows,
+    Turns,
+    View,
+)
 from opdock.kernels.portable import family as portable_family
 from opdock.kernels.portable.special import SERIES
 from opdock.kernels.portable.training import update_on
@@ -36,8 +47,9 @@ from opdock.syntax import tree_of
 
 __all__ = [
     "CAST", "CLEARED", "ERRORS", "INPUT", "NUMBER", "READ", "RENDERED", "SERIES", "WRITTEN",
-    "Dialect", "Item", "Line", "MakeTurns", "Part", "Reduce", "Rendered", "Rows", "Turns",
-    "can_render", "elementwise_claims", "elementwise_source", "evaluate", "evaluate_cluster",
+    "Dialect", "Item", "Line", "MakeTurns", "Part", "Product", "Reduce", "Rendered", "Rows",
+    "Turns", "View", "can_render", "elementwise_claims", "elementwise_source", "evaluate",
+    "evaluate_cluster",
     "helpers", "input_names", "lower", "node_line", "parse", "portable_family", "render", "tree_of",
     "update_line", "update_of", "update_on", "updates",
 ]  # fmt: skip

@@ -137,6 +137,98 @@ def test_results_have_the_same_bits(program, monkeypatch, made):
         np.testing.assert_array_equal(a, b)
 
 
+def _cell(units, batch, make):
+    x = _fed(np.random.RandomState(5).randn(90, batch, units).astype(np.float32))
+    cell = make(units, kernel_initializer=tf.constant_initializer(0.1))
+    y, _ = tf.nn.dynamic_rnn(cell, x, time_major=True, dtype=tf.float32)
+    return [y, *tf.gradients(tf.reduce_sum(y * y), [x, *tf.trainable_variables()])]
+
+
+def _folds():
+    """Folds of each kind along each axis, longer than a block, and what is folded of folds."""
+
+    def body(i, total, rows, most):
+        x = tf.cast(i, tf.float32) * 0.01 + table
+        means = tf.reduce_mean(x, 1, keepdims=True)
+        spread = tf.reduce_sum(tf.square(x - means), 0) / 3
+        return (
+            i + 1,
+            total * 0.5 + tf.reduce_max(spread) + tf.reduce_min(rows),
+            means[:, 0] + tf.reduce_prod(x[:, 3:9], 1) * 1e-3,
+            tf.maximum(most, spread[5:8]),
+        )
+
+    table = _fed(np.random.RandomState(7).uniform(0.5, 1.0, (4, 1500)).astype(np.float32))
+    start = [0, _fed(np.float32(0)), _fed(np.ones(4, np.float32)), _fed(np.zeros(3, np.float32))]
+    return tf.while_loop(lambda i, *_: i < 90, body, start)
+
+
+def _moved():
+    """Variables that change places while both are read, and views of every kind."""
+
+    def body(i, a, b, c):
+        left, right = tf.split(b, 2, 1)
+        top, _, low = tf.unstack(a)
+        both = tf.concat([right, -left, b[:, 1:3]], 1)
+        return (
+            i + 1,
+            tf.transpose(c) * 0.9,
+            tf.stack([low, top, tf.reshape(c, [12])[2:6]])[:, ::-1] * 0.5 + both[:, 2:],
+            tf.matmul(a, b, transpose_a=True)[:, :3] * 0.1 + tf.slice(c, [0, 0], [4, 3]),
+        )
+
+    rng = np.random.RandomState(8)
+    shapes = [(3, 4), (3, 4), (4, 3)]
+    start = [_fed(rng.randn(*s).astype(np.float32)) for s in shapes]
+    return tf.while_loop(lambda i, *_: i < 90, body, [0, *start])
+
+
+def _odd_products():
+    """Tiles of each height and width, and matrices transposed in every way."""
+
+    def body(i, a, b):
+        c = tf.matmul(a, b)
+        d = tf.matmul(b, c, transpose_a=True, transpose_b=True)
+        return i + 1, tf.tanh(tf.matmul(c, d)), tf.tanh(tf.matmul(d, a) * 0.1 + b)
+
+    rng = np.random.RandomState(9)
+    return tf.while_loop(
+        lambda i, *_: i < 90, body, [0, _fed(rng.randn(7, 23)), _fed(rng.randn(23, 23))]
+    )
+
+
+def _rolled(a):
+    return [*tf.foldl(lambda s, v: (s[0] + tf.reduce_sum(v) * v, s[0]), a, (a[0], a[0]))]
+
+
+CLOSE = {
+    "lstm": lambda: _cell(8, 3, lambda n, kernel_initializer: tf.nn.rnn_cell.LSTMCell(
+        n, initializer=kernel_initializer)),
+    "gru": lambda: _cell(5, 1, tf.nn.rnn_cell.GRUCell),
+    "folds": _folds,
+    "moved": _moved,
+    "products": _odd_products,
+    "sums": lambda: _rolled(_fed(X[:90])),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("program", CLOSE)
+def test_small_turns_give_what_single_ops_do(program, monkeypatch, made):
+    """Sums are taken in another order."""
+    fetches = CLOSE[program]()
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        one = session.run(fetches)
+    assert max(made) >= 20, "no turns were made at once"
+    monkeypatch.setenv("OPDOCK_DISABLE_PASSES", "turns")
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        other = session.run(fetches)
+    for a, b in zip(one, other, strict=True):
+        assert a.dtype == b.dtype
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)
+
+
 def test_what_is_in_the_way_is_done_op_by_op(monkeypatch, made):
     """An array grows at its first write; all others fit."""
     one, other = _both(monkeypatch, _backwards())
@@ -238,6 +330,11 @@ def _told(fetches):
     return [row.means for row in rows if row.op.endswith("While")]
 
 
+def _large_product(v):
+    rows = _fed(np.ones((100, 120), np.float32)) * v[0]
+    return tf.reduce_sum(tf.matmul(rows, rows, transpose_b=True))
+
+
 def test_explain_says_how_turns_are_made():
     assert _told(tf.map_fn(lambda v: v * 2, _fed(X))) == [("generated code, many turns a call",)]
 
@@ -245,10 +342,10 @@ def test_explain_says_how_turns_are_made():
 @pytest.mark.parametrize(
     ("body", "why"),
     [
-        (lambda v: tf.reduce_sum(v) * v, "Sum .* is not elementwise"),
-        (lambda v: tf.random_uniform([3]) * v, "RandomUniform .* is not elementwise"),
-        (lambda v: tf.nn.softmax(v), "Softmax .* is not elementwise"),
-        (lambda v: tf.concat([v[:1], v[1:]], 0), ".* is not elementwise"),
+        (lambda v: tf.cumsum(v), "Cumsum .* is not compiled in loops"),
+        (lambda v: tf.random_uniform([3]) * v, "RandomUniform .* is not compiled in loops"),
+        (lambda v: tf.nn.softmax(v), "Softmax .* is not compiled in loops"),
+        (lambda v: v + _large_product(v), "the product .* is large"),
     ],
 )
 def test_explain_says_why_they_are_not(body, why):

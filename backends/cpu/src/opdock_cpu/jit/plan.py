@@ -229,6 +229,11 @@ class Code:
         """The size whose place is a value."""
         return self.put(f"load i64, ptr {self.at('i64', '%sizes', index)}")
 
+    @property
+    def here(self) -> str:
+        """The block that is being written."""
+        return self._block
+
     def block(self, name: str) -> None:
         """Starts a block."""
         self.lines.append(f"{name}:")

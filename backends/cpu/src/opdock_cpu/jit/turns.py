@@ -1,4 +1,4 @@
-"""Loops whose turns are elementwise, as generated code that makes many turns in a call.
+"""Loops of small turns, as generated code that makes many turns in a call.
 
 What goes from turn to turn is in registers if it is one number, and in memory of the caller's
 otherwise. A turn first finds out whether it can be made, and only then changes anything.
@@ -16,7 +16,9 @@ from opdock.plugin import TURNS, KernelTable, NodeSig, codegen, dtypes, note
 from opdock_cpu.jit import llvm, render
 from opdock_cpu.jit.compiled import Function, caller, ffi, request
 from opdock_cpu.jit.mathematics import definition
+from opdock_cpu.jit.nests import Access, nest
 from opdock_cpu.jit.plan import Code, metadata
+from opdock_cpu.jit.products import Tile, multiply
 from opdock_cpu.jit.team import ATTRIBUTES
 
 __all__ = ["source", "table"]
@@ -26,14 +28,15 @@ _HALVES: Final = frozenset({dtypes.float16, dtypes.bfloat16})
 
 
 def _lines(turns: codegen.Turns) -> list[Any]:
-    return [part.line for part in (turns.condition, turns.places, *turns.parts)]
+    parts = (turns.condition, turns.places, *turns.before, *turns.stages)
+    return [part.line for part in parts if isinstance(part, codegen.Part)]
 
 
 def _when(sig: NodeSig) -> bool | str:
     if not llvm.available():
         return llvm.why_not()
     wanted: codegen.Turns = sig.attrs["turns"]
-    items = (*wanted.variables, *wanted.arrays, *wanted.pops, *wanted.pushes)
+    items = (*wanted.variables, *wanted.arrays, *wanted.pops, *wanted.pushes, *wanted.temporaries)
     types = {item.dtype for item in items}
     types |= {step.dtype for line in _lines(wanted) for step in line.steps}
     if types & _HALVES:
@@ -49,6 +52,10 @@ class Turns:
     def __init__(self, sig: NodeSig) -> None:
         self._turns: codegen.Turns = sig.attrs["turns"]
         note("generated code, many turns a call")
+
+    @cached_property
+    def _scratch(self) -> int:
+        return _Turn(self._turns).scratch
 
     @cached_property
     def _function(self) -> Function:
@@ -70,10 +77,26 @@ class Turns:
         for items in pops:
             words += [_address(items), len(items)]
         words += map(_address, pushes)
+        scratch = np.empty(self._scratch, np.uint8)
+        words.append(_address(scratch))
         passed, address = np.array(words, np.int64), self._function.address
         assert address is not None
         caller(1)(address)(ffi().from_buffer(passed), most)
         return int(passed[0])
+
+
+def _whole(part: codegen.Part) -> int:
+    """How many results are not folded."""
+    return len(part.results) - len(part.folds)
+
+
+def _bytes(item: codegen.Item) -> int:
+    """The memory of a temporary, in whole lines."""
+    return -(-int(np.prod(item.shape, dtype=int)) * item.dtype.size // 64) * 64
+
+
+def _cell_bytes(item: codegen.Item) -> int:
+    return -(-int(np.prod(item.shape, dtype=int)) * 8 // 64) * 64
 
 
 def _address(array: Any) -> int:
@@ -89,7 +112,10 @@ def source(entry: str, turns: codegen.Turns) -> str:
     """
     needed = sorted({need for line in _lines(turns) for need in render.needs(line)})
     parts = [definition(name, kind) for name, kind in needed]
-    return "\n".join([*parts, _Turn(turns).function(entry), metadata()])
+    turn = _Turn(turns)
+    function = turn.function(entry)
+    parts += [tile.function() for tile in sorted(turn.tiles)]
+    return "\n".join([*parts, function, metadata()])
 
 
 class _Turn:
@@ -105,6 +131,39 @@ class _Turn:
         self._values: dict[str, str] = {}
         """What a name stands for: a number, or the place of the first element."""
         self._words = 1
+        self._cells: dict[int, list[str]] = {}
+        """By the identity of a part, where what it folds is kept meanwhile."""
+        self.tiles: set[Tile] = set()
+        """The functions that products call."""
+
+    @property
+    def scratch(self) -> int:
+        """The bytes of temporaries and of what is folded."""
+        return sum(size for _, size in self._laid_out())
+
+    def _laid_out(self) -> list[tuple[str, int]]:
+        """The names of temporaries, and "" for each fold, with their bytes."""
+        turns = self._turns
+        found = [(f"s{i}", _bytes(item)) for i, item in enumerate(turns.temporaries)]
+        for part in (*turns.before, *turns.stages):
+            if isinstance(part, codegen.Part):
+                sizes = (_cell_bytes(self._item(r.name)) for r in part.results[_whole(part) :])
+                found += [("", size) for size in sizes]
+        return found
+
+    def _temporaries(self) -> None:
+        """Finds places for what a turn keeps for itself."""
+        scratch, offset = self._word("ptr"), 0
+        places = []
+        for name, size in self._laid_out():
+            places.append(self._code.at("i8", scratch, str(offset)))
+            if name:
+                self._values[name] = places[-1]
+            offset += size
+        cells = iter(places[len(self._turns.temporaries) :])
+        for part in (*self._turns.before, *self._turns.stages):
+            if isinstance(part, codegen.Part):
+                self._cells[id(part)] = [next(cells) for _ in part.folds]
 
     def function(self, entry: str) -> str:
         """The whole function."""
@@ -114,6 +173,10 @@ class _Turn:
                   for _ in turns.arrays]  # fmt: skip
         pops = [(self._word("ptr"), self._word()) for _ in turns.pops]
         pushes = [self._word("ptr") for _ in turns.pushes]
+        self._temporaries()
+        for stage in turns.before:
+            self._stage(stage, {})
+        before = code.here
         code.add("br label %head")
         code.block("head")
         top = len(code.lines)
@@ -125,14 +188,16 @@ class _Turn:
         self._look(arrays)
         for i, (items, item) in enumerate(zip(pushes, turns.pushes, strict=True)):
             self._values[f"l{i}"] = self._element(item, items, "%k")
-        left = self._parts()
+        left: dict[str, str] = {}
+        for stage in turns.stages:
+            self._stage(stage, left)
         for i, (_, marks, _, mark) in enumerate(arrays):
             code.store("i8", code.put(f"trunc i64 {mark} to i8"), code.at("i8", marks, f"%i{i}"))
         code.add("br label %next")
         code.block("next")
         code.add("%following = add i64 %k, 1", "br label %head")
-        code.lines[top:top] = ["  %k = phi i64 [0, %entry], [%following, %next]", *(
-            f"  %{name} = phi {render.computed(item.dtype)} [{first}, %entry],"
+        code.lines[top:top] = [f"  %k = phi i64 [0, %{before}], [%following, %next]", *(
+            f"  %{name} = phi {render.computed(item.dtype)} [{first}, %{before}],"
             f" [{left.get(name, f'%{name}')}, %next]"
             for name, (item, first, _) in kept.items()
         )]  # fmt: skip
@@ -179,7 +244,13 @@ class _Turn:
     # ------------------------------------------------------------ whether a turn is made
     def _line(self, part: codegen.Part) -> list[str]:
         """The results of a line of numbers."""
-        inputs = {f"x{i}": self._values[name] for i, name in enumerate(part.names)}
+        inputs = {}
+        for i, view in enumerate(part.inputs):
+            access = self._access(view)
+            value = access.value
+            if not access.held:
+                value = render.loaded(self._code.put, access.dtype, value)
+            inputs[f"x{i}"] = value
         return render.body(self._code.put, part.line, inputs)
 
     def _ask(self) -> None:
@@ -215,40 +286,49 @@ class _Turn:
                 self._found(f"a{i}", item, values, f"%i{i}")
 
     # ------------------------------------------------------------ a turn
-    def _parts(self) -> dict[str, str]:
-        """All that a turn computes; the variables that are numbers, as it leaves them."""
-        left: dict[str, str] = {}
-        for part in self._turns.parts:
-            if not part.shape:
-                for name, value in zip(part.results, self._line(part), strict=True):
-                    if name[0] == "v":
-                        left[name] = value
-                    else:
-                        self._store(name, value, self._values[name], free=False)
-                continue
-            count = str(int(np.prod(part.shape, dtype=int)))
-            with self._code.loop("0", count, parallel=True) as loop:
-                self._each(part, loop.index)
-        return left
+    def _stage(self, stage: codegen.Part | codegen.Product, left: dict[str, str]) -> None:
+        """One stage; adds the variables that are numbers, as it leaves them."""
+        code = self._code
+        if isinstance(stage, codegen.Product):
+            a, b, c = (self._access(view) for view in (stage.a, stage.b, stage.result))
+            kind = render.stored_as(c.dtype)
+            self.tiles |= multiply(code, stage, kind, a.value, b.value, c.value)
+            return
+        inputs = [self._access(view) for view in stage.inputs]
+        if stage.shape or stage.folds:
+            results = [self._access(view, writes=True) for view in stage.results]
+            at = _whole(stage)
+            results[at:] = [
+                result._replace(cell=cell)
+                for result, cell in zip(results[at:], self._cells[id(stage)], strict=True)
+            ]
+            nest(code, stage, inputs, results)
+            return
+        for view, value in zip(stage.results, self._line(stage), strict=True):
+            name = view.name
+            if name[0] == "v" and not self._item(name).shape:
+                left[name] = value
+            else:
+                self._store(name, value, self._access(view).value, free=False)
 
-    def _each(self, part: codegen.Part, index: str) -> None:
-        """One element of all that is computed in a shape."""
-        code, inputs = self._code, {}
-        for i, name in enumerate(part.names):
-            value, item = self._values[name], self._item(name)
-            if item.shape:
-                place = code.at(render.stored_as(item.dtype), value, index)
-                value = render.loaded(code.put_free, item.dtype, place)
-            inputs[f"x{i}"] = value
-        for name, value in zip(
-            part.results, render.body(code.put, part.line, inputs), strict=True
-        ):  # fmt: skip
-            kind = render.stored_as(self._item(name).dtype)
-            self._store(name, value, code.at(kind, self._values[name], index), free=True)
+    def _access(self, view: codegen.View, writes: bool = False) -> Access:
+        """Where a view begins."""
+        name, item = view.name, self._item(view.name)
+        value, code = self._values[name], self._code
+        if not item.shape and name[0] != "s" and not (name[0] in "al" and item.changes):
+            return Access(value, item.dtype, view.strides, held=name[0] != "l")
+        if view.offset:
+            value = code.at(render.stored_as(item.dtype), value, str(view.offset))
+
+        def store(result: str, place: str) -> None:
+            self._store(name, result, place, free=True)
+
+        return Access(value, item.dtype, view.strides, store=store if writes else None)
 
     def _item(self, name: str) -> codegen.Item:
         turns = self._turns
-        found = {"v": turns.variables, "a": turns.arrays, "p": turns.pops, "l": turns.pushes}
+        found = {"v": turns.variables, "a": turns.arrays, "p": turns.pops, "l": turns.pushes,
+                 "s": turns.temporaries}  # fmt: skip
         return found[name[0]][int(name[1:])]
 
     def _store(self, name: str, value: str, place: str, free: bool) -> None:

@@ -1,7 +1,8 @@
-"""Loops whose turns are elementwise: what a backend that compiles them whole is given."""
+"""Loops of small turns: what a backend that compiles them whole is given."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
@@ -12,7 +13,7 @@ from opdock.dtypes import DType
 from opdock.kernels.expr.lowering import Line
 
 TURNS: Final = "opdock>Turns"
-"""The op type of loops whose turns are elementwise. A backend that has a kernel for it gets them.
+"""The op type of loops of small turns. A backend that has a kernel for it gets them.
 
 The kernel's `NodeSig` has one attribute, `turns`, a `Turns`. It binds to a `MakeTurns`, which
 makes turns as long as the condition holds and nothing is in the way. What is in the way, an
@@ -26,6 +27,9 @@ CLEARED: Final = 2
 """Its element was dropped when it was read."""
 WRITTEN: Final = 4
 """There is an element, or was one."""
+
+_TOGETHER: Final = 8
+"""Multiplications and additions of a product that take the time of one element elsewhere."""
 
 Array = np.ndarray[Any, Any]
 
@@ -47,24 +51,60 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What a turn computes in one shape.
-
-    Attributes:
-        shape: that of all results; inputs have it too or are scalars.
-        line: the steps.
-        names: what the line's inputs "x0", "x1", ... are, in order.
-        results: what becomes of the line's results, in order.
+class View:
+    """Where the elements of an input or a result lie.
 
     A name is a letter and a number: "v0" is the first variable, as the turn finds it or leaves it;
     "a0" the element that the turn reads from the first array or writes there; "p0" what it pops
-    from the first list; "l0" what it pushes to the first one of those that grow.
+    from the first list; "l0" what it pushes to the first one of those that grow; "s0" is the first
+    temporary. Where the name stands for one number, strides do not count.
+
+    Attributes:
+        name: of what.
+        strides: how many elements to go for each index of what reads or writes.
+        offset: the place of the first element.
+    """
+
+    name: str
+    strides: tuple[int, ...] = ()
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a turn computes element by element in one shape.
+
+    Attributes:
+        shape: the walk: each input and result has a stride for each dimension.
+        line: the steps.
+        inputs: what the line's inputs "x0", "x1", ... are, in order.
+        results: what becomes of the line's results, in order.
+        folds: for each of the last results how it is folded along the dimensions in which it has
+            no stride: "sum", "mean", "prod", "max" or "min". Such a result is a temporary.
     """
 
     shape: tuple[int, ...]
     line: Line
-    names: tuple[str, ...]
-    results: tuple[str, ...] = ()
+    inputs: tuple[View, ...]
+    results: tuple[View, ...] = ()
+    folds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A product of matrices that a turn computes.
+
+    Attributes:
+        shape: rows, columns, and what is summed along.
+        a: strides for rows and sums.
+        b: strides for sums and columns; that of columns is 1.
+        result: a temporary, row by row.
+    """
+
+    shape: tuple[int, int, int]
+    a: View
+    b: View
+    result: View
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +116,31 @@ class Turns:
         arrays: those of which each turn reads or writes one element.
         pops: lists from whose ends each turn takes an element.
         pushes: lists to whose ends each turn adds one.
+        temporaries: what a turn computes for later parts of itself.
         condition: of scalar variables; its one result says whether there is another turn.
         places: the index in each array, of scalar variables and popped scalars.
-        parts: all that a turn computes. No part's inputs are changed by another.
+        before: what is the same in all turns, in order.
+        stages: all that a turn computes, in order. A variable that is one number is read as the
+            turn found it; another one is read no more when it has been written, but by the part
+            that writes the element just read.
     """
 
     variables: tuple[Item, ...]
     arrays: tuple[Item, ...]
     pops: tuple[Item, ...]
     pushes: tuple[Item, ...]
+    temporaries: tuple[Item, ...]
     condition: Part
     places: Part
-    parts: tuple[Part, ...]
+    before: tuple[Part | Product, ...]
+    stages: tuple[Part | Product, ...]
+
+    @property
+    def work(self) -> int:
+        """About how many elements a turn computes."""
+        return sum(
+            math.prod(s.shape) // (_TOGETHER if isinstance(s, Product) else 1) for s in self.stages
+        )
 
 
 class Rows(NamedTuple):

@@ -35,9 +35,9 @@ class ManyTurns:
     def __init__(self, whole: Whole, call: MakeTurns) -> None:
         self._whole, self._call = whole, call
         turns = whole.turns
-        items = (*turns.variables, *turns.arrays, *turns.pops, *turns.pushes)
-        elements = sum(shapes.num_elements(i.shape) or 0 for i in items)
-        self._most = max(1, min(_MOST_TURNS, _MOST_ELEMENTS // max(1, elements)))
+        # What is pushed lies in memory of the call's until the list has it.
+        pushed = sum(shapes.num_elements(i.shape) or 0 for i in turns.pushes)
+        self._most = max(1, min(_MOST_TURNS, _MOST_ELEMENTS // max(1, turns.work, pushed)))
 
     @property
     def ready(self) -> bool:
