@@ -147,7 +147,7 @@ destroy_resource_op = define_op(
     "DestroyResourceOp", "resource: resource ->", "ignore_lookup_error: bool = true", stateful=True
 )
 destroy_resource_op.declare(Traits(builtin=True, keeps=()))
-# Later programs write it before they save. A read never copies here, so there is nothing to end.
+# Programs of TensorFlow 2 write it. A read never copies here: there is nothing to end.
 disable_copy_on_read_op = define_op("DisableCopyOnRead", "resource: resource ->", stateful=True)
 disable_copy_on_read_op.declare(Traits(builtin=True, reads=("resource",), keeps=(), on_host=True))
 resource_count_up_to_op = define_op(
@@ -239,9 +239,8 @@ for _op in (assign_variable_op, assign_add_variable_op, assign_sub_variable_op):
 for _op in (destroy_resource_op, disable_copy_on_read_op):
     _op.shape(no_outputs)
     _op.not_differentiable()
-resource_count_up_to_op.not_differentiable()
-var_is_initialized_op.not_differentiable()
-variable_shape_op.not_differentiable()
+for _op in (resource_count_up_to_op, var_is_initialized_op, variable_shape_op):
+    _op.not_differentiable()
 
 
 @read_variable_op.gradient
