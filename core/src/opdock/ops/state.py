@@ -147,6 +147,9 @@ destroy_resource_op = define_op(
     "DestroyResourceOp", "resource: resource ->", "ignore_lookup_error: bool = true", stateful=True
 )
 destroy_resource_op.declare(Traits(builtin=True, keeps=()))
+# Programs of TensorFlow 2 write it. A read never copies here: there is nothing to end.
+disable_copy_on_read_op = define_op("DisableCopyOnRead", "resource: resource ->", stateful=True)
+disable_copy_on_read_op.declare(Traits(builtin=True, reads=("resource",), keeps=(), on_host=True))
 resource_count_up_to_op = define_op(
     "ResourceCountUpTo", "resource: resource -> output: T", "limit: int, T: {int32, int64}",
     stateful=True,
@@ -233,11 +236,11 @@ var_is_initialized_op.shape(scalar)
 for _op in (assign_variable_op, assign_add_variable_op, assign_sub_variable_op):
     _op.shape(_assigned)
     _op.not_differentiable()
-destroy_resource_op.shape(no_outputs)
-destroy_resource_op.not_differentiable()
-resource_count_up_to_op.not_differentiable()
-var_is_initialized_op.not_differentiable()
-variable_shape_op.not_differentiable()
+for _op in (destroy_resource_op, disable_copy_on_read_op):
+    _op.shape(no_outputs)
+    _op.not_differentiable()
+for _op in (resource_count_up_to_op, var_is_initialized_op, variable_shape_op):
+    _op.not_differentiable()
 
 
 @read_variable_op.gradient

@@ -374,13 +374,13 @@ OPS: Final[Mapping[str, str]] = {
     ),
     "state": (
         "Assign AssignAdd AssignAddVariableOp AssignSub AssignSubVariableOp AssignVariableOp "
-        "CountUpTo DestroyResourceOp DestroyTemporaryVariable IsVariableInitialized "
-        "ReadVariableOp ResourceCountUpTo ResourceGather ResourceGatherNd ResourceScatterAdd "
-        "ResourceScatterDiv ResourceScatterMax ResourceScatterMin ResourceScatterMul "
-        "ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdUpdate ResourceScatterSub "
-        "ResourceScatterUpdate ScatterAdd ScatterDiv ScatterMax ScatterMin ScatterMul "
-        "ScatterNdAdd ScatterNdSub ScatterNdUpdate ScatterSub ScatterUpdate TemporaryVariable "
-        "VarHandleOp VarIsInitializedOp Variable VariableShape VariableV2"
+        "CountUpTo DestroyResourceOp DestroyTemporaryVariable DisableCopyOnRead "
+        "IsVariableInitialized ReadVariableOp ResourceCountUpTo ResourceGather ResourceGatherNd "
+        "ResourceScatterAdd ResourceScatterDiv ResourceScatterMax ResourceScatterMin "
+        "ResourceScatterMul ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdUpdate "
+        "ResourceScatterSub ResourceScatterUpdate ScatterAdd ScatterDiv ScatterMax ScatterMin "
+        "ScatterMul ScatterNdAdd ScatterNdSub ScatterNdUpdate ScatterSub ScatterUpdate "
+        "TemporaryVariable VarHandleOp VarIsInitializedOp Variable VariableShape VariableV2"
     ),
     "strings": (
         "ReduceJoin StringJoin StringLength StringLower StringSplit StringSplitV2 StringStrip "

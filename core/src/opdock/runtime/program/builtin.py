@@ -235,6 +235,7 @@ BUILTINS: Final[dict[str, Bind]] = {
     "IsVariableInitialized": _initialized,
     "VarIsInitializedOp": _initialized,
     "DestroyResourceOp": _destroy,
+    "DisableCopyOnRead": _nothing,
     "TemporaryVariable": _temporary,
     "DestroyTemporaryVariable": _destroy_temporary,
     "VariableShape": _variable_shape,

@@ -51,6 +51,12 @@ def is_initialized(attrs: Attrs, ref: Array) -> tuple[Array, Array]:
     return ref, np.array(True)
 
 
+@reference("DisableCopyOnRead")
+def disable_copy_on_read(attrs: Attrs, resource: Array) -> Array:
+    """Nothing happens to the value."""
+    return resource
+
+
 @reference("VariableShape")
 def variable_shape(attrs: Attrs, resource: Array) -> tuple[Array, Array]:
     """The dimensions."""

@@ -52,7 +52,7 @@ def reads(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
         yield Sample([rng.normal(shape)], {}, tag, grad=False)
 
 
-@samples("VarIsInitializedOp")
+@samples("VarIsInitializedOp", "DisableCopyOnRead")
 def initialized(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """A variable that has a value."""
     yield Sample([np.zeros((2,), np.float32)], {}, "plain")
