@@ -19,6 +19,7 @@ A line is a record, its fields split at blanks, paths without the leading `tenso
                 NAME<MODULE[:NAME]   imported from an internal module
                 NAME@NAME            another name of the same object in this module
                 *MODULE              all names of that module
+                +NAME                one of those that it keeps, where it removes all others
 """
 
 from __future__ import annotations
@@ -162,7 +163,11 @@ class Module:
         self.imports: dict[str, str] = {}
         self.modules_here: dict[str, str] = {}
         self.stars: list[str] = []
-        for node in ast.parse(text).body:
+        self.kept: set[str] = set()
+        self._lists: dict[str, list[str]] = {}
+        tree = ast.parse(text)
+        self._documented = re.findall(r"@@(\w+)", ast.get_docstring(tree) or "")
+        for node in tree.body:
             self._read(node)
 
     def _read(self, node: ast.stmt) -> None:
@@ -175,12 +180,14 @@ class Module:
             self._assigned(node.targets[0].id, node.value)
         elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tensorflow"):
             self._imported(node)
-        elif isinstance(node, ast.If | ast.Try):
+        elif isinstance(node, ast.If | ast.Try | ast.With):
             for inner in (*node.body, *getattr(node, "orelse", ())):
                 self._read(inner)
 
     def _assigned(self, name: str, value: ast.expr) -> None:
-        if isinstance(value, ast.Name) and not name.startswith("__"):
+        if isinstance(value, ast.List) and "symbols" in name:
+            self._lists[name] = [str(e.value) for e in value.elts if isinstance(e, ast.Constant)]
+        elif isinstance(value, ast.Name) and not name.startswith("__"):
             self.aliases[name] = value.id
         elif (
             isinstance(value, ast.Attribute)
@@ -193,6 +200,9 @@ class Module:
 
     def _export_call(self, call: ast.Call) -> None:
         """`tf_export("x")(obj)` and `tf_export("x").export_constant(__name__, "OBJ")`."""
+        if isinstance(call.func, ast.Name) and call.func.id == "remove_undocumented":
+            listed = [self._lists.get(a.id, []) for a in call.args if isinstance(a, ast.Name)]
+            self.kept.update(self._documented, *listed)
         found = exports_of(call.func)
         if found is not None and call.args and isinstance(call.args[0], ast.Name):
             self.exports[call.args[0].id] += found
@@ -221,7 +231,10 @@ class Module:
         words += [f"{n}<{where}" for n, where in self.imports.items() if "decorator" not in where]
         words = [w for w in words if not w.startswith(("_TF", "tf_export", "keras_export"))]
         path = self.path.removesuffix(".__init__")
-        return " ".join([f"module {path}", *sorted(words), *(f"*{s}" for s in self.stars)])
+        # Where a library brings more, this says what was TensorFlow's.
+        kept = sorted(self.kept) if path.startswith("contrib.distributions") else ()
+        stars = [*(f"*{s}" for s in self.stars), *(f"+{n}" for n in kept)]
+        return " ".join([f"module {path}", *sorted(words), *stars])
 
 
 def module_names(tree: Tree) -> dict[str, str]:

@@ -25,6 +25,7 @@ class Internal:
     aliases: dict[str, str] = field(default_factory=dict)
     imports: dict[str, tuple[str, str]] = field(default_factory=dict)  # module, name there or ""
     stars: tuple[str, ...] = ()
+    kept: frozenset[str] = frozenset()
 
 
 class Names:
@@ -70,10 +71,13 @@ class Names:
         aliases: dict[str, str] = {}
         imports: dict[str, tuple[str, str]] = {}
         stars = []
+        kept = []
         v2_only = set()
         for word in self._internal.get(path, ()):
             if word.startswith("*"):
                 stars.append(word[1:])
+            elif word.startswith("+"):
+                kept.append(word[1:])
             elif "=" in word:
                 name, _, found = word.partition("=")
                 public = found.split("|")
@@ -87,7 +91,9 @@ class Names:
                 imports[name] = (module, there)
             else:
                 name, _, aliases[name] = word.partition("@")
-        return Internal(exports, frozenset(v2_only), aliases, imports, tuple(stars))
+        return Internal(
+            exports, frozenset(v2_only), aliases, imports, tuple(stars), frozenset(kept)
+        )
 
     @functools.cached_property
     def twins(self) -> dict[str, tuple[str, ...]]:

@@ -171,6 +171,8 @@ def internal(path: str, name: str, seen: tuple[tuple[str, str], ...] = ()) -> An
     seen = (*seen, (path, name))
     if name in tables.NAMES.get(path, {}) and not libraries.leads(path):
         return at(tables.NAMES[path][name])
+    if not was_there(path, name):
+        return MISSING
     # What contrib had is the library's where there is one, all of it, so that its parts are one.
     contrib = path.startswith("contrib.")
     first = contrib or libraries.leads(path)
@@ -186,6 +188,16 @@ def internal(path: str, name: str, seen: tuple[tuple[str, str], ...] = ()) -> An
     if found is not MISSING or contrib or names.table().is_internal(f"{path}.{name}"):
         return found
     return libraries.lookup(path, name, MISSING)
+
+
+def was_there(path: str, name: str) -> bool:
+    """Whether TF's module had a public name, where it is known: libraries have more."""
+    known = names.table()
+    above, _, leaf = path.rpartition(".")
+    if not known.is_internal(path) and (one := known.internal(above).imports.get(leaf)):
+        path = ".".join(filter(None, one))
+    kept = known.internal(path).kept
+    return not kept or name in kept or name.startswith("_")
 
 
 def home(path: str, name: str) -> tuple[ModuleType, str] | None:
