@@ -22,6 +22,8 @@ from workloads.spec import Workload
 
 HERE = Path(__file__).resolve().parent
 PEERS = ("tensorflow", "torch", "jax")
+OWN = "cpu"
+"""opdock on the CPU, beside which another device of opdock's is measured."""
 _THREADS = ("OMP", "MKL", "OPENBLAS", "NUMBA")
 
 
@@ -158,6 +160,16 @@ class Setting:
             if not self.gpu:
                 env["CUDA_VISIBLE_DEVICES"] = ""
         return env
+
+
+def placed(name: str, setting: Setting) -> str:
+    """The device that a name means, "/device:OPENCL:0"."""
+    worker = Worker(setting.sides[0], setting)
+    heard = worker.ask("where", name=name)
+    worker.close()
+    if "error" in heard:
+        raise SystemExit(f"--device {name}: {heard['error']}")
+    return heard["device"]
 
 
 def imports(setting: Setting, runs: int) -> dict[str, dict[str, Any]]:

@@ -1,7 +1,8 @@
-"""Times every op that a program can name, forward and backward, beside TensorFlow.
+"""Times every op that a program can name, forward and backward, beside other libraries.
 
     python benchmarks/ops.py --peer tensorflow=PYTHON                  # all, some minutes
     python benchmarks/ops.py 'Conv2D*' '*.grad.large' --peer ...       # some of it
+    python benchmarks/ops.py --device jax:0 --peer jax=PYTHON --peer cpu=PYTHON
     python benchmarks/ops.py --peer ... --markdown ops.md              # a page of all rows
     python benchmarks/ops.py '*.usual' --peer ... --write docs/benchmarks.md
     python benchmarks/ops.py --data a.json b.json --write docs/benchmarks.md
@@ -15,6 +16,7 @@ whose result they differ has no ratio.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import datetime as dt
 import json
 import math
@@ -54,25 +56,27 @@ class Pair:
         wrong: dict[str, Any] = {}
         for library, worker in self.workers.items():
             heard = worker.ask("load", folder=str(folder))
-            (wrong if "error" in heard else heads)[library] = heard
-        if not wrong and len({json.dumps(h["values"]) for h in heads.values()}) > 1:
-            first, *others = (h["values"] for h in heads.values())
-            gap = max(apart(first, other) for other in others)
-            if not gap <= TOLERANCE:
-                wrong["opdock"] = {"error": f"results are {gap:.1e} apart"}
-        if not wrong:
+            if "missing" not in heard:
+                (wrong if "error" in heard else heads)[library] = heard
+        if "opdock" in heads:
+            ours = heads["opdock"]["values"]
+            for library in heads.keys() - {"opdock"}:
+                gap = apart(ours, heads[library]["values"])
+                if not gap <= TOLERANCE:
+                    wrong[library] = {"error": f"results are {gap:.1e} apart"}
+        found: dict[str, Any] = {}
+        if "opdock" in heads and heads.keys() - wrong.keys() - {"opdock"}:
             times, ratios = compare.turns(self.setting.effort, self.workers, heads, wrong)
+            found = {
+                "steps": {name: statistics.median(t) for name, t in times.items() if t},
+                "ratios": {name: r["median"] for name, r in ratios.items()},
+            }
+        if how := heads.get("opdock", {}).get("how"):
+            found["how"] = how
         if wrong:
             self.close([name for name, worker in self.workers.items() if worker.ended])
-            return {
-                "wrong": {
-                    name: heard.get("error") or heard["wrong"] for name, heard in wrong.items()
-                }
-            }
-        return {
-            "steps": {name: statistics.median(found) for name, found in times.items()},
-            "ratios": {name: found["median"] for name, found in ratios.items()},
-        }
+            found["wrong"] = {n: heard.get("error") or heard["wrong"] for n, heard in wrong.items()}
+        return found
 
     def close(self, libraries: Sequence[str]) -> None:
         """Ends the processes of these libraries."""
@@ -96,8 +100,8 @@ def measured(setting: Setting, chosen: Sequence[Row]) -> Iterator[dict[str, Any]
 
 def told(found: dict[str, Any]) -> str:
     """One row in a line."""
-    if "wrong" in found:
-        return f"{found['name']}: {found['wrong']}"
+    if not found.get("ratios"):
+        return f"{found['name']}: {found.get('wrong', 'no peer computes it')}"
     times = ", ".join(f"{k} {report.milliseconds(v)} ms" for k, v in found["steps"].items())
     ratios = ", ".join(f"{v:.2f} of {k}" for k, v in found["ratios"].items())
     return f"{found['name']}: {times}; {ratios} ({found['about']})"
@@ -117,7 +121,7 @@ def page(about: dict[str, Any], rows: Sequence[dict[str, Any]], peer: str) -> st
     wrong = [
         (r["name"], "; ".join(f"{name}: {text}" for name, text in r["wrong"].items()))
         for r in rows
-        if "wrong" in r
+        if "wrong" in r and peer not in r.get("ratios", ())
     ]
     head = ", ".join(f"{key} {value}" for key, value in about.items())
     table = report.rows_of(("row", "arguments", "opdock ms", f"{peer} ms", "ratio"), body, words=2)
@@ -141,7 +145,7 @@ def section(about: dict[str, Any], rows: Sequence[dict[str, Any]], peer: str) ->
     ]  # fmt: skip
     heads = ("row", "opdock, ms", f"{peer}, ms", f"{peer} / opdock", "arguments, and why")
     table = [report.rows_of(heads, body)] if body else []
-    wrong = sum("wrong" in r for r in rows)
+    wrong = sum("wrong" in r for r in rows if peer not in r.get("ratios", ()))
     told = f"{summary(compared, peer)}; {wrong} more that one of both does not run, or otherwise."
     return "\n\n".join([report.line(about, {}), told, *table])
 
@@ -164,7 +168,7 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument(
         "names", nargs="*", metavar="name", help="rows, or patterns; all without one"
     )
-    parser.add_argument("--peer", action="append", default=[], type=options.peer)
+    parser.add_argument("--peer", action="append", default=[], type=options.op_peer)
     parser.add_argument("--threads", type=options.positive, default=options.cores())
     parser.add_argument(
         "--processor", action="store_true",
@@ -200,6 +204,9 @@ def main(words: Sequence[str]) -> int:
         (Side("opdock"), *args.peer), args.threads, args.device,
         effort=EFFORT, processor=args.processor, settled=True,
     )  # fmt: skip
+    if args.device:  # which is asked for without a device, or a worker would start on it
+        plain = dataclasses.replace(setting, device=None)
+        setting = dataclasses.replace(setting, device=compare.placed(args.device, plain))
     if args.floor and (asked := tuple(told_of(setting).values())) != floors.how(args.floor):
         parser.error(f"these floors were measured with {floors.how(args.floor)}, not {asked}")
     about = {

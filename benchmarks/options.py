@@ -14,7 +14,7 @@ from pathlib import Path
 import plots
 from busy import WAYS
 from cases import CASES
-from compare import PEERS, Side
+from compare import OWN, PEERS, Side
 from workloads.table import ALL
 
 CURVES = ("graph_curve", "batch_curve")
@@ -82,17 +82,22 @@ def positive(text: str) -> int:
     return int(text)
 
 
-def peer(text: str) -> Side:
+def peer(text: str, known: Sequence[str] = PEERS) -> Side:
     """LIBRARY=PYTHON, where both are known."""
     library, _, python = text.partition("=")
-    if library not in PEERS or not python:
+    if library not in known or not python:
         raise argparse.ArgumentTypeError(
-            f"{text!r}: write LIBRARY=PYTHON with a library of {', '.join(PEERS)}"
+            f"{text!r}: write LIBRARY=PYTHON with a library of {', '.join(known)}"
         )
     found = shutil.which(os.path.expanduser(python))
     if found is None:
         raise argparse.ArgumentTypeError(f"{library}: {python!r} is no program")
     return Side(library, os.path.abspath(found))  # not resolved: a venv's python is a link
+
+
+def op_peer(text: str) -> Side:
+    """The same for ops, which opdock's own CPU computes beside a device too."""
+    return peer(text, (*PEERS, OWN))
 
 
 def check(p: argparse.ArgumentParser, args: argparse.Namespace) -> None:

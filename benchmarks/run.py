@@ -32,7 +32,7 @@ import plots
 import report
 from busy import busy
 from cases import CASES, Row
-from compare import Setting, Side, Worker
+from compare import Setting, Side
 from workloads.table import ALL
 
 
@@ -52,16 +52,6 @@ def measure_case(name: str) -> list[Row]:
     return [tuple(row) for row in json.loads(done.stdout.splitlines()[-1])]
 
 
-def placed(name: str, setting: Setting) -> str:
-    """The device that a name means, "/device:OPENCL:0"."""
-    worker = Worker(setting.sides[0], setting)
-    heard = worker.ask("where", name=name)
-    worker.close()
-    if "error" in heard:
-        raise SystemExit(f"--device {name}: {heard['error']}")
-    return heard["device"]
-
-
 def setting_of(args: argparse.Namespace) -> Setting:
     """What the command line says about all measurements."""
     effort = compare.FULL if args.full else compare.SHORT
@@ -69,7 +59,7 @@ def setting_of(args: argparse.Namespace) -> Setting:
     setting = Setting(sides, args.threads, None, args.peer_gpu, effort)
     if args.device is None:
         return setting
-    return Setting(sides, args.threads, placed(args.device, setting), args.peer_gpu, effort)
+    return Setting(sides, args.threads, compare.placed(args.device, setting), args.peer_gpu, effort)
 
 
 def measure(args: argparse.Namespace, words: Sequence[str]) -> dict[str, Any]:

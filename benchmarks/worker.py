@@ -20,7 +20,13 @@ from typing import Any
 
 from workloads.agree import digest
 
-MODULES = {"opdock": "opdock", "tensorflow": "tensorflow.compat.v1", "torch": "torch", "jax": "jax"}
+MODULES = {
+    "opdock": "opdock",
+    "cpu": "opdock",
+    "tensorflow": "tensorflow.compat.v1",
+    "torch": "torch",
+    "jax": "jax",
+}
 
 
 def status(key: str) -> int:
@@ -49,6 +55,7 @@ class Library:
         self.module = importlib.import_module(MODULES[name])
         self.import_seconds = time.perf_counter() - begin
         self.name, self.threads, self.device = name, threads, device
+        self.fetched = device is not None
         self.timed: Callable[[], tuple[float, Any]] = lambda: (0.0, None)
         self.workload: Any = None
         self.first: tuple[Any, Any] = (None, None)
@@ -137,8 +144,11 @@ class Library:
 
         tf, place = self.module, Path(folder)
         names = json.loads((place / "names.json").read_text(encoding="utf-8"))
-        with np.load(place / "inputs.npz", allow_pickle=False) as stored:
-            feed = {tensor: stored[key] for tensor, key in names["feeds"].items()}
+        with np.load(place / "inputs.npz", allow_pickle=False) as arrays:
+            stored = dict(arrays)
+        if self.twins is not None:
+            return self.called(names["call"], stored, names["random"])
+        feed = {tensor: stored[key] for tensor, key in names["feeds"].items()}
         graph = tf.Graph()
         with graph.as_default(), tf.device(self.where_placed):
             definition = tf.GraphDef()
@@ -148,10 +158,34 @@ class Library:
         session.run(names["init"])
         run = session.run
         # Operations, whose results stay where they are; what only a group asks for may be left out.
+        # On another device only a result that was fetched is sure to be finished.
         targets = [graph.get_operation_by_name(name) for name in names["targets"]]
-        self.timed = self.clocked(lambda: run(targets, feed))
+        wanted = names["outputs"] if self.fetched and names["outputs"] else targets
+        self.timed = self.clocked(lambda: run(wanted, feed))
         values = [] if names["random"] else run(names["outputs"], feed)
-        return {"first": self.timed()[0], "values": digest([v for v in values if is_number(v)])}
+        heard = {"first": self.timed()[0], "values": digest([v for v in values if is_number(v)])}
+        if self.where_placed is not None:
+            rows = session.explain(wanted, feed).rows
+            asked = names["call"]["op"] if names["call"] else None
+            heard["how"] = sorted({r.how for r in rows if r.op == asked})
+        return heard
+
+    def called(
+        self, call: dict[str, Any] | None, stored: dict[str, Any], random: bool
+    ) -> dict[str, Any]:
+        """The same by functions of a library that knows no graphs of TensorFlow's."""
+        ops = importlib.import_module(f"twins.{self.name}_ops")
+        found = None if call is None or random else ops.function(call["op"], call["attrs"])
+        if found is None:
+            return {"missing": True}
+        inputs = [
+            [stored[k] for k in names] if isinstance(names, list) else stored[names]
+            for names in call["inputs"]
+        ]
+        step = ops.step(found, inputs, call["known"])
+        values = step()
+        self.timed = self.clocked(step)
+        return {"first": self.timed()[0], "values": digest(values)}
 
     def clocked(self, step: Callable[[], Any]) -> Callable[[], tuple[float, Any]]:
         """The step, with the seconds that it takes."""

@@ -134,21 +134,51 @@ def program(row: Row, dtype: dtypes.DType, call: Call) -> dict[str, Any]:
             if time.perf_counter() - begin > _LONG:
                 raise ValueError("so large that it takes too long")
         feeds = {t.name: a for t, a in given.items()}
+        plain = None if row.backward or case.variables else plainly(case)
     stored = {
         f"a{i}": a.astype("S") if a.dtype.kind == "O" else a for i, a in enumerate(feeds.values())
     }
+    also = plain.pop("arrays") if plain is not None else {}
     shapes = ", ".join("×".join(map(str, np.shape(a))) or "scalar" for a in arrays(call.inputs))
     return {
         "elements": call.elements,
         "graph": graph.as_graph_def().SerializeToString(),
-        "arrays": stored,
+        "arrays": stored | also,
         "feeds": dict(zip(feeds, stored, strict=True)),
         "outputs": [t.name for t in outputs],
         "targets": [op.name for op in targets],
         "init": init.name,
         "random": spec.traits.random,
+        "call": plain,
         "about": f"{dtype.name} {shapes}",
     }
+
+
+def plainly(case: Any) -> dict[str, Any] | None:
+    """The call for libraries that know no graphs: its op, attributes, and names of input arrays.
+
+    `known` marks the inputs that are shapes and axes, constants of the graph.
+    """
+    spec, fed, kept = registry.get(case.op.type), {id(t) for t in case.feeds}, {}
+    tensors, names, known = iter(case.op.inputs), [], []
+    for i, value in enumerate(case.inputs):
+        parts = value if isinstance(value, list) else [value]
+        keys = [f"c{i}_{k}" for k in range(len(parts))]
+        if any(np.asarray(a).dtype.kind not in "biufc" for a in parts):
+            return None
+        kept.update(zip(keys, map(np.asarray, parts), strict=True))
+        names.append(keys if isinstance(value, list) else keys[0])
+        known.append(not all(id(next(tensors)) in fed for _ in parts))
+    attrs = {name: case.op.get_attr(name) for name in spec.definition.attrs}
+    told = {k: [*v] if isinstance(v, (list, tuple)) else v for k, v in attrs.items()}
+    told = {k: v.decode() if isinstance(v, bytes) else v for k, v in told.items()}
+    simple = {k: v for k, v in told.items() if isinstance(v, (bool, int, float, str)) or whole(v)}
+    return {"op": case.op.type, "attrs": simple, "inputs": names, "known": known, "arrays": kept}
+
+
+def whole(value: Any) -> bool:
+    """Whether it is a list of whole numbers."""
+    return isinstance(value, list) and all(isinstance(v, int) for v in value)
 
 
 def gradients(case: Any, sample: Sample) -> tuple[list[Any], dict[Any, Any]]:

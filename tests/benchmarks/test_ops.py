@@ -109,3 +109,34 @@ def test_floors_are_kept_and_name_what_is_below(tmp_path: Path) -> None:
         {"name": "E.small", "ratios": {"tensorflow": 0.01}},
     ]
     assert floors.below(least, now, "tensorflow") == ["B.small", "D.small"]
+
+
+@pytest.mark.parametrize("library", ["torch", "jax"])
+def test_what_a_library_computes_for_an_op_is_what_opdock_does(
+    library: str, programs: Any, tmp_path: Path
+) -> None:
+    pytest.importorskip(library, reason=f"only `make {library}` installs {library}")
+    from importlib import import_module
+
+    functions = import_module(f"twins.{library}_ops")
+    compared = 0
+    for op in ("AddV2", "ConcatV2", "Conv2D", "MatMul", "Max", "MaxPool", "Pad", "TopKV2"):
+        about = programs.write(programs.Row(op, "small", False), tmp_path)
+        call = about["call"]
+        found = functions.function(op, call["attrs"])
+        if found is None:  # the smallest sample has attributes of which nobody wrote
+            continue
+        with np.load(tmp_path / "inputs.npz") as stored:
+            inputs = [
+                [stored[k] for k in n] if isinstance(n, list) else stored[n] for n in call["inputs"]
+            ]
+            feed = {tensor: stored[key] for tensor, key in about["feeds"].items()}
+        with tf.Graph().as_default(), tf.Session() as session:
+            definition = tf.GraphDef.FromString((tmp_path / "graph.pb").read_bytes())
+            tf.import_graph_def(definition, name="")
+            ours = session.run(about["outputs"], feed)
+        theirs = functions.step(found, inputs, call["known"])()
+        for a, b in zip(ours, theirs, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
+        compared += 1
+    assert compared >= 6
