@@ -189,7 +189,7 @@ def _odd_products():
     def body(i, a, b):
         c = tf.matmul(a, b)
         d = tf.matmul(b, c, transpose_a=True, transpose_b=True)
-        return i + 1, tf.tanh(tf.matmul(c, d)), tf.tanh(tf.matmul(d, a) * 0.1 + b)
+        return i + 1, tf.tanh(tf.matmul(tf.matmul(c, d), a)), tf.tanh(tf.matmul(d, a) * 0.1 + b)
 
     rng = np.random.RandomState(9)
     return tf.while_loop(

@@ -82,7 +82,7 @@ class Tile(NamedTuple):
                 code.add(f"store {vector} {total}, ptr {place}, align {size}")
         code.add("ret void")
         params = "ptr %a, i64 %ar, i64 %ak, ptr %b, i64 %bk, ptr %c, i64 %cr, i64 %k"
-        head = f"define internal void @{self.name}({params}) {ATTRIBUTES}"
+        head = f"define internal void @{self.name}({params}) noinline {ATTRIBUTES}"
         return code.function(head)
 
 

@@ -35,6 +35,8 @@ Shape = tuple[int, ...]
 _FLOATS: Final = frozenset({dtypes.float32, dtypes.float64})
 _MOST_BYTES: Final = 1 << 20
 """The largest element: beyond that, calls cost little beside the work, which threads share."""
+_MOST_RESULT: Final = 1 << 18
+"""Bytes of a product: a larger one leaves the cache before a turn has added it to another."""
 _MOST_PRODUCTS: Final = 1 << 20
 """Multiplications of a turn's products above which libraries do better, and calls cost little."""
 
@@ -169,7 +171,8 @@ class Composition:
         self._multiplied += m * n * k
         if self._multiplied > _MOST_PRODUCTS:
             raise Otherwise(f"the product '{node.name}' is large: a library computes it sooner")
-        item_of(Value(node, 0))
+        if m * n * node.out_dtypes[0].size > _MOST_RESULT:
+            raise Otherwise(f"the result of '{node.name}' is large: a library adds it up sooner")
         stage = max(map(self._ready, node.inputs))
         if b.strides[1] != 1 and n != 1 and not self._constant(b.base):
             stage += 1
