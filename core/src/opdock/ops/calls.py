@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock import errors
+from opdock import dtypes, errors
 from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.control.function_op import DefinedGraph, FunctionSpec, copied_into
 from opdock.graph.nodes.convert import convert_to_tensor
@@ -37,8 +37,15 @@ for _op in (partitioned_call_op, stateful_partitioned_call_op):
 
 @symbolic_gradient_op.shape
 def _like_arguments(sig: ShapeSig) -> list[Shape]:
-    """The gradient of an argument has its shape."""
-    return list(sig.shapes[: sig.n_outputs])
+    """The gradient of an argument has its shape; that of a handle, the shape of the variable."""
+
+    def like(index: int) -> Shape:
+        if sig.attrs["Tin"][index].base_dtype is not dtypes.resource:
+            return sig.shapes[index]
+        variable = sig.handle(index)
+        return None if variable is None else variable.shape
+
+    return [like(index) for index in range(sig.n_outputs)]
 
 
 @partitioned_call_op.callee
@@ -70,8 +77,10 @@ def call_gradient(op: Operation, *grads: Any) -> list[Any]:
     """The gradient of an op that stands for a function: a call of that function's."""
     assert op.spec.callee_fn is not None
     flowing = [zeros_like(y) if g is None else g for y, g in zip(op.outputs, grads, strict=True)]
-    kinds = [t.dtype.base_dtype for t in op.inputs]
-    found = symbolic_gradient_op([*op.inputs, *flowing], Tout=kinds, f=op.spec.callee_fn(op.attrs))
+    function = op.spec.callee_fn(op.attrs)
+    # The gradient of a handle has the type of its variable, which the gradient of f knows.
+    kinds = [t.dtype.base_dtype for t in gradient_function(function).outputs]
+    found = symbolic_gradient_op([*op.inputs, *flowing], Tout=kinds, f=function)
     return [g if k.is_floating or k.is_complex else None for g, k in zip(found, kinds, strict=True)]
 
 

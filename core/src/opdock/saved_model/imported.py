@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from opdock import dtypes, errors
+from opdock import dtypes
 from opdock.graph.control.function_op import copy_operations
 from opdock.graph.nodes.collections import GraphKeys, add_to_collection
 from opdock.graph.nodes.convert import convert_to_tensor
@@ -20,9 +20,11 @@ from opdock.graph.variables.resource_variable import ResourceVariable
 from opdock.graph.variables.tracked_attributes import AutoTrackable
 from opdock.graph.variables.variable_lists import variables_initializer
 from opdock.io import protos
+from opdock.io.files import as_path
 from opdock.ops.control import group
 from opdock.saved_model import constants, utils
 from opdock.saved_model.loader import SavedModelLoader, get_asset_tensors
+from opdock.saved_model.objects import load_objects
 from opdock.train.saver import import_meta_graph_with_return_elements
 from opdock.util import nest
 
@@ -40,27 +42,38 @@ def load_v2(export_dir: Any, tags: Any = None) -> AutoTrackable:
     `tf.global_variables_initializer()` gives the variables the values of the model, and
     `tf.tables_initializer()` runs what the model does when it is loaded.
 
+    A model that `tf.saved_model.save` wrote, TensorFlow 2's among them, becomes the object that was
+    saved: its attributes are variables, functions, tables, and objects with attributes again.
+
     Args:
         export_dir: the model's directory.
         tags: a tag or all tags of the meta graph; may be left out if there is one meta graph.
 
     Returns:
-        An object with `signatures`, by name functions from tensors to a dictionary of tensors;
-        `variables`, those that are resources; `asset_paths`; `initializer`;
-        `prune(feeds, fetches)`, a function from some tensors of the model to others, given by
-        their names; `tensorflow_version` and `tensorflow_git_version`.
+        That object, which has `signatures`; of a model of a session, an object with `signatures`,
+        by name functions from tensors to a dictionary of tensors; `variables`, those that are
+        resources; `asset_paths`; `initializer`; `prune(feeds, fetches)`, a function from some
+        tensors of the model to others, given by their names. Both have `tensorflow_version` and
+        `tensorflow_git_version`.
 
     Raises:
         IOError: there is no model, or it cannot be parsed.
         ValueError: there are several meta graphs and no tags, or a signature depends on a
             placeholder that it does not take.
         RuntimeError: no meta graph has these tags.
-        tf.errors.UnimplementedError: the model holds functions and objects of TensorFlow 2.
+        tf.errors.DataLossError: the objects of the model contradict each other.
+        tf.errors.UnimplementedError: an object is of a kind that is not known here.
     """
     loader = SavedModelLoader(export_dir)
+    root: Any
     meta = _meta_graph(loader, tags)
+    if meta.HasField("object_graph_def"):
+        root = load_objects(meta, as_path(export_dir))
+        root.tensorflow_version = meta.meta_info_def.tensorflow_version
+        root.tensorflow_git_version = meta.meta_info_def.tensorflow_git_version
+        return root  # type: ignore[no-any-return]
     part = _Imported(meta, export_dir)
-    root: Any = AutoTrackable()
+    root = AutoTrackable()
     root.variables = part.variables
     restore = part.restored(loader.variables_path)
     local = part.begun()
@@ -91,13 +104,6 @@ def _meta_graph(loader: SavedModelLoader, tags: Any) -> Any:
         )
     else:
         found = graphs[0]
-    if found.HasField("object_graph_def"):
-        raise errors.UnimplementedError(
-            None, None,
-            f"The model in {loader.export_dir!r} was saved by TensorFlow 2's tf.saved_model.save: "
-            "its objects and functions are those of eager execution. tf.saved_model.load(session, "
-            "tags, export_dir) loads its signatures into a session.",
-        )  # fmt: skip
     return found
 
 
@@ -118,14 +124,7 @@ class _Imported:
         alone.CopyFrom(meta)
         for key in [k for k in alone.collection_def if k not in _KEPT]:
             del alone.collection_def[key]
-        for nodes in (
-            alone.graph_def.node,
-            *(f.node_def for f in alone.graph_def.library.function),
-        ):
-            for node in nodes:
-                # What a name is shared by is this import, and neither the program nor another one.
-                if "shared_name" in node.attr and node.attr["shared_name"].s:
-                    node.attr["shared_name"].s += f"_{self._scope}".encode()
+        utils.rename_shared(alone, f"_{self._scope}")
         before = {id(op) for op in self.graph.get_operations()}
         had = {key: list(self.graph.get_collection(key)) for key in _KEPT}
         import_meta_graph_with_return_elements(alone, import_scope=self._scope)

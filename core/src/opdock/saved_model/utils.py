@@ -19,7 +19,7 @@ from opdock.util import nest
 
 __all__ = [
     "build_tensor_info", "build_tensor_info_from_op", "get_element_from_tensor_info",
-    "get_tensor_from_tensor_info",
+    "get_tensor_from_tensor_info", "rename_shared",
 ]  # fmt: skip
 
 
@@ -141,3 +141,17 @@ def get_or_create_assets_dir(export_dir: Any) -> str:
 def _made(directory: str) -> str:
     filesystems.of(directory).makedirs(directory)
     return directory
+
+
+def rename_shared(meta_graph_def: Any, suffix: str) -> None:
+    """Changes what resources are shared by: a model that is loaded twice has them twice.
+
+    Args:
+        meta_graph_def: a `MetaGraphDef`; it is changed.
+        suffix: what the names get.
+    """
+    graph = meta_graph_def.graph_def
+    for nodes in (graph.node, *(f.node_def for f in graph.library.function)):
+        for node in nodes:
+            if "shared_name" in node.attr and node.attr["shared_name"].s:
+                node.attr["shared_name"].s += suffix.encode()

@@ -1,0 +1,297 @@
+"""Models of `tf.saved_model.save`, which are graphs of objects, as objects in a graph.
+
+The model says of each object what it is and which others it depends on. Variables are made with
+their values in the model's checkpoint as initial values, tables by the functions that make them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+from opdock import dtypes, errors
+from opdock.graph.control.func_graph import FuncGraph
+from opdock.graph.nodes.collections import GraphKeys, add_to_collection
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.graph import Graph, get_default_graph
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.serial.function_def import FunctionLibraryReader
+from opdock.graph.variables.flavour import VariableAggregation, VariableSynchronization
+from opdock.graph.variables.resource_variable import ResourceVariable
+from opdock.graph.variables.trackable import Trackable
+from opdock.graph.variables.tracked_attributes import AutoTrackable, DictWrapper, ListWrapper
+from opdock.io import protos
+from opdock.io.tensor_proto import make_ndarray
+from opdock.ops.control import group
+from opdock.ops.io import restore_v2_op
+from opdock.saved_model import utils
+from opdock.saved_model.restored_function import (
+    ConcreteFunction,
+    RestoredFunction,
+    Signature,
+    add_body,
+)
+from opdock.shapes import TensorShape
+from opdock.train.tracking.util import object_metadata
+
+__all__ = ["LoadedObject", "load_objects"]
+
+
+class LoadedObject(AutoTrackable):
+    """An object whose class the model does not tell: its attributes are those that were saved."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the object as the saved one was called; TypeError where it could not be."""
+        call = vars(self).get("__call__")
+        if call is None:
+            raise TypeError(f"{self!r}, loaded from a SavedModel, has no function '__call__'")
+        return call(*args, **kwargs)
+
+
+class LoadedResource(LoadedObject):
+    """A table or another resource that a function of the model makes.
+
+    Attributes:
+        resource_handle: the tensor that stands for it.
+        initializer: the operation that fills it.
+    """
+
+    resource_handle: Tensor
+    initializer: Any = None
+
+
+class LoadedAsset(LoadedObject):
+    """A file of the model.
+
+    Attributes:
+        asset_path: a scalar string tensor, the place of the file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.asset_path = constant(path, dtypes.string)
+
+
+class LoadedConstant(LoadedObject):
+    """A value that functions of the model use.
+
+    Attributes:
+        value: a tensor.
+    """
+
+    def __init__(self, value: Tensor) -> None:
+        self.value = value
+
+
+def load_objects(meta: Any, export_dir: str) -> Any:
+    """The root of a meta graph's objects, with all behind it, in the default graph.
+
+    Args:
+        meta: a `MetaGraphDef` with an object graph.
+        export_dir: the model's directory.
+
+    Raises:
+        DataLossError: the object graph contradicts itself.
+        NotFoundError: the checkpoint lacks a variable.
+        UnimplementedError: an object is of a kind that is not known here.
+    """
+    return _Loader(meta, export_dir).load()
+
+
+class _Loader:
+    def __init__(self, meta: Any, export_dir: str) -> None:
+        self._graph: Graph = get_default_graph()
+        self._scope = self._graph.unique_name("loaded", mark_as_used=False)
+        self._meta = protos.MetaGraphDef()
+        self._meta.CopyFrom(meta)
+        utils.rename_shared(self._meta, f"_{self._scope}")
+        self._dir = export_dir
+        self._nodes = self._meta.object_graph_def.nodes
+        self._concrete = self._meta.object_graph_def.concrete_functions
+        self._library = FunctionLibraryReader(self._meta.graph_def.library, self._graph)
+        self._objects: list[Any] = []
+
+    def load(self) -> Any:
+        if not self._nodes:
+            raise errors.DataLossError(None, None, f"The model in {self._dir!r} has no objects.")
+        with name_scope(self._scope):
+            self._objects = [self._made(number) for number in range(len(self._nodes))]
+            for number, node in enumerate(self._nodes):
+                for child in node.children:
+                    self._attach(self._objects[number], child.local_name, child.node_id)
+            for thing in self._objects:
+                if isinstance(thing, LoadedResource):
+                    self._begin(thing)
+        return self._objects[0]
+
+    # ------------------------------------------------------------ objects
+    def _made(self, number: int) -> Any:
+        kind = self._nodes[number].WhichOneof("kind")
+        make: Callable[[Any, int], Any] | None = getattr(self, f"_make_{kind}", None)
+        if make is None:
+            raise errors.UnimplementedError(
+                None, None,
+                f"The model in {self._dir!r} holds an object of the kind {kind!r}, which opdock "
+                "does not know. tf.saved_model.load(session, tags, export_dir) loads its "
+                "signatures into a session.",
+            )  # fmt: skip
+        return make(getattr(self._nodes[number], kind), number)
+
+    def _make_user_object(self, proto: Any, number: int) -> Any:
+        if proto.identifier == "trackable_list_wrapper":
+            return ListWrapper()
+        if proto.identifier in ("trackable_dict_wrapper", "signature_map"):
+            return DictWrapper()
+        return LoadedObject()
+
+    def _make_variable(self, proto: Any, number: int) -> ResourceVariable:
+        key = self._keys.get(number)
+        if key is None:
+            raise errors.NotFoundError(
+                None, None,
+                f"The checkpoint of the model in {self._dir!r} has no value for the variable "
+                f"{proto.name!r}.",
+            )  # fmt: skip
+        dtype = dtypes.as_dtype(proto.dtype)
+
+        def saved() -> Tensor:
+            value: Tensor = restore_v2_op(self._prefix, [key], [""], dtypes=[dtype])[0]
+            value.set_shape(TensorShape(proto.shape))
+            return value
+
+        return ResourceVariable(
+            saved, trainable=proto.trainable, name=proto.name or None, dtype=dtype,
+            synchronization=VariableSynchronization(proto.synchronization),
+            aggregation=VariableAggregation(proto.aggregation),
+        )  # fmt: skip
+
+    def _make_asset(self, proto: Any, number: int) -> LoadedAsset:
+        files = self._meta.asset_file_def
+        if not 0 <= proto.asset_file_def_index < len(files):
+            raise self._contradiction(f"asset {proto.asset_file_def_index}")
+        name = os.path.basename(files[proto.asset_file_def_index].filename)
+        return LoadedAsset(os.path.join(utils.get_assets_dir(self._dir), name))
+
+    def _make_constant(self, proto: Any, number: int) -> LoadedConstant:
+        found = [n for n in self._meta.graph_def.node if n.name == proto.operation]
+        if not found or found[0].op != "Const":
+            raise self._contradiction(f"constant {proto.operation!r}")
+        return LoadedConstant(constant(make_ndarray(found[0].attr["value"].tensor)))
+
+    def _make_function(self, proto: Any, number: int) -> RestoredFunction:
+        return RestoredFunction(
+            proto.function_spec,
+            [ConcreteFunction(name, *self._parts(name)) for name in proto.concrete_functions],
+        )
+
+    def _make_bare_concrete_function(self, proto: Any, number: int) -> Signature:
+        return Signature(proto, *self._parts(proto.concrete_function_name))
+
+    def _make_resource(self, proto: Any, number: int) -> LoadedResource:
+        if self._nodes[number].saveable_objects:
+            raise errors.UnimplementedError(
+                None, None,
+                f"The model in {self._dir!r} holds a table whose contents are in its checkpoint, "
+                "which opdock does not restore.",
+            )  # fmt: skip
+        return LoadedResource()
+
+    # ------------------------------------------------------------ what they depend on
+    def _attach(self, owner: Any, name: str, number: int) -> None:
+        if not 0 <= number < len(self._objects):
+            raise self._contradiction(f"object {number}")
+        child = self._objects[number]
+        if isinstance(owner, ListWrapper):
+            if name.isdigit():
+                owner.append(child)
+        elif isinstance(owner, DictWrapper):
+            owner[name] = child
+        elif isinstance(owner, LoadedObject):
+            setattr(owner, name, child)
+        elif isinstance(owner, Trackable) and not isinstance(owner, RestoredFunction):
+            owner._track_trackable(child, name, overwrite=True)
+
+    def _begin(self, resource: LoadedResource) -> None:
+        """Has the operation made that fills a resource, and run with those of the tables."""
+        begin = vars(resource).get("_initialize")
+        if begin is None:
+            return
+        (function,) = begin.concrete_functions
+        _, effects = add_body(function._body(), function.captured_inputs)
+        resource.initializer = group(*effects)
+        add_to_collection(GraphKeys.TABLE_INITIALIZERS, resource.initializer)
+
+    # ------------------------------------------------------------ functions
+    def _parts(self, name: str) -> tuple[Any, Callable[[], FuncGraph], Callable[[], list[Tensor]]]:
+        if name not in self._concrete:
+            raise self._contradiction(f"function {name!r}")
+        proto = self._concrete[name]
+        return (
+            proto,
+            lambda: self._library.function(name),
+            lambda: [self._captured(number) for number in proto.bound_inputs],
+        )
+
+    def _captured(self, number: int) -> Tensor:
+        """The tensor by which functions know an object."""
+        if not 0 <= number < len(self._objects):
+            raise self._contradiction(f"object {number}")
+        thing = self._objects[number]
+        if isinstance(thing, ResourceVariable):
+            return thing.handle
+        if isinstance(thing, LoadedAsset):
+            return thing.asset_path
+        if isinstance(thing, LoadedConstant):
+            return thing.value
+        if isinstance(thing, LoadedResource):
+            return self._handle(thing)
+        raise self._contradiction(f"the value of object {number}")
+
+    def _handle(self, resource: LoadedResource) -> Tensor:
+        if "resource_handle" not in vars(resource):
+            (function,) = vars(resource)["_create_resource"].concrete_functions
+            with self._graph.as_default(), name_scope(f"{self._scope}/"):
+                results, _ = add_body(function._body(), function.captured_inputs)
+            resource.resource_handle = results[0]
+        return resource.resource_handle
+
+    # ------------------------------------------------------------ values
+    @cached_property
+    def _prefix(self) -> Tensor:
+        return constant(utils.get_variables_path(self._dir), dtypes.string)
+
+    @cached_property
+    def _keys(self) -> dict[int, str]:
+        """The checkpoint's keys of the variables, by their numbers in the model."""
+        tracked = object_metadata(utils.get_variables_path(self._dir)).nodes
+        found: dict[int, str] = {}
+        waiting, pairs = [(0, 0)], {0: 0}
+        while waiting:
+            ours, theirs = waiting.pop()
+            for attribute in tracked[theirs].attributes:
+                found[ours] = attribute.checkpoint_key
+            for pair in self._steps(self._nodes[ours], tracked[theirs]):
+                if pair[0] not in pairs and max(pair[1], 0) < len(tracked):
+                    pairs[pair[0]] = pair[1]
+                    waiting.append(pair)
+        return found
+
+    def _steps(self, saved: Any, tracked: Any) -> Iterator[tuple[int, int]]:
+        """The objects that an object leads to, in the model and in its checkpoint."""
+        children = {child.local_name: child.node_id for child in tracked.children}
+        for child in saved.children:
+            if child.local_name in children and child.node_id < len(self._nodes):
+                yield child.node_id, children[child.local_name]
+        slots = {
+            (s.slot_name, i): s.slot_variable_node_id for i, s in enumerate(tracked.slot_variables)
+        }
+        for i, slot in enumerate(saved.slot_variables):
+            if (slot.slot_name, i) in slots and slot.slot_variable_node_id < len(self._nodes):
+                yield slot.slot_variable_node_id, slots[slot.slot_name, i]
+
+    def _contradiction(self, what: str) -> errors.OpError:
+        return errors.DataLossError(
+            None, None, f"The model in {self._dir!r} speaks of {what}, which it does not hold."
+        )
