@@ -154,3 +154,35 @@ def test_a_cluster_of_the_environment(monkeypatch, config, expected):
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))
     run = learn.RunConfig()
     assert (run.master, run.is_chief, run.num_ps_replicas, run.num_worker_replicas) == expected
+
+
+def test_an_experiment_trains_and_evaluates_what_a_runner_is_given(tmp_path):
+    targets = X.sum(1).astype(np.float32)
+
+    def experiment_fn(run_config, hparams):
+        model = learn.LinearRegressor(columns(), config=run_config, optimizer="SGD")
+        return learn.Experiment(
+            model, of(targets), of(targets), train_steps=hparams, eval_steps=1,
+            check_interval_secs=0,
+        )  # fmt: skip
+
+    config = learn.RunConfig(model_dir=str(tmp_path), save_checkpoints_steps=10)
+    results, exports = learn.learn_runner.run(experiment_fn, run_config=config, hparams=25)
+    assert results["global_step"] == 25 and results["loss"] < 1e-2 and exports == []
+    assert {p.name for p in tmp_path.glob("eval_*")} == {"eval_validation", "eval_one_pass"}
+    with pytest.raises(ValueError, match="non-existent task fly"):
+        learn.learn_runner.run(experiment_fn, schedule="fly", run_config=config)
+    with pytest.raises(TypeError, match="did not return an Experiment"):
+        learn.learn_runner.run(lambda output_dir: None, output_dir=str(tmp_path))
+
+
+def test_a_monitor_ends_training_that_brings_nothing_better(tmp_path):
+    monitor = learn.monitors.ValidationMonitor(
+        input_fn=of(np.zeros(60, np.float32)), eval_steps=1, every_n_steps=5,
+        early_stopping_rounds=10, check_interval_secs=0,
+    )  # fmt: skip
+    config = learn.RunConfig(model_dir=str(tmp_path), save_checkpoints_steps=5)
+    model = learn.LinearRegressor(columns(), config=config, optimizer="SGD")
+    model.fit(input_fn=of(X.sum(1).astype(np.float32)), max_steps=1000, monitors=[monitor])
+    assert monitor.early_stopped and monitor.best_value < 1
+    assert model.get_variable_value("global_step") < 50

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opdock.contrib.learn import datasets, preprocessing
+from opdock.contrib.learn import datasets, learn_runner, monitors, preprocessing
 from opdock.contrib.learn.canned import (
     DNNClassifier,
     DNNEstimator,
@@ -22,6 +22,7 @@ from opdock.contrib.learn.estimator import (
     infer_real_valued_columns_from_input,
     infer_real_valued_columns_from_input_fn,
 )
+from opdock.contrib.learn.experiment import Experiment
 from opdock.contrib.learn.head import Head, multi_class_head, no_op_train_fn, regression_head
 from opdock.contrib.learn.keys import MetricKey, PredictionKey, ProblemType
 from opdock.contrib.learn.metric_spec import MetricSpec
@@ -31,10 +32,12 @@ from opdock.train.loops.hooks import NanLossDuringTrainingError
 
 __all__ = [
     "BaseEstimator", "DNNClassifier", "DNNEstimator", "DNNLinearCombinedClassifier",
-    "DNNLinearCombinedEstimator", "DNNLinearCombinedRegressor", "DNNRegressor", "Estimator", "Head",
+    "DNNLinearCombinedEstimator", "DNNLinearCombinedRegressor", "DNNRegressor", "Estimator",
+    "Experiment", "Head",
     "LinearClassifier", "LinearEstimator", "LinearRegressor", "MetricKey", "MetricSpec", "ModeKeys",
     "ModelFnOps", "NanLossDuringTrainingError", "NotFittedError", "PredictionKey", "ProblemType",
     "RunConfig", "SKCompat", "TaskType", "datasets", "infer_real_valued_columns_from_input",
-    "infer_real_valued_columns_from_input_fn", "multi_class_head", "no_op_train_fn",
+    "infer_real_valued_columns_from_input_fn", "learn_runner", "monitors",
+    "multi_class_head", "no_op_train_fn",
     "preprocessing", "regression_head",
 ]  # fmt: skip

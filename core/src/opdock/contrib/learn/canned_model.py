@@ -149,13 +149,16 @@ def model_fn_of(
             with tf.control_dependencies(steps):
                 return tf.assign_add(tf.train.get_global_step(), 1).op
 
-        return head.create_model_fn_ops(
-            features=by_key,
-            mode=mode,
-            labels=labels,
-            train_op_fn=train,
-            logits=logits[0] if len(logits) == 1 else tf.add_n(logits),
-        )
+        # The variables of a head are below those of a part that is alone.
+        alone = parts[0].scope if len(parts) == 1 else tf.get_variable_scope()
+        with tf.variable_scope(alone):
+            return head.create_model_fn_ops(
+                features=by_key,
+                mode=mode,
+                labels=labels,
+                train_op_fn=train,
+                logits=logits[0] if len(logits) == 1 else tf.add_n(logits),
+            )
 
     return model_fn
 
