@@ -186,3 +186,29 @@ def test_a_monitor_ends_training_that_brings_nothing_better(tmp_path):
     model.fit(input_fn=of(X.sum(1).astype(np.float32)), max_steps=1000, monitors=[monitor])
     assert monitor.early_stopped and monitor.best_value < 1
     assert model.get_variable_value("global_step") < 50
+
+
+def test_heads_of_counts_and_of_several_classes_at_once():
+    logits = np.array([[0.5], [-1.0]], np.float32)
+    counts = np.array([[2.0], [1.0]], np.float32)
+    many = np.array([[1, 0, 1], [0, 0, 1]])
+    several = np.array([[2.0, -1.0, 0.5], [-3.0, 1.0, 0.25]], np.float32)
+    with tf.Graph().as_default(), tf.Session() as session:
+
+        def made(head, labels, values):
+            return head.create_model_fn_ops(
+                {}, learn.ModeKeys.EVAL, tf.constant(labels), logits=tf.constant(values)
+            )
+
+        poisson = made(learn.poisson_regression_head(), counts, logits)
+        labels = made(learn.multi_label_head(3), many, several)
+        session.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
+        scores = session.run(poisson.predictions["scores"])
+        loss, classes = session.run([labels.loss, labels.predictions["classes"]])
+        full = counts * np.log(counts) - counts + 0.5 * np.log(2 * np.pi * counts)
+        expected = np.exp(logits) - counts * logits + np.where(counts > 1, full, 0)
+        np.testing.assert_allclose(session.run(poisson.loss), expected.mean(), rtol=1e-5)
+    np.testing.assert_allclose(scores, np.exp(logits[:, 0]), rtol=1e-5)
+    np.testing.assert_array_equal(classes, [[1, 0, 1], [0, 1, 1]])
+    each = np.log1p(np.exp(several)) - many * several
+    assert loss == pytest.approx(each.mean(), rel=1e-5)

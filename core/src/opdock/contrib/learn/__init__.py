@@ -23,7 +23,14 @@ from opdock.contrib.learn.estimator import (
     infer_real_valued_columns_from_input_fn,
 )
 from opdock.contrib.learn.experiment import Experiment
-from opdock.contrib.learn.head import Head, multi_class_head, no_op_train_fn, regression_head
+from opdock.contrib.learn.head import (
+    Head,
+    multi_class_head,
+    multi_label_head,
+    no_op_train_fn,
+    poisson_regression_head,
+    regression_head,
+)
 from opdock.contrib.learn.keys import MetricKey, PredictionKey, ProblemType
 from opdock.contrib.learn.metric_spec import MetricSpec
 from opdock.contrib.learn.model_fn import ModeKeys, ModelFnOps
@@ -38,6 +45,6 @@ __all__ = [
     "ModelFnOps", "NanLossDuringTrainingError", "NotFittedError", "PredictionKey", "ProblemType",
     "RunConfig", "SKCompat", "TaskType", "datasets", "infer_real_valued_columns_from_input",
     "infer_real_valued_columns_from_input_fn", "learn_runner", "monitors",
-    "multi_class_head", "no_op_train_fn",
+    "multi_class_head", "multi_label_head", "no_op_train_fn", "poisson_regression_head",
     "preprocessing", "regression_head",
 ]  # fmt: skip

@@ -16,7 +16,10 @@ from opdock.contrib.learn.keys import MetricKey, PredictionKey, ProblemType
 from opdock.contrib.learn.model_fn import ModeKeys, ModelFnOps
 from opdock.ops.composed.weights_broadcast import broadcast_weights
 
-__all__ = ["Head", "multi_class_head", "no_op_train_fn", "regression_head"]
+__all__ = [
+    "Head", "multi_class_head", "multi_label_head", "no_op_train_fn", "poisson_regression_head",
+    "regression_head",
+]  # fmt: skip
 
 
 def no_op_train_fn(loss: Any) -> Any:
@@ -210,6 +213,15 @@ class _RegressionHead(_SingleHead):
         return {PredictionKey.SCORES: self._link_fn(logits)}
 
 
+class _PoissonHead(_RegressionHead):
+    """Counts, whose rates are the exponentials of the logits."""
+
+    def _loss(self, labels: Any, logits: Any, weights: Any) -> tuple[Any, Any]:
+        logits.shape.assert_is_compatible_with(labels.shape)
+        losses = tf.nn.log_poisson_loss(tf.cast(labels, tf.float32), logits, compute_full_loss=True)
+        return _weighted(losses, weights)
+
+
 class _ClassHead(_SingleHead):
     """What heads of classes share: an own loss, and the metrics of a class against the others."""
 
@@ -340,6 +352,67 @@ class _MultiClassHead(_ClassHead):
                 MetricKey.CLASS_AUC_PR % i: tf.metrics.auc(is_mine, mine, weights, curve="PR"),
             }
         return found
+
+
+class _MultiLabelHead(_ClassHead):
+    """Any number of classes for an example, by a logit each."""
+
+    problem_type = ProblemType.CLASSIFICATION
+    default_scope = "multi_label_head"
+
+    def _losses(self, labels: Any, logits: Any) -> Any:
+        return tf.nn.sigmoid_cross_entropy_with_logits(
+            labels=tf.cast(labels, tf.float32), logits=logits
+        )
+
+    def _predictions(self, logits: Any) -> dict[str, Any]:
+        classes = tf.cast(tf.greater(logits, 0), tf.int64, name=PredictionKey.CLASSES)
+        return {
+            PredictionKey.LOGITS: logits,
+            PredictionKey.PROBABILITIES: tf.sigmoid(logits, name=PredictionKey.PROBABILITIES),
+            PredictionKey.CLASSES: classes,
+        }
+
+    def _metrics(self, predictions: Any, labels: Any, weights: Any) -> dict[str, Any]:
+        classes = predictions[PredictionKey.CLASSES]
+        chances = predictions[PredictionKey.PROBABILITIES]
+        is_label = tf.cast(labels, tf.bool)
+        return {
+            MetricKey.ACCURACY: tf.metrics.accuracy(labels, classes, weights),
+            MetricKey.AUC: tf.metrics.auc(is_label, chances, weights),
+            MetricKey.AUC_PR: tf.metrics.auc(is_label, chances, weights, curve="PR"),
+        }
+
+
+def poisson_regression_head(
+    label_name: str | None = None, weight_column_name: str | None = None,
+    label_dimension: int = 1, enable_centered_bias: bool = False, head_name: str | None = None,
+) -> Head:  # fmt: skip
+    """A head of counts, by their Poisson likelihood; its arguments are `regression_head`'s."""
+    return _PoissonHead(
+        tf.exp, label_dimension, label_name, weight_column_name, enable_centered_bias, head_name
+    )
+
+
+def multi_label_head(
+    n_classes: int, label_name: str | None = None, weight_column_name: str | None = None,
+    enable_centered_bias: bool = False, head_name: str | None = None,
+    loss_fn: Callable[..., Any] | None = None,
+) -> Head:  # fmt: skip
+    """A head of classes of which an example may have several: labels are [examples, classes].
+
+    Args:
+        n_classes, label_name, weight_column_name, enable_centered_bias, head_name, loss_fn: see
+            `multi_class_head`.
+
+    Raises:
+        ValueError: fewer than two classes.
+    """
+    if n_classes < 2:
+        raise ValueError("n_classes must be > 1 for classification.")
+    return _MultiLabelHead(
+        loss_fn, None, n_classes, label_name, weight_column_name, enable_centered_bias, head_name
+    )
 
 
 def regression_head(
