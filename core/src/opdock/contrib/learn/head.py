@@ -103,7 +103,8 @@ class _SingleHead(Head):
             labels = self._labels(labels)
             weights = self._weights(features)
             loss, average = self._loss(labels, logits, weights)
-            tf.summary.scalar(self._key(MetricKey.LOSS), average)
+            with tf.name_scope(""):  # what it is called does not tell where the head is
+                tf.summary.scalar(self._key(MetricKey.LOSS), average)
             train_op = None
             if mode == ModeKeys.TRAIN:
                 if train_op_fn is None:
