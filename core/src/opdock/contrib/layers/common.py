@@ -7,6 +7,7 @@ from typing import Any
 
 from opdock import dtypes
 from opdock.graph.nodes.collections import GraphKeys, add_to_collection, add_to_collections
+from opdock.graph.variables.partitioned import parts_of
 from opdock.graph.variables.variable_scope import get_variable
 from opdock.windows import channels_first
 
@@ -48,7 +49,7 @@ def model_variable(
 
 
 def collect_variable(variable: Any, collections: Any, kind: str) -> None:
-    """Adds a layer's variable to the user's collections.
+    """Adds a layer's variable, or each of its parts, to the user's collections.
 
     Args:
         variable: the variable, or None.
@@ -58,8 +59,10 @@ def collect_variable(variable: Any, collections: Any, kind: str) -> None:
     if variable is None or not collections:
         return
     names = collections.get(kind) if isinstance(collections, Mapping) else collections
-    if names:
-        add_to_collections([names] if isinstance(names, str) else list(names), variable)
+    if not names:
+        return
+    for part in parts_of(variable):
+        add_to_collections([names] if isinstance(names, str) else list(names), part)
 
 
 def finish(outputs: Any, activation_fn: Any, outputs_collections: Any) -> Any:

@@ -1,17 +1,50 @@
-"""`tf.contrib.learn`: texts as ids, data sets, and the names of the modes of a model."""
+"""`tf.contrib.learn`: estimators of TensorFlow's first years, and texts and data sets for them."""
 
 from __future__ import annotations
 
-from typing import Final
+from opdock.contrib.learn import datasets, learn_runner, monitors, preprocessing
+from opdock.contrib.learn.canned import (
+    DNNClassifier,
+    DNNEstimator,
+    DNNLinearCombinedClassifier,
+    DNNLinearCombinedEstimator,
+    DNNLinearCombinedRegressor,
+    DNNRegressor,
+    LinearClassifier,
+    LinearEstimator,
+    LinearRegressor,
+)
+from opdock.contrib.learn.estimator import (
+    BaseEstimator,
+    Estimator,
+    NotFittedError,
+    SKCompat,
+    infer_real_valued_columns_from_input,
+    infer_real_valued_columns_from_input_fn,
+)
+from opdock.contrib.learn.experiment import Experiment
+from opdock.contrib.learn.head import (
+    Head,
+    multi_class_head,
+    multi_label_head,
+    no_op_train_fn,
+    poisson_regression_head,
+    regression_head,
+)
+from opdock.contrib.learn.keys import MetricKey, PredictionKey, ProblemType
+from opdock.contrib.learn.metric_spec import MetricSpec
+from opdock.contrib.learn.model_fn import ModeKeys, ModelFnOps
+from opdock.contrib.learn.run_config import RunConfig, TaskType
+from opdock.train.loops.hooks import NanLossDuringTrainingError
 
-from opdock.contrib.learn import datasets, preprocessing
-
-__all__ = ["ModeKeys", "datasets", "preprocessing"]
-
-
-class ModeKeys:
-    """The modes in which a model is built."""
-
-    TRAIN: Final = "train"
-    EVAL: Final = "eval"
-    INFER: Final = "infer"
+__all__ = [
+    "BaseEstimator", "DNNClassifier", "DNNEstimator", "DNNLinearCombinedClassifier",
+    "DNNLinearCombinedEstimator", "DNNLinearCombinedRegressor", "DNNRegressor", "Estimator",
+    "Experiment", "Head",
+    "LinearClassifier", "LinearEstimator", "LinearRegressor", "MetricKey", "MetricSpec", "ModeKeys",
+    "ModelFnOps", "NanLossDuringTrainingError", "NotFittedError", "PredictionKey", "ProblemType",
+    "RunConfig", "SKCompat", "TaskType", "datasets", "infer_real_valued_columns_from_input",
+    "infer_real_valued_columns_from_input_fn", "learn_runner", "monitors",
+    "multi_class_head", "multi_label_head", "no_op_train_fn", "poisson_regression_head",
+    "preprocessing", "regression_head",
+]  # fmt: skip

@@ -104,7 +104,7 @@ def _weighted_numbers(
         numbers = reshape_feature(column._to_dense_tensor(made), column.name, output_rank=2)
         size = [numbers.shape[1], num_outputs]
         weight = model_variable("weight", size, zeros_initializer(), trainable, collections)
-        return [weight], matmul(numbers, weight, name="matmul")
+        return parts_of(weight), matmul(numbers, weight, name="matmul")
 
 
 def joint_weighted_sum_from_feature_columns(

@@ -1,0 +1,169 @@
+"""A model with the inputs of its training and evaluation, and the ways to run both."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import opdock as tf
+from opdock.contrib.learn.estimator import BaseEstimator
+from opdock.contrib.learn.monitors import ValidationMonitor
+
+__all__ = ["Experiment"]
+
+
+class Experiment:
+    """An estimator, `tf.contrib.learn`'s or `tf.estimator`'s, with its inputs.
+
+    Args:
+        estimator: the model.
+        train_input_fn, eval_input_fn: functions that build features and labels.
+        eval_metrics: more metrics, for contrib's estimators.
+        train_steps: the global step at which training ends.
+        eval_steps: how many steps an evaluation has.
+        train_monitors: hooks for the training.
+        eval_hooks: hooks for evaluations.
+        local_eval_frequency: the steps between two evaluations in `local_run`.
+        eval_delay_secs: how long `evaluate` waits before it begins.
+        continuous_eval_throttle_secs: the least time from one evaluation to the next.
+        min_eval_frequency: the least steps between two in `train_and_evaluate`; 0: none.
+        check_interval_secs: the least time between two looks for a checkpoint.
+
+    Raises:
+        ValueError: no estimator, or metrics for `tf.estimator`'s.
+    """
+
+    def __init__(
+        self, estimator: Any, train_input_fn: Callable[[], Any], eval_input_fn: Callable[[], Any],
+        eval_metrics: Any = None, train_steps: int | None = None, eval_steps: int | None = 100,
+        train_monitors: Any = None, eval_hooks: Any = None,
+        local_eval_frequency: int | None = None, eval_delay_secs: float = 120,
+        continuous_eval_throttle_secs: float = 60, min_eval_frequency: int | None = None,
+        check_interval_secs: float = 5,
+    ) -> None:  # fmt: skip
+        self._is_own = isinstance(estimator, BaseEstimator)
+        if not self._is_own and not all(hasattr(estimator, n) for n in ("train", "evaluate")):
+            raise ValueError(
+                "`estimator` must implement `tf.contrib.learn.Evaluable` or "
+                "`tf.estimator.Estimator`."
+            )
+        if not self._is_own and eval_metrics is not None:
+            raise ValueError(
+                "`eval_metrics` must be `None` with `tf.estimator.Estimator`. Use "
+                "`eval_metric_ops` in `tf.estimator.EstimatorSpec` instead."
+            )
+        self._estimator = estimator
+        self._train_input_fn, self._eval_input_fn = train_input_fn, eval_input_fn
+        self._eval_metrics = eval_metrics
+        self._train_steps, self._eval_steps = train_steps, eval_steps
+        self._train_monitors = list(train_monitors or ())
+        self._eval_hooks = list(eval_hooks or ())
+        self._local_eval_frequency = local_eval_frequency
+        self._eval_delay_secs = eval_delay_secs
+        self._throttle_secs = continuous_eval_throttle_secs
+        self._min_eval_frequency = 1 if min_eval_frequency is None else min_eval_frequency
+        self._check_interval_secs = check_interval_secs
+
+    estimator = property(lambda self: self._estimator, doc="The model.")
+    eval_metrics = property(lambda self: self._eval_metrics, doc="Its further metrics.")
+    train_steps = property(lambda self: self._train_steps, doc="The step at which training ends.")
+    eval_steps = property(lambda self: self._eval_steps, doc="The steps of an evaluation.")
+
+    def extend_train_hooks(self, additional_hooks: Any) -> None:
+        """Adds hooks for the training."""
+        self._train_monitors.extend(additional_hooks)
+
+    def train(self, delay_secs: float | None = None) -> Any:
+        """Trains; a worker begins 5 seconds after the one before it. The estimator."""
+        if delay_secs is None:
+            delay_secs = min(60, (self._estimator.config.task_id or 0) * 5)
+        time.sleep(delay_secs)
+        return self._train(self._train_monitors)
+
+    def evaluate(self, delay_secs: float | None = None, name: str | None = None) -> Any:
+        """The metrics of the latest checkpoint."""
+        time.sleep(self._eval_delay_secs if delay_secs is None else delay_secs)
+        return self._evaluate(name or "one_pass")
+
+    def train_and_evaluate(self) -> tuple[Any, list[Any]]:
+        """Trains, evaluates in between where there are new checkpoints, and once at the end.
+
+        Returns:
+            The metrics of the end, and a list of exports, which is empty.
+        """
+        return self._alternate(self._min_eval_frequency)
+
+    def local_run(self) -> tuple[Any, list[Any]]:
+        """`train_and_evaluate` with evaluations as often as `local_eval_frequency` says."""
+        return self._alternate(self._local_eval_frequency)
+
+    def continuous_eval(self, delay_secs: float | None = None) -> Any:
+        """Evaluates each new checkpoint until that of the last step of training: its metrics."""
+        time.sleep(self._eval_delay_secs if delay_secs is None else delay_secs)
+        seen, results = None, None
+        while True:
+            began = time.monotonic()
+            latest = tf.train.latest_checkpoint(self._estimator.model_dir)
+            if latest is not None and latest != seen:
+                seen = latest
+                results = self._evaluate("continuous")
+                steps = self._train_steps
+                if steps is not None and results["global_step"] >= steps:
+                    return results
+            time.sleep(max(0.0, self._throttle_secs - (time.monotonic() - began)))
+
+    def test(self) -> tuple[Any, list[Any]]:
+        """Trains a step and evaluates one, to see that both run."""
+        steps, self._train_steps = self._train_steps, 1
+        eval_steps, self._eval_steps = self._eval_steps, 1
+        try:
+            self._train(self._train_monitors)
+            return self._evaluate("one_pass"), []
+        finally:
+            self._train_steps, self._eval_steps = steps, eval_steps
+
+    def run_std_server(self) -> None:
+        """Serves this task's part of the cluster, and does not return.
+
+        Raises:
+            ValueError: there is no cluster, or this is no task of it.
+        """
+        config = self._estimator.config
+        if not config.cluster_spec or not config.task_type or config.task_id is None:
+            raise ValueError(
+                "Could not start server; be sure to specify cluster_spec, task_type, and task in "
+                "RunConfig or set the TF_CONFIG environment variable."
+            )
+        tf.train.Server(
+            config.cluster_spec, job_name=config.task_type, task_index=config.task_id
+        ).join()
+
+    def _alternate(self, frequency: int | None) -> tuple[Any, list[Any]]:
+        hooks = list(self._train_monitors)
+        if frequency and self._is_own:
+            hooks.append(
+                ValidationMonitor(
+                    input_fn=self._eval_input_fn, eval_steps=self._eval_steps,
+                    metrics=self._eval_metrics, every_n_steps=frequency, name="validation",
+                    hooks=self._eval_hooks, check_interval_secs=self._check_interval_secs,
+                )
+            )  # fmt: skip
+        self._train(hooks)
+        return self._evaluate("one_pass"), []
+
+    def _train(self, hooks: list[Any]) -> Any:
+        if self._is_own:
+            return self._estimator.fit(
+                input_fn=self._train_input_fn, max_steps=self._train_steps, monitors=hooks
+            )
+        return self._estimator.train(
+            self._train_input_fn, hooks=hooks, max_steps=self._train_steps
+        )  # fmt: skip
+
+    def _evaluate(self, name: str) -> Any:
+        more = {"metrics": self._eval_metrics} if self._is_own else {}
+        return self._estimator.evaluate(
+            input_fn=self._eval_input_fn, steps=self._eval_steps, name=name,
+            hooks=self._eval_hooks, **more,
+        )  # fmt: skip

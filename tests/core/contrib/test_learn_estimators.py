@@ -1,0 +1,214 @@
+"""`tf.contrib.learn`: its estimators train, are evaluated, predict and find their checkpoints."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import opdock as tf
+
+learn = tf.contrib.learn
+X = np.random.RandomState(0).randn(60, 4)
+CLASSES = np.argmax(X[:, :3], 1)
+
+
+def of(labels):
+    """An input function whose features have a key."""
+    return lambda: ({"x": tf.constant(X, tf.float32)}, tf.constant(labels))
+
+
+def columns():
+    return [tf.contrib.layers.real_valued_column("x", dimension=4)]
+
+
+def test_a_deep_classifier_of_arrays_learns_and_goes_on_from_its_checkpoint(tmp_path):
+    found = learn.infer_real_valued_columns_from_input(X)
+
+    def made():
+        return learn.DNNClassifier([10, 10], found, model_dir=str(tmp_path), n_classes=3)
+
+    made().fit(X, CLASSES, steps=60, batch_size=20)
+    model = made().fit(X, CLASSES, max_steps=100)
+    assert model.get_variable_value("global_step") == 100
+    results = model.evaluate(X, CLASSES, batch_size=25)
+    said = np.array(list(model.predict(X, batch_size=25)))
+    assert results["accuracy"] == pytest.approx(np.mean(said == CLASSES)) and results["loss"] < 0.5
+    assert results["global_step"] == 100
+    chances = np.array(list(model.predict_proba(X)))
+    np.testing.assert_allclose(chances.sum(1), 1, rtol=1e-5)
+    np.testing.assert_array_equal(chances.argmax(1), said)
+    assert "dnn/hiddenlayer_1/weights" in model.get_variable_names()
+    assert list(tmp_path.glob("eval/events.out.tfevents.*"))
+
+
+def test_a_linear_regressor_finds_the_weights(tmp_path):
+    weights = np.array([1.0, 2.0, 3.0, 4.0])
+    model = learn.LinearRegressor(
+        columns(), str(tmp_path), optimizer=tf.train.GradientDescentOptimizer(0.2)
+    )
+    model.fit(input_fn=of((X @ weights).astype(np.float32)), steps=200)
+    found = model.get_variable_value("linear/x/weight")
+    np.testing.assert_allclose(found[:, 0], weights, rtol=1e-3)
+    scores = list(model.predict(input_fn=of(CLASSES)))
+    np.testing.assert_allclose(scores, X @ weights, rtol=1e-3, atol=1e-3)
+
+
+def test_both_parts_are_trained_by_their_own_optimizers(tmp_path):
+    model = learn.DNNLinearCombinedClassifier(
+        model_dir=str(tmp_path), linear_feature_columns=columns(), linear_optimizer="SGD",
+        dnn_feature_columns=columns(), dnn_hidden_units=[5], gradient_clip_norm=1.0,
+        enable_centered_bias=True,
+    )  # fmt: skip
+    model.fit(input_fn=of((CLASSES > 0).astype(np.int64)), steps=80)
+    spec = learn.MetricSpec(tf.metrics.accuracy, prediction_key="classes")
+    results = model.evaluate(
+        input_fn=of((CLASSES > 0).astype(np.int64)), steps=1, metrics={"mine": spec}
+    )
+    assert results["mine"] == results["accuracy"] > 0.8
+    assert results["global_step"] == 80 and results["auc"] > 0.9
+    names = model.get_variable_names()
+    assert "dnn/hiddenlayer_0/weights/Adagrad" in names
+    assert "linear/x/weight" in names and not any("x/weight/" in n for n in names)
+
+
+def test_weights_of_examples_count_as_often_as_they_say(tmp_path):
+    """Of one 1 and three 0s, a model without slope says the weighted mean: 9 of 12."""
+    column = tf.contrib.layers.real_valued_column("x")
+
+    def data():
+        features = {"x": tf.zeros([4, 1]), "w": tf.constant([9.0, 1.0, 1.0, 1.0])}
+        return features, tf.constant([[1.0], [0.0], [0.0], [0.0]])
+
+    model = learn.LinearRegressor(
+        [column], str(tmp_path), "w", optimizer=tf.train.GradientDescentOptimizer(0.1)
+    )
+    model.fit(input_fn=data, steps=100)
+    np.testing.assert_allclose(model.get_variable_value("linear/bias_weight"), 0.75, rtol=1e-3)
+    assert model.evaluate(input_fn=data, steps=1)["loss"] == pytest.approx(0.1875, rel=1e-3)
+
+
+def test_labels_may_be_strings(tmp_path):
+    names = np.array(["red", "green", "blue"])
+    model = learn.LinearClassifier(
+        columns(), str(tmp_path), n_classes=3, label_keys=list(names)
+    )  # fmt: skip
+    model.fit(input_fn=of(names[CLASSES]), steps=100)
+    said = [s.decode() for s in model.predict(input_fn=of(names[CLASSES]))]
+    assert np.mean(said == names[CLASSES]) > 0.8
+
+
+def test_a_model_function_of_ones_own(tmp_path):
+    def model_fn(features, labels, mode, params):
+        said = tf.layers.dense(features, 1)[:, 0]
+        if mode == learn.ModeKeys.INFER:
+            return learn.ModelFnOps(mode, said)
+        loss = tf.losses.mean_squared_error(labels, said)
+        optimizer = tf.train.GradientDescentOptimizer(params["rate"])
+        return said, loss, optimizer.minimize(loss, tf.train.get_global_step())
+
+    config = learn.RunConfig(save_checkpoints_steps=40, save_checkpoints_secs=None)
+    model = learn.Estimator(model_fn, str(tmp_path), config, params={"rate": 0.1})
+    model = learn.SKCompat(model).fit(X, X.sum(1), batch_size=20, steps=90)
+    assert model.score(X, X.sum(1))["loss"] < 1e-6
+    np.testing.assert_allclose(model.predict(X, batch_size=25), X.sum(1), rtol=1e-3, atol=1e-3)
+    steps = {p.name for p in tmp_path.glob("model.ckpt-*.index")}
+    assert {f"model.ckpt-{i}.index" for i in (40, 80, 90)} <= steps
+
+
+def test_what_is_wrong_is_said(tmp_path):
+    model = learn.Estimator(lambda features, labels: None, str(tmp_path))
+    with pytest.raises(learn.NotFittedError, match="Couldn't find trained model at"):
+        model.evaluate(X, CLASSES)
+    with pytest.raises(ValueError, match="Can not provide both steps and max_steps"):
+        model.fit(X, CLASSES, steps=1, max_steps=2)
+    with pytest.raises(ValueError, match="Can not provide both input_fn and x or y"):
+        model.fit(X, input_fn=of(CLASSES))
+    with pytest.raises(ValueError, match="does not have a params argument"):
+        learn.Estimator(lambda features, labels: None, params={"rate": 1})
+    with pytest.raises(ValueError, match="with different values"):
+        learn.Estimator(model_dir="a", config=learn.RunConfig(model_dir="b"))
+    with pytest.raises(ValueError, match="Missing train_op"):
+        learn.ModelFnOps(learn.ModeKeys.TRAIN, loss=tf.constant(1.0))
+    with pytest.raises(ValueError, match="Loss must be scalar"):
+        learn.ModelFnOps(learn.ModeKeys.EVAL, tf.constant(1), tf.constant([1.0, 2.0]))
+    with pytest.raises(ValueError, match="n_classes must be > 1"):
+        learn.multi_class_head(1)
+    with pytest.raises(ValueError, match="as many examples"):
+        model.fit(X, CLASSES[:5], steps=1)
+
+
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        ({}, ("", True, 0, 0)),
+        ({"task": {"type": "worker", "index": 1}}, ("grpc://c:3", False, 1, 2)),
+        ({"task": {"type": "worker", "index": 0}}, ("grpc://b:2", True, 1, 2)),
+        ({"task": {"type": "ps", "index": 0}}, ("grpc://a:1", False, 1, 2)),
+    ],
+)
+def test_a_cluster_of_the_environment(monkeypatch, config, expected):
+    import json
+
+    if config:
+        config["cluster"] = {"ps": ["a:1"], "worker": ["b:2", "c:3"]}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(config))
+    run = learn.RunConfig()
+    assert (run.master, run.is_chief, run.num_ps_replicas, run.num_worker_replicas) == expected
+
+
+def test_an_experiment_trains_and_evaluates_what_a_runner_is_given(tmp_path):
+    targets = X.sum(1).astype(np.float32)
+
+    def experiment_fn(run_config, hparams):
+        model = learn.LinearRegressor(columns(), config=run_config, optimizer="SGD")
+        return learn.Experiment(
+            model, of(targets), of(targets), train_steps=hparams, eval_steps=1,
+            check_interval_secs=0,
+        )  # fmt: skip
+
+    config = learn.RunConfig(model_dir=str(tmp_path), save_checkpoints_steps=10)
+    results, exports = learn.learn_runner.run(experiment_fn, run_config=config, hparams=25)
+    assert results["global_step"] == 25 and results["loss"] < 1e-2 and exports == []
+    assert {p.name for p in tmp_path.glob("eval_*")} == {"eval_validation", "eval_one_pass"}
+    with pytest.raises(ValueError, match="non-existent task fly"):
+        learn.learn_runner.run(experiment_fn, schedule="fly", run_config=config)
+    with pytest.raises(TypeError, match="did not return an Experiment"):
+        learn.learn_runner.run(lambda output_dir: None, output_dir=str(tmp_path))
+
+
+def test_a_monitor_ends_training_that_brings_nothing_better(tmp_path):
+    monitor = learn.monitors.ValidationMonitor(
+        input_fn=of(np.zeros(60, np.float32)), eval_steps=1, every_n_steps=5,
+        early_stopping_rounds=10, check_interval_secs=0,
+    )  # fmt: skip
+    config = learn.RunConfig(model_dir=str(tmp_path), save_checkpoints_steps=5)
+    model = learn.LinearRegressor(columns(), config=config, optimizer="SGD")
+    model.fit(input_fn=of(X.sum(1).astype(np.float32)), max_steps=1000, monitors=[monitor])
+    assert monitor.early_stopped and monitor.best_value < 1
+    assert model.get_variable_value("global_step") < 50
+
+
+def test_heads_of_counts_and_of_several_classes_at_once():
+    logits = np.array([[0.5], [-1.0]], np.float32)
+    counts = np.array([[2.0], [1.0]], np.float32)
+    many = np.array([[1, 0, 1], [0, 0, 1]])
+    several = np.array([[2.0, -1.0, 0.5], [-3.0, 1.0, 0.25]], np.float32)
+    with tf.Graph().as_default(), tf.Session() as session:
+
+        def made(head, labels, values):
+            return head.create_model_fn_ops(
+                {}, learn.ModeKeys.EVAL, tf.constant(labels), logits=tf.constant(values)
+            )
+
+        poisson = made(learn.poisson_regression_head(), counts, logits)
+        labels = made(learn.multi_label_head(3), many, several)
+        session.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
+        scores = session.run(poisson.predictions["scores"])
+        loss, classes = session.run([labels.loss, labels.predictions["classes"]])
+        full = counts * np.log(counts) - counts + 0.5 * np.log(2 * np.pi * counts)
+        expected = np.exp(logits) - counts * logits + np.where(counts > 1, full, 0)
+        np.testing.assert_allclose(session.run(poisson.loss), expected.mean(), rtol=1e-5)
+    np.testing.assert_allclose(scores, np.exp(logits[:, 0]), rtol=1e-5)
+    np.testing.assert_array_equal(classes, [[1, 0, 1], [0, 1, 1]])
+    each = np.log1p(np.exp(several)) - many * several
+    assert loss == pytest.approx(each.mean(), rel=1e-5)
