@@ -484,11 +484,6 @@ def as_tensor_shape(value: Any) -> TensorShape:
     return value if isinstance(value, TensorShape) else TensorShape(value)
 
 
-def unknown_shape(ndims: int | None = None) -> TensorShape:
-    """A shape of unknown dimensions, and of unknown rank when `ndims` is None."""
-    return TensorShape(None if ndims is None else (None,) * ndims)
-
-
 def dimension_value(dimension: Any) -> int | None:
     """The integer or None behind a `Dimension` (TF's `tf.dimension_value`)."""
     return dimension.value if isinstance(dimension, Dimension) else dimension

@@ -90,3 +90,21 @@ def test_empty_tensors_and_missing_sessions():
         assert tf.test.compute_gradient_error(x, [0, 2], x * 2.0, [0, 2]) == 0
     with pytest.raises(ValueError, match="session"):
         tf.test.compute_gradient_error(x, [0, 2], x * 2.0, [0, 2])
+
+
+def test_a_sum_whose_shape_is_given_as_one_number():
+    x = tf.constant([1.0, 2.0])
+    loss = tf.reduce_sum(tf.square(x)) + tf.reduce_sum(x)
+    with tf.Session():
+        theory, numbers = tf.test.compute_gradient(x, [2], loss, [1], np.float32([1, 2]))
+    np.testing.assert_allclose(theory, [[3], [5]])
+    np.testing.assert_allclose(numbers, theory, rtol=1e-2)
+
+
+def test_a_bias_of_no_images():
+    images = tf.zeros([4, 0, 2, 2])
+    for data_format, channels in (("NCHW", 0), ("NHWC", 2)):
+        bias = tf.zeros([channels])
+        y = tf.nn.bias_add(images, bias, data_format=data_format)
+        with tf.Session() as sess:
+            assert sess.run(tf.gradients(y, bias)[0]).tolist() == [0] * channels

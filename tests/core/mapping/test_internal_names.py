@@ -270,3 +270,62 @@ def test_references_are_given_where_they_are_asked_for() -> None:
         assert ref.dtype == tf.float32._as_ref
         assert ops.internal_convert_to_tensor(variable).dtype == tf.float32
         assert ops.RegisterShape("Own")(len) is len
+
+
+def test_side_effects_are_hooked_into_a_tensor_that_is_in_use() -> None:
+    from tensorflow.python.framework import subscribe
+
+    seen: list[int] = []
+
+    def note(tensor: Any) -> list[Any]:
+        return [tf.py_func(lambda x: seen.append(int(x)) or x, [tensor], tensor.dtype)]
+
+    a = tf.constant(2)
+    b = a * 3
+    copy = subscribe.subscribe(a, note)
+    assert b.op.inputs[0] is copy and copy.op.name == f"{a.op.name}/subscription/Identity"
+    assert subscribe.subscribe(a, note) is copy  # the old one waits for the new effect too
+    with tf.Session() as sess:
+        assert sess.run(b) == 6 and seen == [2, 2]
+    parts = tf.split([1, 2], 2)
+    with tf.control_dependencies(parts):
+        after = tf.constant(0)
+    copies = subscribe.subscribe(parts, note)
+    assert after.op.control_inputs == [copy.op for copy in copies]
+    with pytest.raises(TypeError, match="invalid type"):
+        subscribe.subscribe("a", note)
+
+
+def test_messages_say_where_the_ops_that_they_tag_were_made() -> None:
+    from tensorflow.python.framework import error_interpolation
+
+    a = tf.constant(1, name="one")
+    tf.add(a, 2, name="three")
+    text = error_interpolation.interpolate("x {{node three}}, {{node none}}", a.graph)
+    assert text.startswith("x node three (defined at ") and "test_internal_names.py:" in text
+    assert "{{node none}}" in text and "Input Source operations connected to node three" in text
+    placed = error_interpolation.interpolate("{{colocation_node one}}", a.graph)
+    assert placed.count("No device assignments were active during op 'one' creation.") == 2
+
+
+def test_sparse_and_ragged_values_are_appended() -> None:
+    from tensorflow.python.framework import composite_tensor_utils as utils
+
+    top = tf.SparseTensorValue(np.array([[0, 1]]), np.array([5]), (2, 3))
+    both = utils.append_composite_tensor(top, top)
+    assert both.indices.tolist() == [[0, 1], [2, 1]] and both.dense_shape == (3, 3)
+    rows = tf.ragged.constant_value([[1], [2, 3]])
+    assert utils.append_composite_tensor(rows, rows).to_list() == [[1], [2, 3], [1], [2, 3]]
+    with pytest.raises(RuntimeError, match="Unable to concatenate"):
+        utils.append_composite_tensor(rows, top)
+
+
+def test_shapes_of_which_little_is_known() -> None:
+    from tensorflow.python.framework import common_shapes, tensor_shape
+
+    assert str(tensor_shape.unknown_shape(rank=2)) == "(?, ?)"
+    assert tensor_shape.unknown_shape(ndims=1).ndims == 1
+    broadcast = common_shapes.broadcast_shape(tf.TensorShape([2, 1]), tf.TensorShape([None, 3]))
+    assert broadcast.as_list() == [2, 3]
+    with pytest.raises(ValueError, match="Incompatible shapes for broadcasting"):
+        common_shapes.broadcast_shape(tf.TensorShape([2]), tf.TensorShape([3]))

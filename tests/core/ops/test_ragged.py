@@ -267,3 +267,15 @@ def test_strings_of_ragged_rows_are_joined():
         assert session.run(reduce_join(["a", "b"], axis=0)) == b"ab"
     with pytest.raises(ValueError, match="keepdims=True"):
         reduce_join(rows, axis=1, keepdims=True)
+
+
+def test_where_takes_dense_tensors_alone_too() -> None:
+    from opdock.ops.composed.ragged_rows import where
+
+    with tf.Session() as sess:
+        assert sess.run(where(True, 1, 2)) == 1
+        mask = [[True, False], [False, True]]
+        assert sess.run(where(mask, [[1, 2], [3, 4]], [[5, 6], [7, 8]])).tolist() == [
+            [1, 6],
+            [7, 4],
+        ]

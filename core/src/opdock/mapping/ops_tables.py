@@ -101,6 +101,7 @@ OPS_NAMES: Final[dict[str, dict[str, str]]] = {
             (f"_registered_{rules}", "find"),
         )
     },
+    "python.ops.init_ops": {"_compute_fans": f"{_INITIALIZERS}:_fans"},
     "python.ops.init_ops_v2": {"_compute_fans": f"{_INITIALIZERS}:_fans"},
     "python.ops.nn_impl": {
         "_compute_sampled_logits": "opdock.ops.composed.sampled_losses:compute_sampled_logits",

@@ -39,6 +39,10 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.client.timeline": ("opdock.api.timeline",),
     "python.feature_column.dense_features": ("opdock.feature_column.layers",),
     **FEATURE_COLUMN_SOURCES,
+    "python.framework.common_shapes": ("opdock.util.shape_functions",),
+    "python.framework.composite_tensor_utils": ("opdock.util.appending",),
+    "python.framework.error_interpolation": ("opdock.util.message_tags",),
+    "python.framework.subscribe": ("opdock.util.subscribing",),
     "python.framework.composite_tensor": ("opdock.graph.nodes.composite",),
     "python.framework.constant_op": ("opdock.graph.nodes.constant",),
     "python.framework.device": ("opdock.graph.nodes.devicespec",),
@@ -304,6 +308,9 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         ),
         "set_shapes_for_outputs": "opdock.util.graph_helpers:set_shapes_for_outputs",
         "uid": "opdock.util.graph_helpers:uid",
+    },
+    "python.framework.subscribe": {
+        "_is_subscribed_identity": "opdock.util.subscribing:is_subscribed"
     },
     "python.framework.tensor_shape": {"as_shape": "opdock.shapes:as_tensor_shape"},
     "python.framework.tensor_util": {"MakeNdarray": "opdock.io.tensor_proto:make_ndarray"},

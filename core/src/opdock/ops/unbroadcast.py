@@ -63,6 +63,8 @@ def unbroadcast(grad: Any, x: Tensor, other: Tensor) -> Any:
     if shape == grad.raw_shape and shapes.is_fully_defined(shape):
         return grad
     axes = reduced_axes(shape, other.raw_shape)
+    if axes == [] and _in_another_rank(grad, shape):
+        return get("Reshape")(grad, list(shape or ()))
     if axes is None:
         shape_of = get("Shape")
         sizes = shape_of(x)
@@ -84,6 +86,15 @@ def unbroadcast_pair(grad_x: Any, grad_y: Any, x: Tensor, y: Tensor) -> list[Any
         reshape(total(grad_x, axes_x), sizes_x),
         reshape(total(grad_y, axes_y), sizes_y),
     ]
+
+
+def _in_another_rank(grad: Tensor, shape: Shape) -> bool:
+    """Whether a program gave a scalar's gradient as [1] or the like, in which TF sees no error."""
+    if grad.raw_shape is None or not shapes.is_fully_defined(shape):
+        return False
+    known = shapes.is_fully_defined(grad.raw_shape)
+    same_size = shapes.num_elements(grad.raw_shape) == shapes.num_elements(shape)
+    return known and same_size and len(grad.raw_shape) != len(shape or ())
 
 
 def _same_known(a: Shape, b: Shape) -> bool:

@@ -45,6 +45,7 @@ __all__ = [
     "smart_cond",
     "smart_constant_value",
     "uid",
+    "unknown_shape",
     "vector",
     "with_dependencies",
 ]  # fmt: skip
@@ -258,6 +259,18 @@ def convert_collection_to_dict(collection: Any, clear_collection: bool = False) 
 
 
 # ------------------------------------------------------------------------------------ shapes
+def unknown_shape(rank: int | None = None, *, ndims: int | None = None) -> TensorShape:
+    """A shape of unknown dimensions, and of unknown rank if none is given; `ndims` is its old name.
+
+    Raises:
+        ValueError: it is given by both names.
+    """
+    if rank is not None and ndims is not None:
+        raise ValueError("Cannot specify both 'rank' and 'ndims'")
+    rank = ndims if rank is None else rank
+    return TensorShape(None if rank is None else (None,) * rank)
+
+
 def scalar() -> TensorShape:
     """The shape of a scalar."""
     return TensorShape([])

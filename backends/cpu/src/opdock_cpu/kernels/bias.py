@@ -45,6 +45,8 @@ def bias_add_grad(sig: NodeSig) -> Callable[..., Any]:
 
     def run(grad: Array) -> Any:
         if first:
+            if not grad.size:
+                return np.zeros(grad.shape[1], grad.dtype)
             # Sums over contiguous data are pairwise, hence exact enough and fast.
             flat = grad.reshape(grad.shape[0], grad.shape[1], -1)
             return flat.sum(axis=2).sum(axis=0)

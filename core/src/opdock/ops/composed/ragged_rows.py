@@ -382,6 +382,8 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
             return _coordinates(condition)
         x = convert_to_tensor_or_ragged_tensor(x, name="x")
         y = convert_to_tensor_or_ragged_tensor(y, name="y")
+        if not any(isinstance(v, RaggedTensor) for v in (condition, x, y)):
+            return dense_where(condition, x, y)
         dtype = match_row_splits_dtypes(condition, x, y)
         if all(isinstance(v, RaggedTensor) for v in (condition, x, y)):
             nested = [v.nested_row_splits for v in (condition, x, y)]
