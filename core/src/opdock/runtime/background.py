@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
 import threading
 import weakref
 from collections.abc import Callable
@@ -70,3 +71,5 @@ def _stop_all() -> None:
 
 
 atexit.register(_stop_all)
+if hasattr(os, "register_at_fork"):  # a child has none of them
+    os.register_at_fork(after_in_child=_running.clear)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Final, TypeVar
 
 from opdock import errors
+from opdock.util.locks import renew
 
 __all__ = [
     "Cancellation", "PostponedError", "check", "current", "ends_of", "insist", "patience",
@@ -19,6 +22,9 @@ __all__ = [
 _T = TypeVar("_T")
 
 _LOOK: Final = 0.5
+_forked = False
+"""Whether this process is a child, which has none of its parent's threads but one."""
+_all: Final[weakref.WeakSet[Cancellation]] = weakref.WeakSet()
 
 
 class PostponedError(BaseException):
@@ -40,14 +46,15 @@ class Cancellation:
         self.cancelled = False
         # Reentrant: the collector may run inside, and a finalizer that it calls may come here.
         self._lock = threading.RLock()
-        self._waiting: dict[object, tuple[threading.Condition, Callable[[], None]]] = {}
+        self._waiting: dict[object, tuple[int, threading.Condition, Callable[[], None]]] = {}
+        _all.add(self)
 
     def cancel(self) -> None:
         """Ends all waiting, present and future."""
         with self._lock:
             self.cancelled = True
             waiting = list(self._waiting.values())
-        for condition, give_up in waiting:
+        for _, condition, give_up in waiting:
             with condition:
                 give_up()
                 condition.notify_all()
@@ -59,12 +66,34 @@ class Cancellation:
         """While it lasts, `cancel` calls `give_up` under the condition, and notifies it."""
         key = object()
         with self._lock:
-            self._waiting[key] = condition, give_up
+            self._waiting[key] = threading.get_ident(), condition, give_up
         try:
             yield
         finally:
             with self._lock:
                 del self._waiting[key]
+
+    def forsake(self) -> None:
+        """Has threads give up that a child of `fork` lacks, and lets go of what they held."""
+        self._lock = threading.RLock()
+        mine = threading.get_ident()
+        for key, (thread, condition, give_up) in list(self._waiting.items()):
+            if thread != mine:
+                del self._waiting[key]
+                renew(condition)
+                with condition:
+                    give_up()
+
+
+def _after_fork() -> None:
+    global _forked
+    _forked = True
+    for cancellation in list(_all):
+        cancellation.forsake()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 current: contextvars.ContextVar[tuple[Cancellation, ...]] = contextvars.ContextVar(
@@ -144,6 +173,7 @@ def wait(
     Raises:
         CancelledError: the session was closed or the step cancelled before.
         PostponedError: it would wait, and is not to; `give_up` was called.
+        FailedPreconditionError: it would wait for ever, in a child of `fork` without other threads.
     """
     ends = ends_of(session)
     given_up = False
@@ -168,6 +198,13 @@ def wait(
                     return
                 if postponable.get():
                     raise PostponedError
+                if _forked and deadline is None and threading.active_count() == 1:
+                    raise errors.FailedPreconditionError(
+                        None, None,
+                        "This would wait for ever: the process was forked, and the threads for one "
+                        "of which it waits are its parent's. Make the session in the child, or "
+                        "start what fills the queue or area there.",
+                    )  # fmt: skip
                 condition.wait(_until(deadline))
     except BaseException:
         # Ctrl-C among them: nothing is to be handed to somebody who is no longer there.

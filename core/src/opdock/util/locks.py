@@ -1,4 +1,4 @@
-"""A lock that the members of one group hold together."""
+"""A lock that the members of one group hold together, and what `fork` leaves of locks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["GroupLock"]
+__all__ = ["GroupLock", "renew"]
+
+
+def renew(condition: threading.Condition) -> None:
+    """Makes a condition one that nobody holds, in a child of `fork` where who did is not there.
+
+    All who know the condition go on with it.
+    """
+    threading.Condition.__init__(condition)
 
 
 class GroupLock:

@@ -7,6 +7,7 @@ is collected, and ends them.
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections import deque
@@ -27,6 +28,7 @@ from opdock.kernels.data.base import (
 )
 from opdock.kernels.data.outcomes import Outcome, drawn, load_outcomes, save_outcomes, settled
 from opdock.kernels.select.cells import Background, Resources
+from opdock.util.locks import renew
 
 __all__ = [
     "AUTOTUNE", "AnyOrderDataset", "Crew", "LimitedThreadsDataset", "PrefetchDataset",
@@ -36,6 +38,7 @@ __all__ = [
 AUTOTUNE: Final = -1
 _LARGEST: Final = 2048
 """Where a limit that tunes itself stops doubling."""
+_working: Final[weakref.WeakSet[Crew]] = weakref.WeakSet()
 
 
 class Crew:
@@ -58,6 +61,7 @@ class Crew:
         self.closed = False
         self.resources = resources
         self._threads: list[Background] = []
+        self._forsaken = False
 
     def start(self, work: Callable[[], None], count: int, name: str) -> None:
         """Has `count` threads do the work, unless all is over."""
@@ -65,6 +69,7 @@ class Crew:
             with self.condition:
                 if self.closed:
                     return
+                _working.add(self)
                 self._threads.append(self.resources.background(work, name))
 
     def wait(self, ready: Callable[[], bool]) -> None:
@@ -72,8 +77,11 @@ class Crew:
 
         Raises:
             CancelledError: the session, the step or the iterator ended.
+            FailedPreconditionError: this is a child of `fork`, and the threads are its parent's.
         """
         self.resources.wait(self.condition, lambda: self.closed or ready())
+        if self._forsaken:
+            raise _forsaken()
         if self.closed:
             raise errors.CancelledError(None, None, "The iterator was closed.")
 
@@ -90,6 +98,48 @@ class Crew:
             for thread in self._threads:
                 thread.join()
         self.source.close()
+
+    def forsake(self) -> None:
+        """Leaves the work to the process that has the threads: no element is drawn by both.
+
+        One of them may have been in the middle of an element, and held whatever there is.
+        """
+        if not self.closed:
+            self._forsaken = self.closed = True
+            self.source = _ForsakenIterator()
+        renew(self.condition)
+        self.turn = threading.Lock()
+        self._threads.clear()
+
+
+def _forsaken() -> errors.FailedPreconditionError:
+    return errors.FailedPreconditionError(
+        None, None,
+        "The threads of this iterator are in the process that this one was forked from. "
+        "Initialize it again, or make the session in the child.",
+    )  # fmt: skip
+
+
+class _ForsakenIterator(DatasetIterator):
+    """What has been drawn from it, nobody in this process knows."""
+
+    def next(self) -> Element | None:
+        raise _forsaken()
+
+    def save(self) -> State:
+        raise _forsaken()
+
+    def restore(self, state: State) -> None:
+        raise _forsaken()
+
+
+def _after_fork() -> None:
+    for crew in list(_working):
+        crew.forsake()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 # ---------------------------------------------------------------- prefetching
@@ -195,7 +245,8 @@ class Prefetching(DatasetIterator):
     @property
     def ready(self) -> bool:
         """Whether `next` would not wait; asked under the condition."""
-        return bool(self._buffer.waiting) or self._buffer.over
+        buffer = self._buffer
+        return bool(buffer.waiting) or buffer.over or buffer.closed
 
     def prepare(self) -> None:
         """Waits until an element is ready, or the end."""
