@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation
@@ -120,17 +121,32 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def used_variables(graph: Any, outputs: list[Any], inputs: list[Any]) -> list[Any]:
-    """Trainable variables on which the outputs depend by ways other than the inputs."""
+    """Trainable variables on which the outputs depend by ways other than the inputs.
+
+    In the body of a loop or a branch, what it captures leads on to the graph around it.
+    """
     seen: set[Any] = set()
     stops = {x.op for x in inputs}
     stack = [y.op for y in outputs]
+    captured = _captured(graph)
     while stack:
         op = stack.pop()
         if op in seen or op in stops:
             continue
         seen.add(op)
         stack.extend(t.op for t in op.inputs)
+        if op in captured:
+            stack.append(captured[op])
     return [v for v in graph.get_collection("trainable_variables") if v.op in seen]
+
+
+def _captured(graph: Any) -> dict[Any, Any]:
+    """What the parameters of a body, and of those around it, stand for outside of each."""
+    found: dict[Any, Any] = {}
+    while isinstance(graph, FuncGraph):
+        found.update((inner.op, outer.op) for outer, inner in graph.captures)
+        graph = graph.outer
+    return found
 
 
 def _apply(grad_fn: Any, grads: Any, inputs: list[Any], used: list[Any], n_out: int) -> list[Any]:

@@ -1,4 +1,7 @@
-"""`tf.contrib.distribute`: strategies that can be told how many GPUs there are."""
+"""`tf.contrib.distribute`: strategies that can be told how many GPUs there are.
+
+Of a data set, each replica has a whole batch at a time, where those of `tf.distribute` share one.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +36,26 @@ class DistributeConfig(NamedTuple):
     remote_cluster: Any = None
 
 
+class _OwnBatches:
+    """The part of these strategies in which they differ: each replica has whole batches."""
+
+    @property
+    def _global_batch_size(self) -> bool:
+        return False
+
+
+class _Collective(_OwnBatches, CollectiveAllReduceExtended):
+    """What `CollectiveAllReduceStrategy` does."""
+
+
+class _Mirrored(_OwnBatches, MirroredExtended):
+    """What `MirroredStrategy` does."""
+
+
+class _ParameterServer(_OwnBatches, ParameterServerExtended):
+    """What `ParameterServerStrategy` does."""
+
+
 class CollectiveAllReduceStrategy(Strategy):
     """`MultiWorkerMirroredStrategy`, which can be told how many GPUs a worker has.
 
@@ -50,7 +73,7 @@ class CollectiveAllReduceStrategy(Strategy):
             told.cluster_spec(), task_type=told.task_type, task_id=told.task_id,
             num_accelerators={"GPU": num_gpus_per_worker}, rpc_layer=told.rpc_layer,
         )  # fmt: skip
-        super().__init__(CollectiveAllReduceExtended(self, communication, resolver))
+        super().__init__(_Collective(self, communication, resolver))
 
 
 class MirroredStrategy(Strategy):
@@ -82,7 +105,7 @@ class MirroredStrategy(Strategy):
             if devices:
                 raise ValueError("Must only specify one of `devices` and `num_gpus`.")
             devices = device_util.local_devices_from_num_gpus(count)
-        super().__init__(MirroredExtended(self, devices, cross_device_ops or cross_tower_ops))
+        super().__init__(_Mirrored(self, devices, cross_device_ops or cross_tower_ops))
 
 
 class ParameterServerStrategy(Strategy):
@@ -93,4 +116,4 @@ class ParameterServerStrategy(Strategy):
     """
 
     def __init__(self, num_gpus_per_worker: int = 0) -> None:
-        super().__init__(ParameterServerExtended(self, num_gpus=num_gpus_per_worker))
+        super().__init__(_ParameterServer(self, num_gpus=num_gpus_per_worker))

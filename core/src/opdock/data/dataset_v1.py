@@ -119,6 +119,8 @@ class DatasetV1Adapter(DatasetV1):
 
 def make_one_shot_iterator(dataset: DatasetV2) -> Iterator:
     """An iterator that needs no initializer; see `tf.data.Dataset.make_one_shot_iterator`."""
+    if not isinstance(dataset, DatasetV2):
+        return dataset._make_one_shot_iterator()
     _warn_of_other_graphs(dataset)
     try:
         factory = traced_factory(lambda: dataset._apply_options()._variant_tensor)
@@ -137,6 +139,8 @@ def make_one_shot_iterator(dataset: DatasetV2) -> Iterator:
 
 def make_initializable_iterator(dataset: DatasetV2, shared_name: str | None = None) -> Iterator:
     """An iterator with an initializer; see `tf.data.Dataset.make_initializable_iterator`."""
+    if not isinstance(dataset, DatasetV2):  # that of a strategy, which has one for each worker
+        return dataset._make_initializable_iterator()
     _warn_of_other_graphs(dataset)
     walked = dataset._apply_options()
     resource = iterator_v2_op(

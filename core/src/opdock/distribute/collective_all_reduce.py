@@ -14,6 +14,7 @@ from opdock.distribute.cluster_resolver import (
 )
 from opdock.distribute.collective_keys import CollectiveKeys
 from opdock.distribute.cross_device_ops import CollectiveAllReduce, CollectiveCommunication
+from opdock.distribute.extended import BetweenGraphs
 from opdock.distribute.mirrored import MirroredExtended, local_gpus
 from opdock.distribute.reductions import ReduceOp
 from opdock.distribute.strategy import InputContext, Strategy
@@ -47,7 +48,7 @@ class CollectiveAllReduceStrategy(Strategy):
         super().__init__(CollectiveAllReduceExtended(self, communication))
 
 
-class CollectiveAllReduceExtended(MirroredExtended):
+class CollectiveAllReduceExtended(BetweenGraphs, MirroredExtended):
     """What `MultiWorkerMirroredStrategy` does.
 
     Args:
@@ -163,18 +164,3 @@ class CollectiveAllReduceExtended(MirroredExtended):
     @property
     def _num_replicas_in_sync(self) -> int:
         return len(self._devices) * self._num_workers
-
-    @property
-    def experimental_between_graph(self) -> bool:
-        """Whether each worker has a graph of its own: yes."""
-        return True
-
-    @property
-    def should_checkpoint(self) -> bool:
-        """Whether this task writes checkpoints."""
-        return self._is_chief
-
-    @property
-    def should_save_summary(self) -> bool:
-        """Whether this task writes summaries."""
-        return self._is_chief

@@ -17,7 +17,7 @@ from opdock.ops.control import group
 from opdock.ops.identity import identity
 from opdock.util import nest
 
-__all__ = ["InOneGraph", "OneReplica", "StrategyExtended"]
+__all__ = ["BetweenGraphs", "InOneGraph", "OneReplica", "StrategyExtended"]
 
 
 class StrategyExtended:
@@ -340,3 +340,24 @@ class InOneGraph(StrategyExtended):
     def should_save_summary(self) -> bool:
         """Whether this task writes summaries."""
         return True
+
+
+class BetweenGraphs(StrategyExtended):
+    """A strategy whose workers have a graph each; one of them, the chief, saves and reports."""
+
+    _is_chief: bool
+
+    @property
+    def experimental_between_graph(self) -> bool:
+        """Whether each worker has a graph of its own: yes."""
+        return True
+
+    @property
+    def should_checkpoint(self) -> bool:
+        """Whether this task writes checkpoints."""
+        return self._is_chief
+
+    @property
+    def should_save_summary(self) -> bool:
+        """Whether this task writes summaries."""
+        return self._is_chief

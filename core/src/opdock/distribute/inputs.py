@@ -209,8 +209,12 @@ class DistributedDataset:
 
 
 class InputExtended:
-    """The part of a strategy that reads. A subclass has `_workers`, and says how many replicas."""
+    """The part of a strategy that reads.
 
+    A subclass has `_workers`, and says how many replicas, and whether a batch is one of all.
+    """
+
+    _global_batch_size: Any
     _workers: tuple[Worker, ...]
     _num_replicas_in_sync: Any
 
@@ -224,7 +228,8 @@ class InputExtended:
         return len(self._workers), worker
 
     def _experimental_distribute_dataset(self, dataset: Any) -> DistributedDataset:
-        parts = in_parts(dataset, self._num_replicas_in_sync)
+        replicas = self._num_replicas_in_sync if self._global_batch_size else 1
+        parts = in_parts(dataset, replicas)
 
         def of_worker(i: int) -> Any:
             count, number = self._share(i)

@@ -16,7 +16,7 @@ from opdock.distribute.cross_device_ops import (
     devices_from,
     reduce_non_distributed_value,
 )
-from opdock.distribute.extended import StrategyExtended
+from opdock.distribute.extended import BetweenGraphs
 from opdock.distribute.inputs import InputExtended, Worker
 from opdock.distribute.mirrored import local_gpus
 from opdock.distribute.modes import UpdateContext
@@ -74,7 +74,7 @@ class CentralStorageStrategy(Strategy):
         return cls(device_util.local_devices_from_num_gpus(num_gpus))
 
 
-class ParameterServerExtended(InputExtended, StrategyExtended):
+class ParameterServerExtended(InputExtended, BetweenGraphs):
     """What both strategies do."""
 
     def __init__(
@@ -252,23 +252,8 @@ class ParameterServerExtended(InputExtended, StrategyExtended):
         return min(var_list, key=lambda v: v.name)
 
     @property
-    def experimental_between_graph(self) -> bool:
-        """Whether each worker has a graph of its own: yes."""
-        return True
-
-    @property
     def experimental_should_init(self) -> bool:
         """Whether this task initializes the variables."""
-        return self._is_chief
-
-    @property
-    def should_checkpoint(self) -> bool:
-        """Whether this task writes checkpoints."""
-        return self._is_chief
-
-    @property
-    def should_save_summary(self) -> bool:
-        """Whether this task writes summaries."""
         return self._is_chief
 
     def _configure(

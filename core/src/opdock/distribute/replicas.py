@@ -15,13 +15,14 @@ from typing import Any
 
 from opdock.distribute.modes import require_replica_context
 from opdock.distribute.replica import ReplicaContext
-from opdock.distribute.values import regroup, select_replica
+from opdock.distribute.values import Mirrored, PerReplica, regroup, select_replica
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.replication import Mode, inside
 from opdock.graph.nodes.scopes import control_dependencies, device, name_scope
 from opdock.graph.variables.flavour import variable_creator_scope
 from opdock.graph.variables.variable_scope import get_variable_scope, variable_scope
+from opdock.util import nest
 
 __all__ = ["call_for_each_replica"]
 
@@ -41,6 +42,7 @@ def call_for_each_replica(
     """
     get_default_graph().switch_to_thread_local()
     shared: dict[str, list[Any]] = {}
+    mirrored: dict[tuple[int, ...], Mirrored] = {}
     replicas = [
         _Replica(
             strategy, i, devices, shared, fn, select_replica(i, args), select_replica(i, kwargs)
@@ -58,17 +60,32 @@ def call_for_each_replica(
                 raise RuntimeError(
                     "Some replicas made a different number of replica_context().merge_call() calls."
                 )
-            _merge(strategy, devices, replicas)
+            _merge(strategy, devices, replicas, mirrored)
     finally:
         for replica in replicas:
             replica.end()
 
 
-def _merge(strategy: Any, devices: Sequence[str], replicas: Sequence[_Replica]) -> None:
-    """Runs the call that the replicas have come to."""
+def _merge(
+    strategy: Any, devices: Sequence[str], replicas: Sequence[_Replica],
+    mirrored: dict[tuple[int, ...], Mirrored],
+) -> None:  # fmt: skip
+    """Runs the call that the replicas have come to.
+
+    Args:
+        strategy: the strategy.
+        devices: those of the replicas.
+        replicas: the replicas.
+        mirrored: what earlier calls gave, by its copies: where all replicas hand on the copies that
+            they were given, they are one value still, as Keras' optimizers take it for granted.
+    """
+
+    def one(devices: Sequence[str], values: Sequence[Any]) -> Any:
+        return mirrored.get(_identity(values)) or PerReplica(devices, values)
+
     calls = [replica.call for replica in replicas]
-    args = regroup(devices, [call.args for call in calls])
-    kwargs = regroup(devices, [call.kwargs for call in calls])
+    args = regroup(devices, [call.args for call in calls], one)
+    kwargs = regroup(devices, [call.kwargs for call in calls], one)
     waits = dict.fromkeys(op for call in calls for op in call.controls)
     first = calls[0]
     with (
@@ -78,8 +95,15 @@ def _merge(strategy: Any, devices: Sequence[str], replicas: Sequence[_Replica]) 
         variable_scope(first.variable_scope),
     ):
         result = first.fn(strategy, *args, **kwargs)
+    for value in nest.flatten(result):
+        if isinstance(value, Mirrored):
+            mirrored[_identity(value.values)] = value
     for i, replica in enumerate(replicas):
         replica.answer = select_replica(i, result)
+
+
+def _identity(copies: Sequence[Any]) -> tuple[int, ...]:
+    return tuple(id(copy) for copy in copies)
 
 
 class _Call:

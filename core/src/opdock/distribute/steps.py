@@ -7,6 +7,7 @@ from typing import Any
 
 from opdock.distribute.context import get_replica_context, get_strategy
 from opdock.distribute.modes import in_cross_replica_context
+from opdock.distribute.values import regroup
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.scopes import control_dependencies
 from opdock.ops.composed.loops import while_loop
@@ -106,7 +107,7 @@ def run_steps(
     context.run_op = group(*found)
     outputs = nest.pack_sequence_as(context.last_step_outputs, list(found[1:]))
     for name, reduce_op in context._reductions.items():
-        if reduce_op is not None or len(outputs[name]) == 1:
-            outputs[name] = outputs[name][0]
+        one = reduce_op is not None
+        outputs[name] = outputs[name][0] if one else regroup(extended.worker_devices, outputs[name])
     context._outputs = outputs
     return context

@@ -116,6 +116,10 @@ class DistributedVariable(DistributedValues, Variable):
         aggregation: how what replicas assign becomes one value.
     """
 
+    # What `tf.train.init_from_checkpoint` puts in the place of the copies' own.
+    _initializer_op: Any = None
+    _initial_value: Any = None
+
     def __init__(
         self, strategy: Any, devices: Sequence[str], values: Sequence[Any], aggregation: Any
     ) -> None:
@@ -177,12 +181,14 @@ class DistributedVariable(DistributedValues, Variable):
     @property
     def initializer(self) -> Any:
         """Initializes all copies."""
+        if self._initializer_op is not None:
+            return self._initializer_op
         return group(*(v.initializer for v in self._values))
 
     @property
     def initial_value(self) -> Any:
         """The tensor of the initial value."""
-        return self._closest().initial_value
+        return self._closest().initial_value if self._initial_value is None else self._initial_value
 
     @property
     def trainable(self) -> bool:

@@ -31,6 +31,8 @@ DISTRIBUTE_SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.distribute.one_device_strategy": ("opdock.distribute.one_device",),
     "python.distribute.parameter_server_strategy": ("opdock.distribute.parameter_server",),
     "python.distribute.central_storage_strategy": ("opdock.distribute.parameter_server",),
+    "python.distribute.step_fn": ("opdock.contrib.distribute_steps",),
+    "contrib.distribute.python.monitor": ("opdock.contrib.distribute_steps",),
     "python.distribute.reduce_util": ("opdock.distribute.reductions",),
     "python.distribute.values": (
         "opdock.distribute.values",
@@ -51,11 +53,15 @@ DISTRIBUTE_NAMES: Final[dict[str, dict[str, str]]] = {
         "DistributionStrategyExtended": "opdock.distribute.extended:StrategyExtended",
         "MirroredStrategy": "opdock.contrib.distribute:MirroredStrategy",
         "MultiWorkerAllReduce": "opdock.distribute.cross_device_ops:MultiWorkerAllReduce",
+        "Monitor": "opdock.contrib.distribute_steps:Monitor",
         "OneDeviceStrategy": "opdock.distribute.one_device:OneDeviceStrategy",
         "ParameterServerStrategy": "opdock.contrib.distribute:ParameterServerStrategy",
         "ReductionToOneDeviceCrossDeviceOps": (
             "opdock.distribute.cross_device_ops:ReductionToOneDevice"
         ),
+        "StandardInputStep": "opdock.contrib.distribute_steps:StandardInputStep",
+        "StandardSingleLossStep": "opdock.contrib.distribute_steps:StandardSingleLossStep",
+        "Step": "opdock.contrib.distribute_steps:Step",
     },
     "python.distribute.distribute_config": {
         "DistributeConfig": "opdock.contrib.distribute:DistributeConfig",
