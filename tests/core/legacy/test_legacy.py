@@ -127,6 +127,15 @@ def test_bytes_as_arrays_floats_as_counts_and_booleans_as_integers(tmp_path: Pat
     ]
 
 
+def test_the_shape_of_reshape_has_its_old_name(tmp_path: Path) -> None:
+    assert printed(
+        "import numpy as np\n"
+        "print(np.reshape([1, 2], newshape=[2, 1]).tolist())\n"
+        "print(np.reshape(np.ones(4), [2, 2]).shape)\n",
+        tmp_path,
+    ) == ["[[1], [2]]", "(2, 2)"]
+
+
 def test_methods_that_numpys_arrays_have_lost(tmp_path: Path) -> None:
     assert printed(
         "import numpy as np\n"

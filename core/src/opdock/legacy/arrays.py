@@ -28,7 +28,7 @@ def allow(numpy: ModuleType) -> None:
     means that nothing is copied without need. `issubdtype(t, float)` asks for any floating type,
     as `int`, `complex` and `str` ask for any type of their kind. `fromstring` without a separator
     copies the elements of bytes, as most programs do that read records. `linspace` and its like
-    take a count that is a float, such as `n / 2`.
+    take a count that is a float, such as `n / 2`. `reshape` knows its shape as `newshape`.
     """
     for name in _FUNCTIONS:
         setattr(numpy, name, _allowing(getattr(numpy, name)))
@@ -36,6 +36,7 @@ def allow(numpy: ModuleType) -> None:
         setattr(numpy, name, _answering(getattr(numpy, name), numpy))
     for name in _COUNTING:
         setattr(numpy, name, _counting(getattr(numpy, name)))
+    numpy.reshape = _reshaping(numpy.reshape)  # type: ignore[attr-defined]
     numpy.fromstring = _of_bytes(numpy.fromstring, numpy)  # type: ignore[attr-defined]
     numpy.issubdtype = _of_kinds(numpy.issubdtype, numpy)  # type: ignore[attr-defined]
 
@@ -83,6 +84,17 @@ def _counting(before: Callable[..., Any]) -> Callable[..., Any]:
         return before(start, stop, num, *args, **kwargs)
 
     return spaced
+
+
+def _reshaping(before: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(before)
+    def reshape(*args: Any, **kwargs: Any) -> Any:
+        if "newshape" in kwargs and "shape" not in kwargs:
+            uses.record("numpy.reshape with newshape", "shape")
+            kwargs["shape"] = kwargs.pop("newshape")
+        return before(*args, **kwargs)
+
+    return reshape
 
 
 def _of_bytes(before: Callable[..., Any], numpy: ModuleType) -> Callable[..., Any]:

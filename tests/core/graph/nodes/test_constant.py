@@ -33,6 +33,9 @@ def value(tensor):
         (np.float64(1), "float64", []), (np.arange(3), "int64", [3]), (np.int8(1), "int8", []),
         (np.array(["a", "bc"]), "string", [2]), (np.float16(1), "float16", []),
         (np.array([1], ml_dtypes.bfloat16), "bfloat16", [1]), (range(3), "int32", [3]),
+        ([np.int64(1), np.int64(2)], "int32", [2]), ([[np.float64(1.5)]], "float32", [1, 1]),
+        ((np.float64(1), 2), "float32", [2]), ([np.int64(2**40)], "int64", [1]),
+        ([np.array(3)], "int32", [1]), ([np.float16(1)], "float16", [1]),
     ],
 )  # fmt: skip
 def test_inferred_types(given_as, dtype, shape):

@@ -208,12 +208,15 @@ def _int_array(array: np.ndarray[Any, Any], value: Any) -> np.ndarray[Any, Any]:
 
 
 def _typed_leaf(value: Any) -> bool:
-    """Whether the elements carry a NumPy type of their own, which then counts."""
+    """Whether the elements are arrays, whose type counts; TF takes scalars alone for its defaults.
+
+    So `[numpy.float64(1)]` is float32 as `[1.0]` is, and an index that NumPy made is int32.
+    """
     while isinstance(value, (list, tuple)):
         if not value:
             return False
         value = value[0]
-    return isinstance(value, (np.ndarray, np.generic))
+    return isinstance(value, np.ndarray) and value.ndim > 0
 
 
 def _string_array(value: Any) -> np.ndarray[Any, Any]:
