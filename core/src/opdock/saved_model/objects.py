@@ -140,7 +140,7 @@ class _Loader:
         return make(getattr(self._nodes[number], kind), number)
 
     def _make_user_object(self, proto: Any, number: int) -> Any:
-        if proto.identifier == "trackable_list_wrapper":
+        if proto.identifier in ("trackable_list_wrapper", "trackable_tuple_wrapper"):
             return ListWrapper()
         if proto.identifier in ("trackable_dict_wrapper", "signature_map"):
             return DictWrapper()
