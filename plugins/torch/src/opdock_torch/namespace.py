@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import array_api_compat.torch as compat
@@ -10,6 +11,8 @@ import numpy as np
 import torch
 
 from opdock.plugin import dtypes
+
+_FOLDS = {compat.multiply: "prod", compat.maximum: "amax", compat.minimum: "amin"}
 
 
 def tensor_of(array: np.ndarray[Any, Any]) -> torch.Tensor:
@@ -30,6 +33,10 @@ class Unique(NamedTuple):
 
 class Namespace:
     """`array_api_compat.torch`, with new arrays on one device rather than on the CPU."""
+
+    special_functions = MappingProxyType(
+        {name: getattr(torch, name) for name in ("digamma", "erf", "erfc", "erfinv", "lgamma")}
+    )
 
     def __init__(self, place: torch.device) -> None:
         self._place = place
@@ -63,6 +70,24 @@ class Namespace:
         return Unique(values, first, inverse.reshape(x.shape), counts)
 
     unique_inverse = unique_all
+
+    def top_k(self, x: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """The largest of each row; `torch.topk` would give equal ones in any order."""
+        values, places = torch.sort(x, dim=-1, descending=True, stable=True)
+        return values[..., :k].contiguous(), places[..., :k].contiguous()
+
+    def fold_rows(self, combine: Any, rows: Any, ids: Any, count: int) -> Any:
+        """The rows of each id in one, and which ids there are; negative ones are left out."""
+        if combine is not compat.add and (combine not in _FOLDS or rows.is_complex()):
+            return None
+        ids = torch.where(ids < 0, count, ids)  # a row more, which nobody gets
+        out, present = rows.new_zeros((count + 1, rows.shape[1])), ids.new_zeros(count + 1)
+        if combine is compat.add:
+            out = out.index_add(0, ids, rows)
+        else:
+            at, how = ids[:, None].expand_as(rows), _FOLDS[combine]
+            out = out.scatter_reduce(0, at, rows, how, include_self=False)
+        return out[:count], present.index_fill(0, ids, 1)[:count] == 1
 
 
 @functools.cache

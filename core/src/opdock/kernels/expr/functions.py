@@ -117,9 +117,12 @@ def _standard(name: str) -> Evaluate:
 
 
 def _special(name: str) -> Evaluate:
-    """The portable special function of that name."""
+    """The special function of that name: the namespace's, or the portable one."""
 
     def evaluate(xp: Any, *args: Array) -> Array:
+        own = getattr(xp, "special_functions", {}).get(name)
+        if own is not None:
+            return own(*args)
         special = importlib.import_module("opdock.kernels.portable.special")
         return getattr(special, name)(xp, *args)
 

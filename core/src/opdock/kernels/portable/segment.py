@@ -2,7 +2,7 @@
 
 The array API has no scatter that adds up. Rows are sorted by segment instead, and folded in
 log2(n) rounds in which each takes in the fold that ends a power of two before it. A namespace that
-does have such a scatter brings it as `fold_rows`.
+does have such a scatter brings it as `fold_rows`, which gives None for what it cannot fold.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ def fold(xp: Any, combine: Combine, rows: Any, ids: Any, count: int) -> tuple[An
         An array [count, m], with any values where a segment has no row, and a truth value each.
     """
     own = getattr(xp, "fold_rows", None)
-    if own is not None:
-        folded: tuple[Any, Any] = own(combine, rows, ids, count)
+    folded: tuple[Any, Any] | None = None if own is None else own(combine, rows, ids, count)
+    if folded is not None:
         return folded
     order = xp.argsort(ids, stable=True)
     ids, rows = xp.take(ids, order, axis=0), xp.take(rows, order, axis=0)

@@ -1,0 +1,39 @@
+"""What PyTorch's namespace brings beyond the array API is what core's portable way computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from opdock.kernels.portable import segment
+from opdock_torch.namespace import namespace_for
+
+_EVERY = ("add", "multiply", "maximum", "minimum")
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype"),
+    [
+        *((name, dtype) for name in _EVERY for dtype in (torch.float32, torch.int64)),
+        *((name, torch.complex64) for name in ("add", "multiply")),
+    ],
+)
+def test_rows_of_an_id_are_folded_as_one_by_one(name: str, dtype: Any) -> None:
+    xp = namespace_for(torch.device("cpu"))
+    rows = torch.tensor([[1, 2], [3, -4], [5, 6], [7, 8]]).to(dtype)
+    ids = torch.tensor([2, 0, 2, -1])
+    found, present = segment.fold(xp, getattr(xp, name), rows, ids, 3)
+    assert present.tolist() == [True, False, True]
+    fold = getattr(np, name)
+    np.testing.assert_allclose(found[0].numpy(), rows[1].numpy())
+    np.testing.assert_allclose(found[2].numpy(), fold(rows[0].numpy(), rows[2].numpy()))
+
+
+def test_of_equal_elements_the_first_is_the_largest() -> None:
+    xp = namespace_for(torch.device("cpu"))
+    values, places = xp.top_k(torch.tensor([-0.0, 1.0, 0.0, 1.0]), 4)
+    assert values.tolist() == [1, 1, 0, 0]
+    assert places.tolist() == [1, 3, 0, 2]
