@@ -25,7 +25,8 @@ __all__ = ["alone", "main", "start", "use"]
 _LOOK: Final = 1.0
 _READY: Final = b"ready\n"
 _held: list[int] = []
-_started: list[subprocess.Popen[bytes]] = []
+# The host is nobody's child: what begins it ends at once, before Ray has any thread.
+_DETACHED: Final = "import os; os.fork() and os._exit(0); import opdock_ray.host as h; h.main()"
 
 
 def _opened(name: str) -> int:
@@ -58,12 +59,12 @@ def start() -> None:
         RuntimeError: it has ended instead; it has said why on stderr.
     """
     process = subprocess.Popen(
-        [sys.executable, "-m", "opdock_ray.host"],
+        [sys.executable, "-c", _DETACHED],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
-    _started.append(process)  # which goes on when this process has ended
     assert process.stdout is not None
     with process.stdout as told:
+        process.wait()
         if told.readline() != _READY:
             raise RuntimeError("Ray could not be started: see above")
 
@@ -86,7 +87,3 @@ def main() -> None:
                 continue
             ray.shutdown()
             return
-
-
-if __name__ == "__main__":
-    main()
