@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import re
 import sys
@@ -283,3 +284,8 @@ def test_whole_files_of_file_io(tmp_path: Path) -> None:
         file_io.atomic_write_string_to_file(two, "other", overwrite=False)
     assert file_io.read_file_to_string(two) == "hello"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["one", "two"]
+
+
+def test_a_public_function_is_not_hidden_by_the_ops_own() -> None:
+    nn = importlib.import_module("opdock.python.ops.nn")
+    assert nn.fused_batch_norm is tf.nn.fused_batch_norm

@@ -239,7 +239,11 @@ def _known(path: str, name: str, seen: tuple[tuple[str, str], ...]) -> Any:
     if name in record.imports:
         module, there = record.imports[name]
         return _imported(module, there, seen)
-    for star in reversed(record.stars):  # a later import hides what an earlier one brought
+    # A later import hides what an earlier one brought, but for generated functions, which TF
+    # hides where a module before has the public one: nn_ops' fused_batch_norm is nn_impl's in nn.
+    exported = names.table().internal
+    latest_first = record.stars[::-1]
+    for star in sorted(latest_first, key=lambda star: name not in exported(star).exports):
         found = internal(star, name, seen)
         if found is not MISSING:
             return found
