@@ -44,6 +44,8 @@ def lay_out(folder: Path) -> None:
     for name, called in OUTSIDE.items():
         text = (ROOT / name).read_text(encoding="utf-8")
         (folder / called).write_text(moved(text), encoding="utf-8")
+    for path in folder.rglob("*.md"):
+        path.write_text(titled(path.read_text(encoding="utf-8")), encoding="utf-8")
     for module, entries in by_module().items():
         path = folder / page_of(module)
         path.parent.mkdir(exist_ok=True)
@@ -56,6 +58,18 @@ def moved(text: str) -> str:
     for name, called in OUTSIDE.items():
         text = text.replace(f"]({name})", f"]({called})")
     return text
+
+
+def titled(text: str) -> str:
+    """Blocks of code with what the tests read behind their language as the site shows it."""
+    text = re.sub(r"^( *```\w+) file=(\S+)$", r'\1 title="\2"', text, flags=re.MULTILINE)
+    return re.sub(r"^( *```\w+) exit=\d+$", r"\1", text, flags=re.MULTILINE)
+
+
+def unread(site: Path) -> list[Path]:
+    """Pages with a block of code, by its first line, that was taken for text."""
+    pages = ((p, p.read_text(encoding="utf-8")) for p in site.rglob("*.html"))
+    return [p for p, text in pages if re.search(r"<p>```\w", text)]
 
 
 # ---------------------------------------------------------------- public names
@@ -152,9 +166,10 @@ def main() -> None:
         return
     build = ["build", "--strict", *(versioned() if given.versioned else ["-d", "build/site"])]
     words = ["serve"] if given.serve else build
-    sys.exit(
-        subprocess.run([sys.executable, "-m", "mkdocs", *words], cwd=ROOT, check=False).returncode
-    )
+    status = subprocess.run([sys.executable, "-m", "mkdocs", *words], cwd=ROOT, check=False)
+    if found := unread(ROOT / "build/site"):
+        sys.exit(f"blocks of code were not read as such: {', '.join(map(str, found))}")
+    sys.exit(status.returncode)
 
 
 if __name__ == "__main__":

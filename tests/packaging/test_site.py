@@ -48,6 +48,13 @@ def test_a_section_says_how_it_is_called(laid_out: Path) -> None:
     assert "Raises:" in section
 
 
+def test_blocks_of_code_are_named_as_the_site_reads_it(laid_out: Path) -> None:
+    pages = (p.read_text(encoding="utf-8") for p in laid_out.rglob("*.md"))
+    heads = [h for page in pages for h in re.findall(r"^ *```(\w+ .*)$", page, re.MULTILINE)]
+    assert 'python title="train.py"' in heads
+    assert [h for h in heads if not re.fullmatch(r'\w+ title="[^"]+"', h)] == []
+
+
 def test_links_of_moved_pages_lead_somewhere(laid_out: Path) -> None:
     for page in (laid_out / name for name in ("index.md", "contributing.md", "changes.md")):
         targets = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))

@@ -233,3 +233,17 @@ def test_precision_recall_curves_of_tensorboards_plugin() -> None:
     assert done.stdout.splitlines() == [
         f"{tag}/pr_curves pr_curves {counts}" for tag in ("curve", "later")
     ]
+
+
+def test_a_program_that_ends_without_closing_has_written_all(tmp_path):
+    program = f"""
+import opdock as tf
+writer = tf.summary.FileWriter({str(tmp_path)!r})
+for step in range(60):
+    summary = tf.Summary(value=[tf.Summary.Value(tag="loss", simple_value=step)])
+    writer.add_summary(summary, step)
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+    (path,) = tmp_path.iterdir()
+    found = [e.step for e in tf.train.summary_iterator(str(path)) if e.HasField("summary")]
+    assert found == list(range(60))

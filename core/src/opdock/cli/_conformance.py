@@ -42,8 +42,11 @@ def print_report(report: Report, screen: Screen, verbose: bool = False) -> None:
     if report.left:
         screen.say(f"the run was stopped: {report.left} units did not run", "partial ", "yellow")
     if claimed:
+        # Levels of other things than claims, and calls that must fail, are units too.
+        others = sum(o.status == "failed" for o in report.outcomes) - (claimed - passed)
         screen.say(
             f"claims passed: {passed}/{claimed} ({render.percent(passed, claimed)}); "
+            f"{f'other units failed: {others}; ' if others else ''}"
             f"claimed of all: {made}/{total} ({render.percent(made, total)})"
         )
 

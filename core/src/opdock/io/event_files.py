@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import socket
 import time
@@ -19,6 +20,18 @@ from opdock.io.records import RecordWriter, read_records
 FILE_VERSION = "brain.Event:2"
 
 __all__ = ["EventsWriter", "summary_iterator"]
+
+_open: dict[Any, int] = {}
+"""What still writes, and the process in which it does."""
+
+
+@atexit.register
+def _flush_all() -> None:
+    """A program that ends without closing its writers has what they were given in its files."""
+    for writer, process in list(_open.items()):
+        if process == os.getpid():
+            with suppress(OSError, ValueError):  # a full disk, a file that something else closed
+                writer.flush()
 
 
 class EventsWriter:
@@ -77,6 +90,7 @@ class EventsWriter:
         """Flushes and closes the file."""
         if self._writer is not None and not self._closed:
             self._closed = True
+            _open.pop(self._writer, None)
             with tf_errors(self._path):
                 try:
                     self._writer.close()
@@ -97,6 +111,7 @@ class EventsWriter:
             version = protos.Event(wall_time=time.time(), file_version=FILE_VERSION)
             writer.write(version.SerializeToString())
             self._writer = writer
+            _open[writer] = os.getpid()
         return self._writer
 
     def _create(self) -> IO[bytes]:

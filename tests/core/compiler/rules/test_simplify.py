@@ -100,3 +100,14 @@ def test_a_simplified_fetch_is_a_copy_of_the_feed():
         assert list(fed) == [1, 1, 1]
         fed[:] = 9
         assert list(got) == [7, 7, 7]
+
+
+def test_a_broadcast_to_what_does_not_fit_fails():
+    """What is fed says which shape comes out, but not that the shape asked for is that one."""
+    x, shape = tf.placeholder(tf.float32), tf.placeholder(tf.int32)
+    y = tf.broadcast_to(x, shape)
+    with tf.Session() as s:
+        feeds = {x: np.ones((2, 3), np.float32)}
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"\[2,3\] vs. \[4,3\]"):
+            s.run(y, {**feeds, shape: [4, 3]})
+        assert s.run(y, {**feeds, shape: [2, 3]}).shape == (2, 3)

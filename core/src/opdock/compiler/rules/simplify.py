@@ -186,7 +186,7 @@ RULES: Final[Rules] = {
     "MirrorPad": (_same_shape,),
     "Slice": (_known_same_shape,),
     "Tile": (_same_shape,),
-    "BroadcastTo": (_same_shape,),
+    "BroadcastTo": (_known_same_shape,),
     "ReverseV2": (_no_axes, _single_axes),
     "Split": (_split,),
     "SplitV": (_split,),
