@@ -76,7 +76,7 @@ def _faults(file: Any) -> Iterator[str]:
 
 
 def _faults_of_message(scope: str, message: Any) -> Iterator[str]:
-    name = f"{scope}.{message.name}"
+    name = _full_name(scope, message)
     yield from _faults_of_fields(name, [*message.field, *message.extension])
     if message.options.map_entry and not _is_entry(message):
         yield (
@@ -90,7 +90,11 @@ def _faults_of_message(scope: str, message: Any) -> Iterator[str]:
 def _faults_of_fields(scope: str, fields: Any) -> Iterator[str]:
     for field in fields:
         if field.label == _Field.LABEL_REPEATED and field.HasField("default_value"):
-            yield f"{scope}.{field.name} is repeated, and so can't have a default value"
+            yield f"{_full_name(scope, field)} is repeated, and so can't have a default value"
+
+
+def _full_name(scope: str, part: Any) -> str:
+    return f"{scope}.{part.name}" if scope else str(part.name)
 
 
 def _is_entry(message: Any) -> bool:
