@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from random import Random
@@ -147,19 +147,82 @@ def _sparse_step() -> Callable[[bytes], Any]:
 
 
 # ---------------------------------------------------------------- messages of any type
-def _proto_seeds() -> Sequence[bytes]:
-    field = descriptor_pb2.FieldDescriptorProto
+_Field = descriptor_pb2.FieldDescriptorProto
+_FIELDS = {"d": tf.float64, "i": tf.int32, "s": tf.string, "m": tf.string}
+_MORE = {
+    "e": tf.int32, "g": tf.string, "k": tf.string, "v": tf.string, "o": tf.bool, "r": tf.uint64,
+    "h.x": tf.string,
+}  # fmt: skip
+
+
+def _described() -> Any:
+    """A file with a message type of a few fields."""
     file = descriptor_pb2.FileDescriptorProto(name="h.proto", package="h", syntax="proto2")
     message = file.message_type.add(name="M")
-    kinds = {"d": field.TYPE_DOUBLE, "i": field.TYPE_INT32, "s": field.TYPE_STRING}
+    kinds = {"d": _Field.TYPE_DOUBLE, "i": _Field.TYPE_INT32, "s": _Field.TYPE_STRING}
     for number, (name, kind) in enumerate(kinds.items(), 1):
-        message.field.add(name=name, number=number, type=kind, label=field.LABEL_REPEATED)
+        message.field.add(name=name, number=number, type=kind, label=_Field.LABEL_REPEATED)
     message.field.add(
-        name="m", number=9, type=field.TYPE_MESSAGE, type_name=".h.M", label=field.LABEL_OPTIONAL
+        name="m", number=9, type=_Field.TYPE_MESSAGE, type_name=".h.M",
+        label=_Field.LABEL_OPTIONAL,
+    )  # fmt: skip
+    return file
+
+
+def _described_twice() -> Any:
+    """A file that comes again in other words; the default value once broke protobuf."""
+    first, second = _described(), _described()
+    first.message_type[0].field[2].default_value = "m:1"
+    return descriptor_pb2.FileDescriptorSet(file=[first, second])
+
+
+def _described_with_all() -> Any:
+    """Whatever a file describes: an enum, a group, maps, one of several, an extension, services."""
+    file = _described()
+    message = file.message_type[0]
+    enum = message.enum_type.add(name="E")
+    enum.value.add(name="A", number=0)
+    enum.value.add(name="B", number=-3)
+    message.nested_type.add(name="G").field.add(name="x", number=1, type=_Field.TYPE_SINT32)
+    for name, kind in (("KEntry", None), ("VEntry", ".h.M")):
+        entry = message.nested_type.add(name=name, options={"map_entry": True})
+        entry.field.add(name="key", number=1, type=_Field.TYPE_STRING, label=1)
+        value = _Field.TYPE_MESSAGE if kind else _Field.TYPE_INT32
+        entry.field.add(name="value", number=2, type=value, type_name=kind, label=1)
+    once, often = _Field.LABEL_OPTIONAL, _Field.LABEL_REPEATED
+    message.oneof_decl.add(name="one")
+    more: tuple[dict[str, Any], ...] = (
+        {"name": "e", "type": _Field.TYPE_ENUM, "type_name": ".h.M.E", "default_value": "B"},
+        {"name": "g", "type": _Field.TYPE_GROUP, "type_name": "G", "label": often},
+        {"name": "k", "type": _Field.TYPE_MESSAGE, "type_name": "KEntry", "label": often},
+        {"name": "v", "type": _Field.TYPE_MESSAGE, "type_name": ".h.M.VEntry", "label": often},
+        {"name": "o", "type": _Field.TYPE_BOOL, "oneof_index": 0},
+        {"name": "r", "type": _Field.TYPE_UINT64, "label": _Field.LABEL_REQUIRED},
     )
-    described = descriptor_pb2.FileDescriptorSet(file=[file]).SerializeToString()
+    for number, field in enumerate(more, 10):
+        message.field.add(**{"number": number, "label": once, **field})
+    message.extension_range.add(start=100, end=200)
+    file.extension.add(
+        name="x", number=100, type=_Field.TYPE_MESSAGE, type_name=".h.M.G", extendee=".h.M",
+        label=once,
+    )  # fmt: skip
+    other = descriptor_pb2.FileDescriptorProto(
+        name="p.proto", syntax="proto3", dependency=["h.proto"], public_dependency=[0]
+    )
+    other.message_type.add(name="P", oneof_decl=[{"name": "_a"}]).field.add(
+        name="a", number=1, type=_Field.TYPE_INT32, label=once, proto3_optional=True, oneof_index=0
+    )
+    other.service.add(name="S").method.add(name="go", input_type=".P", output_type=".h.M")
+    return descriptor_pb2.FileDescriptorSet(file=[file, other])
+
+
+def _proto_seeds() -> Sequence[bytes]:
     given = struct.pack("<Bd", 9, 1.5) + b"\x10\x07\x1a\x02ab\x4a\x02\x10\x01"
-    return [_joined(described, given)]
+    more = b"\x50\x00\x5b\x08\x02\x5c\x62\x05\n\x01k\x10\x03\x6a\x03\n\x01k\x70\x01\x78\x05"
+    more += b"\xa2\x06\x02\x08\x01"
+    alone = descriptor_pb2.FileDescriptorSet(file=[_described()])
+    sets = ((alone, given), (_described_twice(), given), (_described_with_all(), given + more))
+    return [_joined(s.SerializeToString(deterministic=True), g) for s, g in sets]
 
 
 def _mutate_proto(rng: Random, data: bytes) -> bytes:
@@ -171,12 +234,15 @@ def _mutate_proto(rng: Random, data: bytes) -> bytes:
 
 def _read_proto(data: bytes, folder: Path) -> None:
     described, given = _parts(data)
-    names, types = ["d", "i", "s", "m"], [tf.float64, tf.int32, tf.string, tf.string]
+    source = b"bytes://" + described
     with tf.Graph().as_default(), tf.Session() as session:
-        found = tf.io.decode_proto(
-            [given], "h.M", names, types, descriptor_source=b"bytes://" + described
-        )
-        session.run(found)
+
+        def there_and_back(kinds: Mapping[str, tf.DType], message: bytes) -> None:
+            names, types = list(kinds), list(kinds.values())
+            sizes, values = tf.io.decode_proto([message], "h.M", names, types, source)
+            session.run(tf.io.encode_proto(sizes, values, names, "h.M", source))
+
+        each([partial(there_and_back, kinds) for kinds in (_FIELDS, _MORE)], given)
 
 
 # ---------------------------------------------------------------- text and packed data

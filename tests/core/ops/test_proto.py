@@ -159,3 +159,79 @@ def test_what_makes_no_message_is_refused(sizes, values, message):
     op = tf.io.encode_proto(sizes, given, ["ii"], "given.Given", descriptor_source=SOURCE)
     with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match=message):
         session.run(op)
+
+
+def with_default(change=None):
+    """The file, with a default value where a field may come several times; again, if changed."""
+    first, second = described().file[0], described().file[0]
+    first.message_type[0].field[13].default_value = "m:1"  # "ss"
+    return [first] if change is None else [first, change(second)]
+
+
+def unnamed(file):
+    file.ClearField("name")
+    return file
+
+
+def with_map(change):
+    """The file, with a map whose entry is not as maps have it."""
+    file = described().file[0]
+    message = file.message_type[0]
+    entry = message.nested_type.add(name="MapEntry", options={"map_entry": True})
+    entry.field.add(name="key", number=1, type=Field.TYPE_STRING, label=1)
+    entry.field.add(name="value", number=2, type=Field.TYPE_INT32, label=1)
+    message.field.add(
+        name="map", number=95, type=Field.TYPE_MESSAGE, type_name="MapEntry", label=3
+    )  # fmt: skip
+    change(message, entry)
+    return [file]
+
+
+REPEATED = "given.proto: given.Given.ss is repeated, and so can't have a default value"
+NO_ENTRY = "given.Given.MapEntry has the option map_entry, but not the fields of an entry alone"
+NO_MAP = "has the type of an entry of a map, but is no map"
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (with_default(), REPEATED),
+        # Both have broken protobuf: a file that comes again, the same or another, with or without
+        # a name, where a default value stands at a field that has none.
+        ([unnamed(f) for f in with_default(lambda f: with_default()[0])],
+         "FileDescriptorProto: : given.Given.ss is repeated"),
+        (with_default(lambda f: f), REPEATED),
+        ([described().file[0], with_default()[0]], "another file of the set has the same name"),
+        (with_map(lambda m, e: setattr(e.field[0], "name", "kay")), NO_ENTRY),
+        (with_map(lambda m, e: setattr(e.field[1], "number", 3)), NO_ENTRY),
+        (with_map(lambda m, e: setattr(e.field[1], "label", Field.LABEL_REQUIRED)), NO_ENTRY),
+        (with_map(lambda m, e: setattr(e.field[0], "type", Field.TYPE_BYTES)), NO_ENTRY),
+        (with_map(lambda m, e: e.oneof_decl.add(name="o")), NO_ENTRY),
+        (with_map(lambda m, e: setattr(m.field[-1], "label", Field.LABEL_OPTIONAL)),
+         f"given.Given.map {NO_MAP}"),
+        (with_map(lambda m, e: m.nested_type.add(name="In").field.add(
+            name="a", number=1, type=Field.TYPE_MESSAGE, type_name="MapEntry", label=3)),
+         f"given.Given.In.a {NO_MAP}"),
+        (with_map(lambda m, e: m.options.uninterpreted_option.add().name.add()),
+         "invalid FileDescriptorSet: it lacks .*uninterpreted_option"),
+    ],
+)  # fmt: skip
+def test_descriptors_that_no_compiler_writes_are_refused(files, message):
+    described = descriptor_pb2.FileDescriptorSet(file=files).SerializePartialToString()
+    with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+        decode([b""], ["ii"], [tf.int64], descriptor_source=b"bytes://" + described)
+
+
+def test_a_file_that_comes_twice_and_maps_of_parts_of_messages():
+    def of_messages(message, entry):
+        part = message.nested_type.add(name="Part")
+        part.field.add(name="must", number=1, type=Field.TYPE_INT32, label=Field.LABEL_REQUIRED)
+        part.field.add(name="may", number=2, type=Field.TYPE_INT32, label=Field.LABEL_OPTIONAL)
+        entry.field[1].type, entry.field[1].type_name = Field.TYPE_MESSAGE, "Part"
+
+    files = descriptor_pb2.FileDescriptorSet(file=with_map(of_messages) * 2)
+    source = b"bytes://" + files.SerializeToString()
+    given = b"\xfa\x05\x07\x0a\x01k\x12\x02\x10\x05"  # map { key: "k" value { may: 5 } }
+    sizes, (values,) = decode([given], ["map"], [tf.string], descriptor_source=source)
+    assert sizes.tolist() == [[1]]
+    assert values.tolist() == [[given[3:]]]

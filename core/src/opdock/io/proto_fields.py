@@ -11,9 +11,10 @@ from google.protobuf.message import DecodeError, Message
 
 from opdock import dtypes, errors
 from opdock.dtypes import DType
+from opdock.io.descriptor_files import is_repeated, load
 from opdock.io.files import read_file
 
-__all__ = ["defaults", "fields_of", "is_repeated", "message_class", "read", "write"]
+__all__ = ["defaults", "fields_of", "message_class", "read", "write"]
 
 _LOCAL: Final = "local://"
 _BYTES: Final = b"bytes://"
@@ -54,13 +55,10 @@ def _pool(source: str | bytes) -> Any:
         files.ParseFromString(described)
     except DecodeError:
         raise _invalid(f"{origin} contains invalid FileDescriptorSet") from None
-    pool = descriptor_pool.DescriptorPool()
-    for file in files.file:
-        try:
-            pool.AddSerializedFile(file.SerializeToString())
-        except (TypeError, ValueError) as e:
-            raise _invalid(f"Failed to load FileDescriptorProto: {file.name}: {e}") from None
-    return pool
+    if not files.IsInitialized():  # Python's library parses what lacks required fields
+        missing = ", ".join(files.FindInitializationErrors())
+        raise _invalid(f"{origin} contains invalid FileDescriptorSet: it lacks {missing}")
+    return load(files)
 
 
 def message_class(source: str | bytes, message_type: str) -> tuple[Any, Any]:
@@ -112,12 +110,6 @@ def fields_of(
     return found
 
 
-def is_repeated(field: Any) -> bool:
-    """Whether a message may have the field several times."""
-    # Whatever the version of the library: labels came to an end.
-    return isinstance(field.default_value, list)
-
-
 def _plain(field: Any, value: Any) -> Any:
     if field.type in _MESSAGES:
         return value.SerializePartialToString()  # a part of it may be all there is
@@ -131,7 +123,7 @@ def read(message: Message, field: Any) -> list[Any]:
         values = holder.Extensions[field] if field.is_extension else getattr(message, field.name)
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
             entry = message_factory.GetMessageClass(field.message_type)
-            return [_entry(entry, field, k, values[k]).SerializeToString() for k in sorted(values)]
+            return [_plain(field, _entry(entry, field, k, values[k])) for k in sorted(values)]
         return [_plain(field, v) for v in values]
     present = {d.number for d, _ in message.ListFields()}
     if field.number not in present:
