@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 OK = 0
@@ -180,6 +181,14 @@ class DataLossError(_CodedError):
 
 
 _BY_CODE: dict[int, type[_CodedError]] = {c._code: c for c in _CodedError.__subclasses__()}
+
+
+def make_specific_exception(node_def: Any, op: Any, message: Any, error_code: int) -> OpError:
+    """The exception of a status code; a plain `OpError`, and a warning, for one that is unknown."""
+    if error_code in _BY_CODE:
+        return _BY_CODE[error_code](node_def, op, message)
+    warnings.warn(f"Unknown error code: {error_code}", stacklevel=2)
+    return OpError(node_def, op, message, error_code)
 
 
 def exception_type_from_error_code(error_code: int) -> type[OpError]:
