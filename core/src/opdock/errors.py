@@ -197,5 +197,8 @@ def exception_type_from_error_code(error_code: int) -> type[OpError]:
 
 
 def error_code_from_exception_type(cls: type[OpError]) -> int:
-    """The canonical status code of an exception class."""
-    return cls._code if issubclass(cls, _CodedError) else UNKNOWN
+    """The canonical status code of an exception class; `UNKNOWN`, and a warning, for another."""
+    if isinstance(cls, type) and issubclass(cls, _CodedError):
+        return cls._code
+    warnings.warn("Unknown class exception", stacklevel=2)
+    return UNKNOWN

@@ -340,6 +340,8 @@ def test_status_codes_are_an_enum_whose_exceptions_can_be_made() -> None:
     assert type(made) is tf.errors.NotFoundError and made.message == "gone"
     with pytest.warns(UserWarning, match="Unknown error code: 37"):
         assert errors_impl._make_specific_exception(None, None, "?", 37).error_code == 37
+    with pytest.warns(UserWarning, match="Unknown class exception"):
+        assert tf.errors.error_code_from_exception_type(KeyError) == tf.errors.UNKNOWN
 
 
 def test_devices_share_variables_by_name_and_order() -> None:
