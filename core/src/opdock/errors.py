@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 OK = 0
@@ -182,11 +183,22 @@ class DataLossError(_CodedError):
 _BY_CODE: dict[int, type[_CodedError]] = {c._code: c for c in _CodedError.__subclasses__()}
 
 
+def make_specific_exception(node_def: Any, op: Any, message: Any, error_code: int) -> OpError:
+    """The exception of a status code; a plain `OpError`, and a warning, for one that is unknown."""
+    if error_code in _BY_CODE:
+        return _BY_CODE[error_code](node_def, op, message)
+    warnings.warn(f"Unknown error code: {error_code}", stacklevel=2)
+    return OpError(node_def, op, message, error_code)
+
+
 def exception_type_from_error_code(error_code: int) -> type[OpError]:
     """The exception class of a canonical status code."""
     return _BY_CODE[error_code]
 
 
 def error_code_from_exception_type(cls: type[OpError]) -> int:
-    """The canonical status code of an exception class."""
-    return cls._code if issubclass(cls, _CodedError) else UNKNOWN
+    """The canonical status code of an exception class; `UNKNOWN`, and a warning, for another."""
+    if isinstance(cls, type) and issubclass(cls, _CodedError):
+        return cls._code
+    warnings.warn("Unknown class exception", stacklevel=2)
+    return UNKNOWN

@@ -329,3 +329,58 @@ def test_shapes_of_which_little_is_known() -> None:
     assert broadcast.as_list() == [2, 3]
     with pytest.raises(ValueError, match="Incompatible shapes for broadcasting"):
         common_shapes.broadcast_shape(tf.TensorShape([2]), tf.TensorShape([3]))
+
+
+def test_status_codes_are_an_enum_whose_exceptions_can_be_made() -> None:
+    from tensorflow.core.lib.core import error_codes_pb2
+    from tensorflow.python.framework import errors_impl
+
+    assert error_codes_pb2.Code.Name(3) == "INVALID_ARGUMENT" and error_codes_pb2.NOT_FOUND == 5
+    made = errors_impl._make_specific_exception(None, None, "gone", error_codes_pb2.NOT_FOUND)
+    assert type(made) is tf.errors.NotFoundError and made.message == "gone"
+    with pytest.warns(UserWarning, match="Unknown error code: 37"):
+        assert errors_impl._make_specific_exception(None, None, "?", 37).error_code == 37
+    with pytest.warns(UserWarning, match="Unknown class exception"):
+        assert tf.errors.error_code_from_exception_type(KeyError) == tf.errors.UNKNOWN
+
+
+def test_devices_share_variables_by_name_and_order() -> None:
+    from tensorflow.python.distribute import shared_variable_creator
+
+    made: dict[str, list[Any]] = {}
+    for device, name in enumerate(["w", "w_1"]):
+        with tf.variable_creator_scope(shared_variable_creator.make_fn(made, device)):
+            assert tf.Variable(1.0, name=name) is made["w"][0]
+    with (
+        tf.variable_creator_scope(shared_variable_creator.make_fn(made, 1)),
+        pytest.raises(RuntimeError, match="variable v with mismatching name on device 1"),
+    ):
+        tf.Variable(1.0, name="v")
+
+
+def test_gradients_are_told_apart_summed_and_stitched() -> None:
+    from tensorflow.python.distribute import cross_device_utils as utils
+
+    rows = tf.IndexedSlices(tf.constant([[1.0, 2.0]]), tf.constant([1]), tf.constant([2, 2]))
+    both = utils.aggregate_tensors_or_indexed_slices([rows, rows])
+    half = utils.divide_by_n_tensors_or_indexed_slices(both, 2.0)
+    with tf.Session() as session:
+        found = session.run(tf.convert_to_tensor(half))
+    np.testing.assert_array_equal(found, [[0.0, 0.0], [1.0, 2.0]])
+    dense = tf.constant([1.0])
+    split = utils.split_by_sparsity([rows, dense])
+    assert utils.contains_indexed_slices([dense, [rows]]) and split == ([dense], [1], [rows], [0])
+    assert utils.stitch_values([split[:2], split[2:]]) == [rows, dense]
+    assert utils.group_device_names(["a", "b", "c"], 2) == [["a", "c"], ["b", "a"]]
+
+
+def test_gather_nd_within_batches() -> None:
+    from tensorflow.python.ops import array_ops
+
+    x = tf.constant([[1, 2], [3, 4]])
+    with tf.Session() as session:
+        for batch, at in ((0, [[1, 0]]), (1, [[1], [0]])):
+            found = session.run(array_ops.batch_gather_nd(x, at, batch))
+            np.testing.assert_array_equal(found, [3] if batch == 0 else [2, 3])
+    with pytest.raises(TypeError, match="batch_dims must be an int; got '1'"):
+        array_ops.batch_gather_nd(x, [[0]], "1")

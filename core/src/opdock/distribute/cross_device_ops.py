@@ -85,7 +85,7 @@ class CrossDeviceOps:
     def broadcast_implementation(self, tensor: Any, destinations: Any) -> Any:
         """What `broadcast` gives."""
         where = devices_from(destinations)
-        return regroup(where, [_copy(tensor, d) for d in where], Mirrored)
+        return regroup(where, [copy_to_device(tensor, d) for d in where], Mirrored)
 
 
 class ReductionToOneDevice(CrossDeviceOps):
@@ -111,7 +111,7 @@ class ReductionToOneDevice(CrossDeviceOps):
         with device(self.reduce_to_device or where[0]):
             values = per_replica_value.values
             total = _total(values, reduce_op, self.accumulation_fn, len(values))
-        copies = [_copy(total, d) for d in where]
+        copies = [copy_to_device(total, d) for d in where]
         return copies[0] if len(copies) == 1 else regroup(where, copies, Mirrored)
 
 
@@ -210,7 +210,7 @@ class CollectiveAllReduce(CrossDeviceOps):
             for name in where:
                 with device(name):
                     total = _total([reduced.get(name, found[0])], reduce_op, add_n, size)
-                copies.append(_copy(total, name))
+                copies.append(copy_to_device(total, name))
         return regroup(where, copies, Mirrored)
 
     def _on_each(self, collective: Callable[..., Any], values: Sequence[Any]) -> list[Any]:
@@ -249,7 +249,7 @@ def reduce_non_distributed_value(
             f"A non-DistributedValues value {value} cannot be reduced with the given reduce op "
             f"{reduce_op}."
         )
-    return _copy(value, where[0])
+    return copy_to_device(value, where[0])
 
 
 # ---------------------------------------------------------------- parts
@@ -284,7 +284,8 @@ def devices_from(destinations: Any) -> tuple[str, ...]:
     return (device_util.resolve(destinations),)
 
 
-def _copy(value: Any, where: str) -> Any:
+def copy_to_device(value: Any, where: str) -> Any:
+    """A tensor, or slices of one, on a device."""
     with device(where):
         if isinstance(value, IndexedSlices):
             shape = value.dense_shape

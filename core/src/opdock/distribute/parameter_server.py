@@ -105,7 +105,7 @@ class ParameterServerExtended(InputExtended, BetweenGraphs):
             compute_devices = device_util.local_devices_from_num_gpus(self._gpus)
         if parameter_device is None:
             parameter_device = compute_devices[0] if len(compute_devices) == 1 else _HOST
-        self._cluster: dict[str, Any] = {}
+        self._cluster_spec: ClusterSpec | None = None
         self._task: tuple[str | None, int | None] = None, None
         self._is_chief = True
         self._variable_device: Any = parameter_device
@@ -121,10 +121,10 @@ class ParameterServerExtended(InputExtended, BetweenGraphs):
         if not servers:
             raise ValueError("The cluster spec needs to have `ps` jobs.")
         worker = f"/job:{task_type}/task:{task_id}"
-        self._cluster, self._task = jobs, (task_type, task_id)
+        self._cluster_spec, self._task = ClusterSpec(jobs), (task_type, task_id)
         self._is_chief = task_type != "ps" and is_chief(jobs, task_type, task_id)
         self._variable_device = replica_device_setter(
-            ps_tasks=servers, worker_device=worker, merge_devices=True, cluster=ClusterSpec(jobs)
+            ps_tasks=servers, worker_device=worker, merge_devices=True, cluster=self._cluster_spec
         )
         self._parameter_devices = tuple(f"/job:ps/task:{i}" for i in range(servers))
         self._default_device = worker
@@ -140,7 +140,7 @@ class ParameterServerExtended(InputExtended, BetweenGraphs):
         self._devices = tuple(device_util.canonicalize(d) for d in devices)
         if len(set(self._devices)) != len(self._devices):
             raise ValueError(f"Duplicate devices in {devices}, after canonicalization")
-        self._workers = (Worker(worker, self._devices, remote=bool(self._cluster)),)
+        self._workers = (Worker(worker, self._devices, remote=bool(self._cluster_spec)),)
 
     # ------------------------------------------------------------ variables
     def _allow_variable_partition(self) -> bool:
@@ -171,13 +171,13 @@ class ParameterServerExtended(InputExtended, BetweenGraphs):
         job, index = self._task
         if job not in ("chief", "worker"):
             return [InputContext(1, 0, self._num_replicas_in_sync)]
-        count = worker_count(self._cluster, job)
-        number = id_in_cluster(self._cluster, job, index)
+        count = worker_count(self._cluster_spec, job)
+        number = id_in_cluster(self._cluster_spec, job, index)
         return [InputContext(count, number, self._num_replicas_in_sync)]
 
     # ------------------------------------------------------------ values
     def _check_here(self, destinations: Any) -> None:
-        if not self._cluster or destinations is None:
+        if not self._cluster_spec or destinations is None:
             return
         for name in devices_from(destinations):
             spec = DeviceSpec.from_string(name)
@@ -266,7 +266,7 @@ class ParameterServerExtended(InputExtended, BetweenGraphs):
 
     def _update_config_proto(self, config_proto: Any) -> Any:
         updated = copy.deepcopy(config_proto)
-        updated.isolate_session_state = not self._cluster
+        updated.isolate_session_state = not self._cluster_spec
         job, index = self._task
         if job is not None:
             del updated.device_filters[:]

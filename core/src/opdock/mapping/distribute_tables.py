@@ -14,7 +14,10 @@ DISTRIBUTE_SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.distribute.collective_all_reduce_strategy": (
         "opdock.distribute.collective_all_reduce",
     ),
-    "python.distribute.cross_device_utils": ("opdock.distribute.collective_keys",),
+    "python.distribute.cross_device_utils": (
+        "opdock.distribute.collective_keys",
+        "opdock.distribute.gradient_groups",
+    ),
     "python.distribute.multi_worker_util": ("opdock.distribute.clusters",),
     "python.distribute.cross_device_ops": ("opdock.distribute.cross_device_ops",),
     "python.distribute.device_util": ("opdock.distribute.device_util",),
@@ -39,6 +42,7 @@ DISTRIBUTE_SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "opdock.distribute.variables",
         "opdock.distribute.aggregating",
     ),
+    "python.distribute.shared_variable_creator": ("opdock.distribute.shared_variables",),
     "python.ops.collective_ops": ("opdock.ops.collective",),
     "python.keras.utils.losses_utils": ("opdock.util.loss_reduction",),
 }
@@ -65,6 +69,19 @@ DISTRIBUTE_NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "python.distribute.distribute_config": {
         "DistributeConfig": "opdock.contrib.distribute:DistributeConfig",
+    },
+    "python.distribute.cross_device_utils": {
+        "copy_tensor_or_indexed_slices_to_device": (
+            "opdock.distribute.cross_device_ops:copy_to_device"
+        ),
+    },
+    "python.distribute.shared_variable_creator": {
+        "_canonicalize_variable_name": (
+            "opdock.distribute.shared_variables:canonicalize_variable_name"
+        ),
+    },
+    "python.distribute.summary_op_util": {
+        "skip_summary": "opdock.util.graph_helpers:skip_summary",
     },
     "python.distribute.distribute_lib": {
         "_DefaultDistributionExtended": "opdock.distribute.default:DefaultExtended",

@@ -22,6 +22,7 @@ OPS_SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.ops.functional_ops": (_FUNCTIONAL,),
     "python.util.protobuf.compare": ("opdock.util.proto_compare",),
     "python.ops.parallel_for.control_flow_ops": ("opdock.ops.composed.vectorized_map",),
+    "python.ops.parallel_for.test_util": ("opdock.util.for_pfor_tests",),
     "python.ops.parallel_for.gradients": ("opdock.autodiff.jacobians",),
     "python.ops.ragged.ragged_util": ("opdock.ops.support.ragged_rows",),
     "python.ops.ragged.ragged_map_ops": ("opdock.ops.composed.ragged_map",),
@@ -37,8 +38,10 @@ OPS_SOURCES: Final[dict[str, tuple[str, ...]]] = {
 # Internal module -> name -> "module:name" of opdock.
 OPS_NAMES: Final[dict[str, dict[str, str]]] = {
     "python.ops.array_ops": {
+        "_SLICE_TYPE_ERROR": "opdock.ops.composed.subscripts:SLICE_TYPE_ERROR",
         "_SliceHelperVar": "opdock.ops.composed.subscripts:slice_helper_var",
         "_slice_helper": "opdock.ops.composed.subscripts:slice_helper",
+        "batch_gather_nd": "opdock.ops.gather:batch_gather_nd",
         "shape_internal": "opdock.ops.array:shape_internal",
     },
     "python.ops.functional_ops": {

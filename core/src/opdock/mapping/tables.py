@@ -36,6 +36,7 @@ _ALIKE: Final = (
 SOURCES: Final[dict[str, tuple[str, ...]]] = {
     **LATER_SOURCES,
     "python.client.session": ("opdock.runtime.session", "opdock.runtime.fetch"),
+    "core.lib.core.error_codes_pb2": ("opdock.util.error_codes",),
     "python.client.timeline": ("opdock.api.timeline",),
     "python.feature_column.dense_features": ("opdock.feature_column.layers",),
     **FEATURE_COLUMN_SOURCES,
@@ -306,8 +307,12 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "register_dense_tensor_like_type": (
             "opdock.util.graph_helpers:register_symbolic_tensor_type"
         ),
+        "_set_call_cpp_shape_fn": "opdock.util.graph_helpers:set_call_cpp_shape_fn",
         "set_shapes_for_outputs": "opdock.util.graph_helpers:set_shapes_for_outputs",
         "uid": "opdock.util.graph_helpers:uid",
+    },
+    "python.framework.errors_impl": {
+        "_make_specific_exception": "opdock.errors:make_specific_exception",
     },
     "python.framework.subscribe": {
         "_is_subscribed_identity": "opdock.util.subscribing:is_subscribed"

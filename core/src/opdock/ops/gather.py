@@ -319,21 +319,31 @@ def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: in
         ):
             return params.gather_nd(indices, name=name)  # type: ignore[no-any-return]
         return gather_nd_op(params, indices, name=name)  # type: ignore[no-any-return]
-    return _batch_gather_nd(params, indices, int(batch), name)
+    return batch_gather_nd(params, indices, int(batch), name)
 
 
-def _batch_gather_nd(params: Any, indices: Any, batch_dims: int, name: str | None) -> Tensor:
-    """Prepends the batch coordinates to each index."""
+def batch_gather_nd(params: Any, indices: Any, batch_dims: int, name: str | None = None) -> Tensor:
+    """`gather_nd` within each batch: the coordinates of the batch go before those of each index.
+
+    Raises:
+        TypeError: `batch_dims` is no Python number.
+        ValueError: `batch_dims` is negative, or the rank of an input is no greater.
+    """
     with name_scope(name, "BatchGatherND", [params, indices]):
         indices = convert_to_tensor(indices, name="indices")
         params = convert_to_tensor(params, name="params")
+        if not isinstance(batch_dims, int):
+            raise TypeError(f"batch_dims must be an int; got {batch_dims!r}")
+        if batch_dims < 0:
+            raise ValueError("tf.gather_nd does not allow negative batch_dims.")
         for what, tensor in (("indices", indices), ("params", params)):
             known = tensor.raw_shape
-            if batch_dims < 0 or (known is not None and batch_dims >= len(known)):
+            if known is not None and batch_dims >= len(known):
                 raise ValueError(
-                    f"batch_dims = {batch_dims} must be less than rank({what}) = "
-                    f"{'unknown' if known is None else len(known)}"
+                    f"batch_dims = {batch_dims} must be less than rank({what}) = {len(known)}"
                 )
+        if batch_dims == 0:
+            return gather_nd_op(params, indices)  # type: ignore[no-any-return]
         full = shape(indices)
         grid = concat([full[:-1], [1]], 0)
         # As many ones as there are dimensions behind the batch.

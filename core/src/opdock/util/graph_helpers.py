@@ -14,6 +14,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor, is_tensor
 from opdock.graph.nodes.registry import all_ops
+from opdock.graph.nodes.replication import is_first_replica
 from opdock.graph.nodes.scopes import control_dependencies, graph_of, name_scope
 from opdock.shapes import TensorShape
 
@@ -40,7 +41,9 @@ __all__ = [
     "n_positive_integers",
     "register_symbolic_tensor_type",
     "scalar",
+    "set_call_cpp_shape_fn",
     "set_shapes_for_outputs",
+    "skip_summary",
     "smart_case",
     "smart_cond",
     "smart_constant_value",
@@ -194,6 +197,11 @@ def inside_function() -> bool:
     return False
 
 
+def skip_summary() -> bool:
+    """Whether summaries made here are left out: those of every replica but the first."""
+    return not is_first_replica()
+
+
 def is_symbolic_tensor(value: Any) -> bool:
     """Whether a value is a tensor of a graph."""
     return isinstance(value, Tensor)
@@ -216,6 +224,10 @@ def get_name_scope() -> str:
 def uid() -> int:
     """A number that no other call gives."""
     return next(_ids)
+
+
+def set_call_cpp_shape_fn(call_cpp_shape_fn: Callable[..., Any]) -> None:
+    """Does nothing: ops infer their own shapes and ask no function of another library."""
 
 
 def set_shapes_for_outputs(op: Any) -> None:

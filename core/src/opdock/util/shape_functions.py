@@ -11,6 +11,7 @@ from opdock.shapes import TensorShape
 
 __all__ = [
     "broadcast_shape",
+    "call_cpp_shape_fn",
     "has_fully_defined_shape",
     "is_broadcast_compatible",
     "no_outputs",
@@ -24,6 +25,19 @@ __all__ = [
 ]
 
 _ShapeFunction = Callable[[Operation], list[TensorShape]]
+
+
+def call_cpp_shape_fn(op: Operation, require_shape_fn: bool = True) -> dict[str, Any]:
+    """What TensorFlow's own library would infer of an operation: the shapes that it has.
+
+    Returns:
+        A dict with `shapes`, one an output; `handle_data`, None for each; `inputs_needed`, none.
+    """
+    return {
+        "shapes": [output.shape.as_proto() for output in op.outputs],
+        "handle_data": [None for _ in op.outputs],
+        "inputs_needed": b"",
+    }
 
 
 def unknown_shape(op: Operation) -> list[TensorShape]:

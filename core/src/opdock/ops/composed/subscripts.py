@@ -16,6 +16,11 @@ from opdock.ops.joining import stack
 from opdock.ops.slicing import newaxis, strided_slice
 from opdock.shapes import Dimension
 
+SLICE_TYPE_ERROR = (
+    "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar "
+    "tf.int32/tf.int64 tensors are valid indices"
+)
+
 
 def slice_helper(tensor: Any, slice_spec: Any, var: Any = None) -> Tensor:
     """`tensor[slice_spec]`: integers, slices, `...`, `tf.newaxis`, scalar tensors, boolean masks.
@@ -88,10 +93,7 @@ def _check_index(index: Any) -> None:
         return
     dtype = getattr(index, "dtype", None)
     if dtype is None or not _is_index_type(dtype) or len(getattr(index, "shape", ()) or ()) == 1:
-        raise TypeError(
-            "Only integers, slices (`:`), ellipsis (`...`), tf.newaxis (`None`) and scalar "
-            f"tf.int32/tf.int64 tensors are valid indices, got {index!r}"
-        )
+        raise TypeError(f"{SLICE_TYPE_ERROR}, got {index!r}")
 
 
 def _is_index_type(dtype: Any) -> bool:
