@@ -201,3 +201,5 @@ def test_compat_nest_and_contrib():
         tf.load_file_system_library("x.so")
     with pytest.raises(tf.errors.UnimplementedError, match="eager"):
         tf.enable_eager_execution()
+    with pytest.raises(tf.errors.UnimplementedError, match="eager"):
+        tf.contrib.eager.enable_eager_execution()

@@ -32,6 +32,7 @@ BUILT_MODULES: Final = frozenset(
 # Module -> name -> "module:name" of opdock; "opdock:x" is the public tf.x.
 CONTRIB: Final[dict[str, dict[str, str]]] = {
     "contrib.eager": {
+        **_public("enable_eager_execution"),
         "Variable": "opdock.graph.variables.resource_variable:ResourceVariable",
     },
     "contrib.framework": {
