@@ -324,7 +324,7 @@ def _reshape(tensor: Tensor, dims: list[Any]) -> Tensor:
 def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     """Sums products of elements as an equation of subscripts says.
 
-    "ij,jk->ik" is a matrix product, "ij->ji" a transpose, "ii" a trace, "bij,bjk->bik" a product
+    "ij,jk->ik" is a matrix product, "ij->ji" a transpose, "ii->" a trace, "bij,bjk->bik" a product
     of batches of matrices; "..." stands for any dimensions, which broadcast.
 
     Args:
@@ -337,8 +337,7 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
         A tensor of the type of the inputs.
 
     Raises:
-        ValueError: the equation is malformed, does not fit the shapes of the inputs, or has a label
-            twice in one input and is no trace.
+        ValueError: the equation is malformed or does not fit the shapes of the inputs.
         TypeError: there is an unknown keyword argument.
     """
     name = kwargs.pop("name", None)
@@ -351,20 +350,4 @@ def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
         raise ValueError(f'Output subscripts "{labels}" repeat a label in equation "{equation}".')
     with name_scope(name, "einsum", [equation, inputs]):
         tensors = [convert_to_tensor(value, name="input") for value in inputs]
-        _check_repeats(equation, tensors)
         return _contract(equation, tensors)
-
-
-def _check_repeats(equation: str, inputs: list[Tensor]) -> None:
-    """Refuses what the op could do and `tf.einsum` does not: an input's diagonal, but for a trace.
-
-    Raises:
-        ValueError: a label is there twice in one input.
-    """
-    ranks = [None if t.raw_shape is None else len(t.raw_shape) for t in inputs]
-    terms, _ = parse_equation(equation, ranks)
-    for term in terms:
-        # "ii" and "ijji" are traces; any other repetition, or one with an arrow, is not taken.
-        is_trace = len(terms) == 1 and "->" not in equation and term == term[::-1]
-        if any(term.count(c) > 1 and not (is_trace and term.count(c) == 2) for c in term):
-            raise ValueError(f"Subscript not supported: an axis appears more than once: {term}")

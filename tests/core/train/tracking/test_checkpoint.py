@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.graph.nodes import default_session
 from opdock.graph.variables.trackable import NoDependency, Trackable
 from opdock.graph.variables.tracked_attributes import AutoTrackable
 from opdock.train.tracking import util
@@ -33,6 +34,12 @@ def trained(session: tf.Session) -> tf.train.Checkpoint:
     session.run(tf.global_variables_initializer())
     session.run(step)
     return tf.train.Checkpoint(v=v, w=w, optimizer=optimizer)
+
+
+@pytest.fixture(autouse=True)
+def _no_session_of_a_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keras, where another test has loaded it, gives its session where there is none."""
+    monkeypatch.setattr(default_session, "_providers", [])
 
 
 def test_saved_and_restored(tmp_path: Path) -> None:
