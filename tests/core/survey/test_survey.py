@@ -8,15 +8,18 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+import opdock as tf
 from opdock import survey
 from opdock.cli.check import command
-from opdock.survey.uses import uses_of
+from opdock.survey.outdated import outdated_of
+from opdock.survey.uses import reading_of
+from opdock.syntax import tree_of
 
 TF = frozenset({"tensorflow", "numpy"})
 
 
 def names(source: str) -> list[str]:
-    return [u.name for u in uses_of(source.encode(), TF)]
+    return [u.name for u in reading_of(tree_of(source), TF).uses]
 
 
 @pytest.mark.parametrize(
@@ -91,6 +94,17 @@ def test_what_a_program_sets_on_tensorflow_is_its_own(tmp_path: Path) -> None:
     assert [found.name for found in survey.check(str(tmp_path)).missing] == ["tf.modal.run"]
 
 
+def test_flags_are_not_read(tmp_path: Path) -> None:
+    (tmp_path / "flags.py").write_text(
+        "import tensorflow as tf\n"
+        "tf.flags.FLAGS.verbosity, tf.app.flags.FLAGS.of_the_program\n"
+        "tf.app.flags.FLAGS.verbosity.real\n"
+    )
+    before = tf.flags.FLAGS.is_parsed()
+    assert survey.check(str(tmp_path)).share == 1.0
+    assert tf.flags.FLAGS.is_parsed() == before
+
+
 def test_json(program: Path) -> None:
     found = CliRunner().invoke(command, [str(program / "a.py"), "--json"])
     report = json.loads(found.output)
@@ -115,3 +129,43 @@ def test_an_installed_library_is_read_and_not_run(tmp_path: Path, monkeypatch) -
     assert survey.check("timeit").files == 1  # a module of one file
     assert survey.check("absl-py").files > 10  # a distribution of another name
     assert survey.check("click").share == 1.0
+
+
+@pytest.mark.parametrize(
+    "source, found",
+    [
+        ("for i in xrange(3): pass", ["xrange"]),
+        ("import cPickle as p, urllib2\nfrom itertools import izip\np.load(1)",
+         ["cPickle", "urllib2", "itertools.izip"]),
+        ("import urllib\nurllib.urlopen('x')", ["urllib.urlopen"]),
+        ("{}.has_key(1)\nd.iteritems()", [".has_key()", ".iteritems()"]),
+        ("import tensorflow as tf\nf = tf.nn.softmax_cross_entropy_with_logits\nf(a, b)",
+         ["tf.nn.softmax_cross_entropy_with_logits"]),
+        ("import tensorflow as tf\ntf.concat(1, [a, b])\ntf.split(0, 3, a)",
+         ["tf.concat", "tf.split"]),
+        # What the program sees to itself, and what only looks alike.
+        ("try:\n    xrange\nexcept NameError:\n    xrange = range\nxrange(3)", []),
+        ("from six.moves import xrange, cPickle\nxrange(3)", []),
+        ("try:\n    import cPickle\nexcept ImportError:\n    import pickle as cPickle", []),
+        ("import six, sys\nif six.PY2: unicode\nif sys.version_info[0] < 3: reload(sys)", []),
+        ("import six.moves.urllib_request as urllib\nurllib.urlopen('x')", []),
+        ("def f(file, reduce=None): return file, reduce", []),
+        ("import tensorflow as tf\ntf.concat([a, b], 1)\ntf.split(a, 3, 0)", []),
+        ("import tensorflow.nn as n\nn.sigmoid_cross_entropy_with_logits(labels=a, logits=b)", []),
+    ],
+)  # fmt: skip
+def test_what_python_2_and_tensorflow_before_1_0_had(source: str, found: list[str]) -> None:
+    tree = tree_of(source)
+    outdated = outdated_of(tree, reading_of(tree, TF).calls)
+    assert [o.name for o in outdated] == found
+
+
+def test_a_program_of_python_2_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("import tensorflow as tf\nfor i in xrange(3): tf.add(i, i)\n")
+    (tmp_path / "b.py").write_text("print 'two'\n")
+    found = CliRunner().invoke(command, [str(tmp_path)])
+    assert found.exit_code == 1
+    assert "b.py:1: cannot be read" in found.output and "of Python 2" in found.output
+    assert "a.py:2: xrange: Python 2's; Python 3 has range" in found.output
+    report = json.loads(CliRunner().invoke(command, [str(tmp_path), "--json"]).output)
+    assert [f["name"] for f in report["outdated"]] == ["xrange"]

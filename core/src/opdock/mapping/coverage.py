@@ -85,10 +85,15 @@ def covers(path: str) -> bool:
 
 
 def _has(value: object, rest: list[str]) -> bool:
-    """Whether a class or object has these attributes; what instances get is believed."""
+    """Whether a class has these attributes; what instances get is believed.
+
+    Instances are not asked: reading a flag, for one, parses the command line.
+    """
     for part in rest:
+        if not isinstance(value, type):
+            return True
         if not hasattr(value, part):
-            return not isinstance(value, type) or part in getattr(value, "__slots__", ())
+            return part in getattr(value, "__slots__", ())
         value = getattr(value, part)
     return True
 

@@ -15,7 +15,9 @@ from typing import Any, Final
 
 from opdock.legacy import names as legacy
 from opdock.mapping import coverage
-from opdock.survey.uses import Use, uses_of
+from opdock.survey.outdated import outdated_of, python2_syntax
+from opdock.survey.uses import Use, reading_of
+from opdock.syntax import tree_of
 
 _SKIPPED: Final = frozenset({"__pycache__", "node_modules", "build", "dist"})
 _ROOTS: Final = frozenset({"tensorflow", *(m.partition(".")[0] for m in legacy.NAMES)})
@@ -44,6 +46,7 @@ class Report:
     covered: int = 0
     missing: list[Finding] = field(default_factory=list)
     removed: list[Finding] = field(default_factory=list)  # by Python, NumPy and others
+    outdated: list[Finding] = field(default_factory=list)  # Python 2's, or from before 1.0
     unreadable: list[Finding] = field(default_factory=list)
 
     @property
@@ -64,6 +67,7 @@ class Report:
             "share": self.share,
             "missing": rows(self.missing),
             "removed": rows(self.removed),
+            "outdated": rows(self.outdated),
             "unreadable": rows(self.unreadable),
         }
 
@@ -98,13 +102,17 @@ def _heads(name: str) -> Iterator[str]:
 def _read(path: Path, report: Report) -> list[Use] | None:
     """The uses in a file; None if it cannot be read."""
     try:
-        found = uses_of(path.read_bytes(), _ROOTS)
+        tree = tree_of(path.read_bytes())
+        found = reading_of(tree, _ROOTS)
+        outdated = outdated_of(tree, found.calls)
     except (SyntaxError, ValueError, RecursionError, MemoryError, OSError) as e:
         line = getattr(e, "lineno", None) or 0
-        report.unreadable.append(Finding(str(path), line, "", f"{type(e).__name__}: {e}"))
+        hint = "; it seems to be of Python 2" if python2_syntax(e) else ""
+        report.unreadable.append(Finding(str(path), line, "", f"{type(e).__name__}: {e}{hint}"))
         return None
     report.files += 1
-    return found
+    report.outdated.extend(Finding(str(path), o.line, o.name, o.why) for o in outdated)
+    return found.uses
 
 
 def _judge(path: Path, found: list[Use], report: Report) -> None:

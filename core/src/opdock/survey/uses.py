@@ -11,8 +11,6 @@ import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from opdock.syntax import tree_of
-
 
 @dataclass(frozen=True, slots=True)
 class Use:
@@ -27,6 +25,19 @@ class Use:
     name: str
     line: int
     sets: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was found in a file.
+
+    Attributes:
+        uses: the names, by line.
+        calls: the dotted names that are called, each with its call.
+    """
+
+    uses: list[Use]
+    calls: list[tuple[str, ast.Call]]
 
 
 class _Scope:
@@ -51,16 +62,16 @@ class _Reader(ast.NodeVisitor):
     def __init__(self, roots: frozenset[str]) -> None:
         self.roots = roots
         self.uses: list[Use] = []
+        self.calls: list[tuple[str, ast.Call]] = []
         self.scope = _Scope()
         self.later: list[tuple[ast.AST, _Scope]] = []
 
-    def read(self, tree: ast.AST) -> list[Use]:
-        """All uses, by line."""
+    def read(self, tree: ast.AST) -> Reading:
         self.visit(tree)
         while self.later:
             node, self.scope = self.later.pop(0)
             self._body(node)
-        return sorted(set(self.uses), key=lambda u: (u.line, u.name))
+        return Reading(sorted(set(self.uses), key=lambda u: (u.line, u.name)), self.calls)
 
     # ------------------------------------------------------------ what names stand for
     def visit_Import(self, node: ast.Import) -> None:
@@ -125,6 +136,12 @@ class _Reader(ast.NodeVisitor):
         else:
             self.visit(node.value)
 
+    def visit_Call(self, node: ast.Call) -> None:
+        path = self._path(node.func)
+        if path is not None:
+            self.calls.append((path, node))
+        self.generic_visit(node)
+
     def _use(self, name: str, node: ast.stmt | ast.expr) -> None:
         self.uses.append(Use(name, node.lineno))
 
@@ -182,10 +199,10 @@ def _parameters(args: ast.arguments) -> Iterator[str]:
             yield arg.arg
 
 
-def uses_of(source: bytes, roots: frozenset[str]) -> list[Use]:
-    """The names of the libraries `roots` that a file uses.
+def reading_of(tree: ast.Module, roots: frozenset[str]) -> Reading:
+    """The names of the libraries `roots` that a file uses, and its calls of them.
 
     Raises:
-        SyntaxError, ValueError, RecursionError: it is no Python that this interpreter reads.
+        RecursionError: the tree is too deep for this interpreter.
     """
-    return _Reader(roots).read(tree_of(source))
+    return _Reader(roots).read(tree)
