@@ -70,7 +70,7 @@ EXTRA: dict[str, dict[str, str]] = {
     "opdock.graph.nodes.typespec": {n: n for n in ("TensorSpec", "TypeSpec")},
     "opdock.graph.nodes.compositespec": {n: n for n in ("IndexedSlicesSpec", "SparseTensorSpec")},
     "opdock.graph.nodes.devicespec": {"DeviceSpec": "DeviceSpec"},
-    "opdock.graph.nodes.registry": {
+    "opdock.graph.nodes.gradient_registry": {
         "RegisterGradient": "RegisterGradient",
         "NotDifferentiable": "not_differentiable",
         "NoGradient": "not_differentiable",

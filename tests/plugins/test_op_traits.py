@@ -54,3 +54,40 @@ def test_what_the_compiler_decided(site: Any) -> None:
     assert with_passes == {"tags": 0, "bends": 2, "in_cluster": True}
     assert without["tags"] == 2
     assert without["bends"] == 4
+
+
+def test_a_kernel_for_an_op_of_its_own_comes_before_the_decomposition(site: Any) -> None:
+    """On a backend that does not know the plugin; where it has no kernel the parts are used."""
+    done = site.run("-c", PARTS)
+    assert done.stdout.split() == ["[3.0]", "[-3.0]"]
+
+
+def test_a_graph_with_its_ops_is_read_before_any_session(site: Any) -> None:
+    done = site.run("-c", READ)
+    assert done.stdout.split() == ["True", "[3.0]"]
+
+
+PARTS = """
+import opdock as tf
+from fixture_own_ops import parts_op
+x = tf.placeholder(tf.float32, [1])
+for device in ("/device:CPU:0", "/device:ECHO:0"):
+    with tf.device(device):
+        y = parts_op(x)
+    with tf.Session() as s:
+        print(s.run(y, {x: [3.0]}).tolist())
+"""
+READ = """
+import sys
+import opdock as tf
+graph = tf.GraphDef()
+node = graph.node.add(name="x", op="Placeholder")
+node.attr["dtype"].type = 1
+node = graph.node.add(name="y", op="own>Parts", input=["x"])
+node.attr["T"].type = 1
+before = "fixture_own_ops" not in sys.modules
+y, = tf.import_graph_def(graph, return_elements=["y:0"])
+print(before)
+with tf.Session() as s:
+    print(s.run(y, {"import/x:0": [3.0]}).tolist())
+"""

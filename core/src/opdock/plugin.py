@@ -274,9 +274,7 @@ def register(module: Any, name: str | None = None) -> PluginStatus:
 
 
 def load() -> list[PluginStatus]:
-    """Loads all installed plugins now, as the first session would.
-
-    Only needed before the first session, to read a graph with op types that a plugin brings.
+    """Loads all installed plugins now, as the first session and graphs with their ops would.
 
     Returns:
         The status of every plugin.

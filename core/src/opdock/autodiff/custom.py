@@ -9,9 +9,10 @@ from typing import Any
 
 from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.gradient_registry import _PYTHON_GRADIENTS
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation
-from opdock.graph.nodes.registry import _PYTHON_GRADIENTS, get
+from opdock.graph.nodes.registry import get
 from opdock.util import nest
 
 _counter = itertools.count()

@@ -22,9 +22,10 @@ from opdock.graph.nodes import gradient_scope
 from opdock.graph.nodes.composite import IndexedSlices, internal_convert_to_tensor_or_indexed_slices
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.frames import frames_known
+from opdock.graph.nodes.gradient_registry import gradient_of
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.registry import get, gradient_of
+from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import name_scope
 
 Gradient = Tensor | IndexedSlices | None

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from opdock.graph.nodes.gradient_registry import (
+    RegisterGradient,
+    gradient_of,
+    keeps_slices,
+    not_differentiable,
+)
 from opdock.graph.nodes.registry import (
     GradientFn,
     OpSpec,
     PartialShape,
-    RegisterGradient,
     ShapeSig,
     all_ops,
     define_op,
     find,
     get,
-    gradient_of,
-    keeps_slices,
-    not_differentiable,
 )
 from opdock.graph.nodes.traits import (
     AlongAxis,

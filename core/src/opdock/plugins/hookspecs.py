@@ -65,9 +65,10 @@ class BackendHooks:
     def opdock_kernels(self, backend: str, device: DeviceAttributes) -> Iterable[KernelTable | str]:
         """Kernels for a backend, be it the plugin's own or somebody else's.
 
-        Called once a device, when it opens. Of the plugin's own backend, or of one that admits the
-        plugin, a kernel with a higher priority wins. For others the tables come last, whatever
-        their priorities: they compute what nothing else does there.
+        Called once a device, when it opens, and again when plugins are registered or unregistered.
+        Of the plugin's own backend, or of one that admits the plugin, a kernel with a higher
+        priority wins; so do kernels for ops that the plugin brings. For others the tables come
+        last, whatever their priorities: they compute what nothing else does there.
 
         Args:
             backend: the backend's name.

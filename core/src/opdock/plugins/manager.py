@@ -16,7 +16,7 @@ from opdock.devices.routes import CopyRoute, RouteTable
 from opdock.kernels.select.selection import Tie
 from opdock.plugins import discovery, hints, loading, ownership, probing
 from opdock.plugins.clusters import ClusterEngineSpec
-from opdock.plugins.opening import OpenDevice, open_device
+from opdock.plugins.opening import OpenDevice, furnish, open_device
 from opdock.plugins.records import (
     GraphPass,
     GraphTransform,
@@ -51,6 +51,7 @@ class PluginManager:
         self._lock = threading.RLock()
         self._plugins: list[Plugin] = []
         self._discovered = False
+        self._loading = False
         self._relay = loading.new_relay()
         self._routes: RouteTable | None = None
 
@@ -67,17 +68,28 @@ class PluginManager:
     def load(self) -> None:
         """Loads every plugin that is neither blocked nor broken.
 
+        Does nothing when a plugin that is being loaded comes here, say because it reads a graph.
+
         Raises:
             PluginError: OPDOCK_STRICT_PLUGINS=1 and a plugin had to be quarantined.
         """
         with self._lock:
-            self.discover()
-            for plugin in list(self._plugins):
-                if plugin.state == "listed":
-                    self._load(plugin)
-                elif plugin.state == "quarantined" and plugin.kind != "blocked":
-                    _strict(plugin.error())
-            self._clear_commons()
+            if self._loading:
+                return
+            self._loading = True
+            try:
+                self._load_all()
+            finally:
+                self._loading = False
+
+    def _load_all(self) -> None:
+        self.discover()
+        for plugin in list(self._plugins):
+            if plugin.state == "listed":
+                self._load(plugin)
+            elif plugin.state == "quarantined" and plugin.kind != "blocked":
+                _strict(plugin.error())
+        self._clear_commons()
 
     def probe(self) -> None:
         """Loads, and asks every backend that has not been asked what devices there are."""
@@ -122,6 +134,7 @@ class PluginManager:
             if plugin.state == "quarantined":
                 self._plugins.remove(plugin)
                 raise plugin.error()
+            self._furnish(plugin)
             return plugin.status()
 
     def unregister(self, name: str) -> None:
@@ -131,6 +144,16 @@ class PluginManager:
             if not found:
                 raise KeyError(name)
             self._forget(found[0])
+            self._furnish(found[0])
+
+    def _furnish(self, plugin: Plugin) -> None:
+        """Gathers the kernels of open devices anew, if a plugin that came or went is among them."""
+        if not any(hasattr(plugin.module, hook) for hook in ("opdock_kernels", "opdock_fusions")):
+            return
+        loaded = [p for p in self._plugins if p.state == "loaded"]
+        for backend in [*self._backends()]:
+            for opened in backend.opened.values():
+                furnish(opened, backend, loaded, self._expel)
 
     def _forget(self, plugin: Plugin) -> None:
         self._plugins.remove(plugin)

@@ -103,14 +103,38 @@ def open_device(
     try:
         device = resolve(spec.device)(probed.attributes)
         check_device(device)
-        tables = [_table(given, device, backend, probed) for given in spec.kernels]
-        names = [name for name in spec.fusions if isinstance(name, str)]
-        found = [p for name in names for p in _as_patterns(name, resolve(name))]
         compiler = _as_compiler(spec.compiler, resolve(spec.compiler)) if spec.compiler else None
-        mounted = _mounted(device)
     except Exception as e:
         raise _failed(backend, probed, e) from e
     opened = OpenDevice(device, probed, compiler=compiler)
+    furnish(opened, backend, plugins, expel)
+    return opened
+
+
+def furnish(
+    opened: OpenDevice,
+    backend: Backend,
+    plugins: Sequence[Plugin],
+    expel: Callable[[Plugin, Quarantine], None],
+) -> None:
+    """Gathers a device's kernels and fusions, in place of those that it has.
+
+    Args:
+        opened: the device. Sessions that have its present kernels keep them.
+        backend, plugins, expel: as for `open_device`.
+
+    Raises:
+        PluginError: the backend's own tables cannot be had.
+    """
+    spec, probed = opened.probed.spec, opened.probed
+    try:
+        tables = [_table(given, opened.device, backend, probed) for given in spec.kernels]
+        names = [name for name in spec.fusions if isinstance(name, str)]
+        found = [p for name in names for p in _as_patterns(name, resolve(name))]
+        mounted = _mounted(opened.device)
+    except Exception as e:
+        raise _failed(backend, probed, e) from e
+    opened.kernels, opened.notes = KernelIndex(), ()
     origins = _origins([*plugins, backend.plugin])
     for table in tables:
         _add(opened, table, backend.plugin, origins)
@@ -120,7 +144,6 @@ def open_device(
     opened.fusions = Fusions(found, [_later(m) for m in spec.fusions if not isinstance(m, str)])
     for tie in opened.kernels.ties():
         _log.warning("device %s:%d: %s", spec.own_type, probed.attributes.index, tie)
-    return opened
 
 
 def _mounted(device: Any) -> KernelTable | None:
@@ -188,7 +211,11 @@ def _add(
 
     # A guest's kernel for what is fused would take all that the backend computes op by op.
     without = (CLUSTER, TURNS, UPDATES) if guest else ()
-    opened.kernels.add(kernels, plugin.name, plugin.distribution, guest, taken_from, without)
+    own = {op.name for op in plugin.records.get("opdock_ops", ())}
+    opened.kernels.add(
+        kernels, plugin.name, plugin.distribution, lambda op: guest and op not in own, taken_from,
+        without,
+    )  # fmt: skip
 
 
 def _origins(plugins: Iterable[Plugin]) -> dict[str, str]:
@@ -213,7 +240,7 @@ def _package(module: str | None) -> str:
 def _put_back(plugin: Plugin, backend: str) -> str:
     return (
         f"backend {backend!r} does not admit {plugin.name!r} ({plugin.origin}): its kernels are "
-        "for what nothing else there computes, its fusions are left out "
+        "for its own ops and for what nothing else there computes, its fusions are left out "
         f"({ownership.ADMIT}={plugin.name} would let them in)"
     )
 

@@ -25,13 +25,14 @@ def _placement(file: str) -> Placement:
     return Placement(CostModel.load(file))
 
 
-if _file := os.environ.get("OPDOCK_COST_MODEL", ""):
+@hookimpl
+def opdock_graph_passes() -> Iterator[GraphPass]:
+    """The pass that plans by the model of the environment, if it names one."""
+    file = os.environ.get("OPDOCK_COST_MODEL", "")
+    if not file:
+        return
 
-    @hookimpl
-    def opdock_graph_passes() -> Iterator[GraphPass]:
-        """The pass that plans by the model of the environment."""
+    def plan(graph: GraphView) -> None:
+        _placement(file).plan(graph)
 
-        def plan(graph: GraphView) -> None:
-            _placement(_file).plan(graph)
-
-        yield GraphPass(name="placer_plan", stage="before_place", run=plan)
+    yield GraphPass(name="placer_plan", stage="before_place", run=plan)

@@ -146,7 +146,7 @@ def test_numpys_booleans_are_answers():
 
 def test_guests_come_last_whatever_their_priority():
     found = KernelIndex()
-    found.add([kernel("guest", priority=1000)], "g", guest=True)
+    found.add([kernel("guest", priority=1000)], "g", guest=lambda op: True)
     found.add([kernel("own"), kernel("portable", label=PORTABLE, priority=-100)], "p")
     assert tags(select(sig(), found)) == ["own", "portable", "guest"]
     assert found.ties() == []

@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple
 
 from opdock import dtypes
 from opdock.contrib.quantize.wiring import quantization_step, reroute
+from opdock.graph.nodes.gradient_registry import RegisterGradient
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.registry import RegisterGradient
 from opdock.layers.utils import smart_cond
 from opdock.ops.arithmetic import add, multiply, subtract
 from opdock.ops.array import reshape, size

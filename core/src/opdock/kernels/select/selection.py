@@ -55,7 +55,8 @@ class Entry:
         kernel: the record.
         plugin, distribution: who brought the record.
         order: its place among the device's kernels.
-        guest: whether the backend does not admit the plugin: it computes what nothing else does.
+        guest: whether neither the op is the plugin's nor the backend admits it: it computes what
+            nothing else does.
         taken_from: the plugin whose code the record runs, if that is another: a record that was
             taken over, say by `dataclasses.replace`.
     """
@@ -130,12 +131,12 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A table among a device's, with where it comes from."""
+    """A table among a device's, with where it comes from; `guest` answers for an op type."""
 
     kernels: Kernels
     plugin: str
     distribution: str
-    guest: bool
+    guest: Callable[[str], bool]
     taken_from: Callable[[Kernel], str]
 
 
@@ -153,7 +154,7 @@ class KernelIndex:
         kernels: Kernels | Iterable[Kernel],
         plugin: str = "",
         distribution: str = "",
-        guest: bool = False,
+        guest: Callable[[str], bool] = lambda _: False,
         taken_from: Callable[[Kernel], str] = lambda _: "",
         without: Container[str] = (),
     ) -> None:
@@ -162,7 +163,8 @@ class KernelIndex:
         Args:
             kernels: a table, or what stands for one: it is asked for an op's kernels when a node
                 of that op is first seen.
-            plugin, distribution, guest: see `Entry`.
+            plugin, distribution: see `Entry`.
+            guest: gives `Entry.guest` for an op type.
             taken_from: gives `Entry.taken_from`.
             without: op types whose kernels are left out.
         """
@@ -185,7 +187,7 @@ class KernelIndex:
     def _ranked(self, op: str) -> list[Entry]:
         pairs = [(s, k) for s in self._sources.get(op, ()) for k in s.kernels.for_op(op)]
         entries = [
-            Entry(k, s.plugin, s.distribution, order, s.guest, s.taken_from(k))
+            Entry(k, s.plugin, s.distribution, order, s.guest(op), s.taken_from(k))
             for order, (s, k) in enumerate(pairs)
         ]
         return sorted(entries, key=lambda e: e.rank)
