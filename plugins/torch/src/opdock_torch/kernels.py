@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -198,29 +199,22 @@ def avg_pool_grad(sig: NodeSig) -> Kernel:
 
 
 # ---------------------------------------------------------------- no elements
-def portable_kernel(op: str, sig: NodeSig) -> Kernel:
-    """Core's kernel of an op over PyTorch's functions, for the device of a node."""
-    assert sig.device is not None
-    bind = next(k.bind for k in mount(sig.device.namespace) if k.op == op and k.bind is not None)
-    return bind(sig)
-
-
 def with_empties(kernel: Record) -> Record:
     """The kernel with core's portable one for arrays without elements, which PyTorch refuses."""
-    own, op = kernel.bind, kernel.op
-    assert own is not None
+    own: Any = kernel.bind
 
     def bind(sig: NodeSig) -> Kernel:
-        run: Kernel = own(sig)
-        spare: Kernel | None = None
+        run, device = own(sig), sig.device
+        assert device is not None
+
+        @functools.cache
+        def spare() -> Any:
+            portable = (k.bind for k in mount(device.namespace) if k.op == kernel.op)
+            return next(filter(None, portable))(sig)
 
         def call(*inputs: Any) -> Any:
-            nonlocal spare
-            if all(x.numel() for x in inputs if isinstance(x, torch.Tensor)):
-                return run(*inputs)
-            if spare is None:
-                spare = portable_kernel(op, sig)
-            return spare(*inputs)
+            full = all(x.numel() for x in inputs if isinstance(x, torch.Tensor))
+            return (run if full else spare())(*inputs)
 
         return call
 

@@ -35,7 +35,7 @@ class Namespace:
     """`array_api_compat.torch`, with new arrays on one device rather than on the CPU."""
 
     special_functions = MappingProxyType(
-        {name: getattr(torch, name) for name in ("digamma", "erf", "erfc", "erfinv", "lgamma")}
+        {name: getattr(torch, name) for name in ("erf", "erfc", "erfinv", "lgamma")}
     )
 
     def __init__(self, place: torch.device) -> None:

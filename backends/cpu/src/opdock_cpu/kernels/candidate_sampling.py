@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
@@ -81,13 +82,16 @@ class LogUniform:
 
     def __init__(self, range_: int) -> None:
         self.range = range_
-        self._log = np.log1p(np.float64(range_))
+        self._log = math.log1p(range_)
 
     def draws(self, place: Philox, count: int) -> Draws:
         """The exponential of a uniform double."""
         for words in _words(place, np.uint32, 2 * count):
             unit = unit_float64(words[0::2], words[1::2])
-            yield (np.exp(unit * self._log).astype(np.int64) - 1) % self.range
+            # NumPy's exponential is another in its last bit from processor to processor, and the
+            # last bit of a large one is many classes.
+            powers = [int(math.exp(x)) for x in (unit * self._log).tolist()]
+            yield np.array([(power - 1) % self.range for power in powers], np.int64)
 
     def probability(self, classes: Array) -> Array:
         """That the double falls between the logarithms around a class."""
