@@ -11,6 +11,8 @@ from opdock.graph.nodes.collections import GraphKeys, add_to_collection
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import init_scope, name_scope
+from opdock.graph.variables.trackable import Trackable
+from opdock.graph.variables.trackable_resources import TrackableAsset
 from opdock.ops.registry import get
 
 __all__ = [
@@ -19,7 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class TableInitializerBase:
+class TableInitializerBase(Trackable):
     """Fills a table; subclasses say with what.
 
     Args:
@@ -149,8 +151,7 @@ class TextFileInitializer(TableInitializerBase):
             raise ValueError(f"Invalid vocab_size {vocab_size}.")
         given = os.fspath(filename) if isinstance(filename, os.PathLike) else filename
         self._filename_arg = given
-        with init_scope():
-            self._filename = convert_to_tensor(given, dtypes.string, "asset_path")
+        self._filename = self._track_trackable(TrackableAsset(given), "_filename")
         self._key_index, self._value_index = key_index, value_index
         self._vocab_size, self._delimiter, self._name = vocab_size, delimiter, name
         super().__init__(key_dtype, value_dtype)
@@ -163,7 +164,7 @@ class TextFileInitializer(TableInitializerBase):
         """
         self._check_types(table)
         with name_scope(self._name, "text_file_init", [table.resource_handle]):
-            filename = convert_to_tensor(self._filename, dtypes.string, "asset_filepath")
+            filename = convert_to_tensor(self._filename.asset_path, dtypes.string, "asset_filepath")
             op: Operation = get("InitializeTableFromTextFileV2")(
                 table.resource_handle, filename, key_index=self._key_index,
                 value_index=self._value_index,

@@ -11,7 +11,7 @@ from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import init_scope, name_scope
-from opdock.graph.variables.trackable import Trackable
+from opdock.graph.variables.trackable_resources import CapturableResource
 from opdock.lookup.initializers import TableInitializerBase
 from opdock.ops.registry import get
 
@@ -20,15 +20,13 @@ __all__ = [
 ]  # fmt: skip
 
 
-class LookupInterface(Trackable):
+class LookupInterface(CapturableResource):
     """A table from keys to values that outlives a step.
 
     Args:
         key_dtype: the type of the keys.
         value_dtype: the type of the values.
     """
-
-    _resource_handle: Any = None
 
     def __init__(self, key_dtype: Any, value_dtype: Any) -> None:
         self._key_dtype = dtypes.as_dtype(key_dtype)
@@ -43,11 +41,6 @@ class LookupInterface(Trackable):
     def value_dtype(self) -> DType:
         """The type of the values."""
         return self._value_dtype
-
-    @property
-    def resource_handle(self) -> Any:
-        """The handle of the table in the graph."""
-        return self._resource_handle
 
     @property
     def name(self) -> str | None:
@@ -83,7 +76,7 @@ class InitializableLookupTableBase(LookupInterface):
         super().__init__(initializer.key_dtype, initializer.value_dtype)
         self._default_value = convert_to_tensor(default_value, self._value_dtype)
         shapes.merge(self._default_value.raw_shape, ())
-        self._initializer = initializer
+        self._initializer = self._track_trackable(initializer, "_initializer")
         with init_scope():
             self._resource_handle = self._create_resource()
             self._init_op = self._initialize()

@@ -19,8 +19,6 @@ _OUT: Final[dict[str, str]] = {
     "GradientTape": "eager execution; TF 1 programs call tf.gradients",
     "enable_eager_execution": "eager execution",
     "function": "eager execution",
-    "saved_model.save": "functions of eager execution; tf.saved_model.Builder saves a session's",
-    "saved_model.experimental": "functions of eager execution; see tf.saved_model.Builder",
     "wrap_function": "eager execution",
     **dict.fromkeys(
         (

@@ -22,18 +22,20 @@ from opdock.graph.serial.function_def import FunctionLibraryReader
 from opdock.graph.variables.flavour import VariableAggregation, VariableSynchronization
 from opdock.graph.variables.resource_variable import ResourceVariable
 from opdock.graph.variables.trackable import Trackable
+from opdock.graph.variables.trackable_resources import CapturableResource, TrackableAsset
 from opdock.graph.variables.tracked_attributes import AutoTrackable, DictWrapper, ListWrapper
 from opdock.io import protos
 from opdock.io.tensor_proto import make_ndarray
+from opdock.ops.composed.concrete_function import ConcreteFunction, add_body
 from opdock.ops.control import group
 from opdock.ops.io import restore_v2_op
 from opdock.saved_model import utils
 from opdock.saved_model.restored_function import (
-    ConcreteFunction,
     RestoredFunction,
-    Signature,
-    add_body,
+    restored,
+    restored_signature,
 )
+from opdock.saved_model.signature_functions import SignatureMap
 from opdock.shapes import TensorShape
 from opdock.train.tracking.util import object_metadata
 
@@ -51,27 +53,18 @@ class LoadedObject(AutoTrackable):
         return call(*args, **kwargs)
 
 
-class LoadedResource(LoadedObject):
+class LoadedResource(LoadedObject, CapturableResource):
     """A table or another resource that a function of the model makes.
 
     Attributes:
-        resource_handle: the tensor that stands for it.
         initializer: the operation that fills it.
     """
 
-    resource_handle: Tensor
     initializer: Any = None
 
 
-class LoadedAsset(LoadedObject):
-    """A file of the model.
-
-    Attributes:
-        asset_path: a scalar string tensor, the place of the file.
-    """
-
-    def __init__(self, path: str) -> None:
-        self.asset_path = constant(path, dtypes.string)
+class LoadedAsset(LoadedObject, TrackableAsset):
+    """A file of the model."""
 
 
 class LoadedConstant(LoadedObject):
@@ -142,8 +135,10 @@ class _Loader:
     def _make_user_object(self, proto: Any, number: int) -> Any:
         if proto.identifier in ("trackable_list_wrapper", "trackable_tuple_wrapper"):
             return ListWrapper()
-        if proto.identifier in ("trackable_dict_wrapper", "signature_map"):
+        if proto.identifier == "trackable_dict_wrapper":
             return DictWrapper()
+        if proto.identifier == "signature_map":
+            return SignatureMap({})
         return LoadedObject()
 
     def _make_variable(self, proto: Any, number: int) -> ResourceVariable:
@@ -183,11 +178,11 @@ class _Loader:
     def _make_function(self, proto: Any, number: int) -> RestoredFunction:
         return RestoredFunction(
             proto.function_spec,
-            [ConcreteFunction(name, *self._parts(name)) for name in proto.concrete_functions],
+            [restored(name, *self._parts(name)) for name in proto.concrete_functions],
         )
 
-    def _make_bare_concrete_function(self, proto: Any, number: int) -> Signature:
-        return Signature(proto, *self._parts(proto.concrete_function_name))
+    def _make_bare_concrete_function(self, proto: Any, number: int) -> ConcreteFunction:
+        return restored_signature(proto, *self._parts(proto.concrete_function_name))
 
     def _make_resource(self, proto: Any, number: int) -> LoadedResource:
         if self._nodes[number].saveable_objects:
@@ -208,6 +203,8 @@ class _Loader:
                 owner.append(child)
         elif isinstance(owner, DictWrapper):
             owner[name] = child
+        elif isinstance(owner, SignatureMap):
+            owner._add_signature(name, child)
         elif isinstance(owner, LoadedObject):
             setattr(owner, name, child)
         elif isinstance(owner, Trackable) and not isinstance(owner, RestoredFunction):
@@ -250,12 +247,13 @@ class _Loader:
         raise self._contradiction(f"the value of object {number}")
 
     def _handle(self, resource: LoadedResource) -> Tensor:
-        if "resource_handle" not in vars(resource):
+        if resource.resource_handle is None:
             (function,) = vars(resource)["_create_resource"].concrete_functions
             with self._graph.as_default(), name_scope(f"{self._scope}/"):
                 results, _ = add_body(function._body(), function.captured_inputs)
-            resource.resource_handle = results[0]
-        return resource.resource_handle
+            resource._resource_handle = results[0]
+        handle: Tensor = resource.resource_handle
+        return handle
 
     # ------------------------------------------------------------ values
     @cached_property

@@ -6,133 +6,51 @@ is optimised and differentiated like anything else there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from opdock import errors
-from opdock.graph.control.func_graph import FuncGraph
-from opdock.graph.control.function_op import copy_operations
 from opdock.graph.nodes.convert import convert_to_tensor
-from opdock.graph.nodes.graph import get_default_graph
-from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.scopes import control_dependencies, name_scope
+from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.typespec import TensorSpec, TypeSpec
 from opdock.graph.variables.trackable import Trackable
 from opdock.graph.variables.variable import Variable
-from opdock.ops.identity import identity
+from opdock.ops.composed.concrete_function import ConcreteFunction
 from opdock.saved_model.nested_structure_coder import StructureCoder
-from opdock.util import nest
 
-__all__ = ["ConcreteFunction", "RestoredFunction", "Signature", "add_body"]
-
-
-def add_body(body: FuncGraph, arguments: Sequence[Tensor]) -> tuple[list[Tensor], list[Operation]]:
-    """Adds a function's body to the default graph.
-
-    Returns:
-        Its results, which wait for its effects, and the operations that are the effects.
-    """
-    graph = get_default_graph()
-    given = [t if t.graph is graph else graph._adopt(t) for t in arguments]
-    values: dict[Tensor, Tensor] = dict(zip(body.inputs, given, strict=True))
-    made = copy_operations(body, body.needed(), values)
-    effects = [made[op] for op in body.targets if op in made]
-    results = [values[t] for t in body.outputs]
-    if effects:
-        with control_dependencies(effects):
-            results = [identity(t) for t in results]
-    return results, effects
+__all__ = ["RestoredFunction", "restored", "restored_signature"]
 
 
-class ConcreteFunction(Trackable):
-    """A function for arguments of fixed types.
+def restored(name: str, proto: Any, body: Any, captures: Any) -> ConcreteFunction:
+    """A function of a model.
 
     Args:
         name: its name in the model's library.
         proto: the `SavedConcreteFunction`.
-        body: gives the body; it is asked at the first call.
+        body: gives the body; it is asked when it is needed first.
         captures: gives what the function uses from outside, in the order of its last parameters.
     """
-
-    def __init__(
-        self, name: str, proto: Any, body: Callable[[], FuncGraph],
-        captures: Callable[[], list[Tensor]],
-    ) -> None:  # fmt: skip
-        self.name = name
-        self._body, self._captures = body, captures
-        coder = StructureCoder()
-        self.structured_input_signature = coder.decode_proto(proto.canonicalized_input_signature)
-        self.structured_outputs = coder.decode_proto(proto.output_signature)
-
-    @property
-    def inputs(self) -> list[Tensor]:
-        """The parameters of the body, captures included."""
-        return list(self._body().inputs)
-
-    @property
-    def outputs(self) -> list[Tensor]:
-        """The results in the body."""
-        return list(self._body().outputs)
-
-    @property
-    def captured_inputs(self) -> list[Tensor]:
-        """What the function uses from outside."""
-        return self._captures()
-
-    def apply(self, values: Any) -> Any:
-        """The results for arguments in the structure of the signature.
-
-        Raises:
-            TypeError, ValueError: an argument does not convert to the type of its parameter.
-        """
-        given = list(_tensors(self.structured_input_signature, values))
-        with name_scope(_plain(self.name)):
-            results, effects = add_body(self._body(), [*given, *self._captures()])
-        found = iter(results)
-        flat = nest.flatten(self.structured_outputs, expand_composites=True)
-        if not flat or all(leaf is None for leaf in flat):
-            return effects[-1] if effects and not results else self.structured_outputs
-        return nest.pack_sequence_as(
-            self.structured_outputs,
-            [next(found) if isinstance(leaf, TensorSpec) else leaf for leaf in flat],
-            expand_composites=True,
-        )
+    coder = StructureCoder()
+    return ConcreteFunction(
+        name, body, captures, coder.decode_proto(proto.canonicalized_input_signature),
+        coder.decode_proto(proto.output_signature),
+    )  # fmt: skip
 
 
-class Signature(ConcreteFunction):
-    """A function that takes its arguments by name.
+def restored_signature(bare: Any, proto: Any, body: Any, captures: Any) -> ConcreteFunction:
+    """A function of a model that takes its tensors by name, as a `SavedBareConcreteFunction`."""
+    function = restored(bare.concrete_function_name, proto, body, captures)
+    function._arg_keywords = list(bare.argument_keywords)
+    function._num_positional_args = bare.allowed_positional_arguments
+    return function
 
-    Args:
-        bare: the `SavedBareConcreteFunction`.
-    """
 
-    def __init__(self, bare: Any, *args: Any) -> None:
-        super().__init__(bare.concrete_function_name, *args)
-        self._names = list(bare.argument_keywords)
-        self._positional = bare.allowed_positional_arguments
+class RestoredSpec(NamedTuple):
+    """The parameters of a function of a model, as a `FunctionSpec` says them."""
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The results.
-
-        Raises:
-            TypeError: an argument is missing, or there is none of a name or place.
-        """
-        allowed = max(self._positional, 1) if len(self._names) == 1 else self._positional
-        given = {**dict(zip(self._names, args, strict=False)), **kwargs}
-        if (
-            len(args) > allowed
-            or len(given) != len(args) + len(kwargs)
-            or sorted(given) != sorted(self._names)
-        ):
-            raise TypeError(
-                f"{_plain(self.name)} takes {self._names}, got "
-                f"{[*self._names[: len(args)], *sorted(kwargs)]}"
-            )
-        positional, named = self.structured_input_signature
-        if named:
-            return self.apply(((), {name: given[name] for name in named}))
-        flat = [given[name] for name in self._names]
-        return self.apply((nest.pack_sequence_as(positional, flat, expand_composites=True), {}))
+    fullargspec: Any
+    is_method: bool
+    input_signature: Any
 
 
 class RestoredFunction(Trackable):
@@ -145,8 +63,15 @@ class RestoredFunction(Trackable):
 
     def __init__(self, spec: Any, concrete: Sequence[ConcreteFunction]) -> None:
         self.concrete_functions = list(concrete)
-        self._arguments = StructureCoder().decode_proto(spec.fullargspec)
+        coder = StructureCoder()
+        self._arguments = coder.decode_proto(spec.fullargspec)
         self._is_method = spec.is_method
+        self._input_signature = coder.decode_proto(spec.input_signature)
+
+    @property
+    def function_spec(self) -> RestoredSpec:
+        """The parameters."""
+        return RestoredSpec(self._arguments, self._is_method, self._input_signature)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results of the first concrete function that takes these arguments.
@@ -184,16 +109,6 @@ class RestoredFunction(Trackable):
         return tuple(found), {**(spec.kwonlydefaults or {}), **left}
 
 
-def _tensors(signature: Any, values: Any) -> Iterator[Tensor]:
-    """The tensors that arguments are, in the order of the parameters."""
-    parts = nest.flatten_up_to(signature, values, check_types=False)
-    for spec, value in zip(nest.flatten(signature), parts, strict=True):
-        if isinstance(spec, TensorSpec):
-            yield convert_to_tensor(value, spec.dtype)
-        elif isinstance(spec, TypeSpec):
-            yield from nest.flatten(value, expand_composites=True)
-
-
 def _fits(spec: Any, value: Any, converting: bool) -> bool:
     """Whether an argument, or a structure of them, is what a signature has at its place."""
     if isinstance(spec, TensorSpec):
@@ -227,9 +142,3 @@ def _fits_tensor(spec: TensorSpec, value: Any, converting: bool) -> bool:
             return False
     same = value.dtype.base_dtype is spec.dtype.base_dtype
     return same and bool(spec.shape.is_compatible_with(value.shape))
-
-
-def _plain(name: str) -> str:
-    """A function's name without what TensorFlow puts around the one in the program."""
-    bare = name.removeprefix("__inference_").removeprefix("signature_wrapper_").strip("_")
-    return bare.rpartition("_")[0] or bare or "function"

@@ -86,6 +86,9 @@ class Trackable:
     _self_deferred: dict[str, list[Any]]
     # The number of the last restore that reached the object.
     _self_update_uid: int
+    # What kind of object it is in a model of `tf.saved_model.save`, and what more is to be known.
+    _object_identifier = "_generic_user_object"
+    _tracking_metadata = ""
 
     def _maybe_initialize_trackable(self) -> None:
         # Not in __init__, which subclasses may not call, and past __setattr__, which they may have.

@@ -158,6 +158,8 @@ class ListWrapper(TrackableDataStructure, list[Any]):
         wrapped_list: the list.
     """
 
+    _object_identifier = "trackable_list_wrapper"
+
     def __init__(self, wrapped_list: Iterable[Any] = ()) -> None:
         super().__init__()
         self._self_wrapped = wrapped_list
@@ -276,6 +278,8 @@ class DictWrapper(TrackableDataStructure, dict[Any, Any]):
     Args:
         wrapped_dict: the dict.
     """
+
+    _object_identifier = "trackable_dict_wrapper"
 
     def __init__(self, wrapped_dict: dict[Any, Any] | None = None) -> None:
         super().__init__()

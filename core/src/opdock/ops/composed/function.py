@@ -4,96 +4,171 @@ from __future__ import annotations
 
 import functools
 import inspect
-import itertools
-from collections.abc import Callable, Sequence
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
-from opdock import dtypes, errors
-from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.control.function_op import root_of
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
+from opdock.ops.composed.concrete_function import ConcreteFunction
+from opdock.ops.composed.effects import in_order
+from opdock.ops.composed.function_spec import FunctionSpec, described
+from opdock.ops.composed.tracing import traced
 from opdock.ops.identity import identity
+from opdock.util import nest
 
-__all__ = ["function"]
+__all__ = ["Function", "function"]
 
 
-class _Function:
-    """A Python function that each call adds to the graph."""
+@dataclass
+class _Known:
+    """What is known of a function, or of a method of one object.
 
-    def __init__(self, python_function: Callable[..., Any], signature: Any, name: str) -> None:
+    Attributes:
+        variables: those that it has made; None before the first call.
+        signatures: what it was called with.
+        traced: what it was traced for, in which graph, and the result.
+    """
+
+    variables: list[Any] | None = None
+    signatures: list[Any] = field(default_factory=list)
+    traced: list[tuple[Any, Any, ConcreteFunction]] = field(default_factory=list)
+
+
+class Function:
+    """A Python function that each call adds to the graph.
+
+    Args:
+        python_function: the function.
+        signature: what its arguments are said to be, or None.
+        name: its name.
+        own: the object of which it is a method, in a tuple.
+        known: what is known of it.
+    """
+
+    def __init__(
+        self, python_function: Callable[..., Any], signature: Any, name: str,
+        own: tuple[Any, ...] = (), known: _Known | None = None,
+    ) -> None:  # fmt: skip
         functools.update_wrapper(self, python_function)
         self.python_function = python_function
         self.input_signature = signature
         self._name = name
-        self._variables: list[Any] | None = None
+        self._own = own
+        self._known = known or _Known()
+        self._of_methods: weakref.WeakKeyDictionary[Any, _Known] = weakref.WeakKeyDictionary()
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else functools.partial(self, instance)
+        if instance is None:
+            return self
+        try:
+            known = self._of_methods.setdefault(instance, _Known())
+        except TypeError:  # nothing can refer to it weakly, or it has no hash
+            known = self._known
+        return Function(self.python_function, self.input_signature, self._name, (instance,), known)
+
+    @functools.cached_property
+    def function_spec(self) -> FunctionSpec:
+        """The parameters."""
+        called = self.python_function
+        if not inspect.isroutine(called) and not isinstance(called, (type, functools.partial)):
+            called = called.__call__
+        bound = bool(self._own) or inspect.ismethod(called)
+        return FunctionSpec(called, self.input_signature, bound)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Adds the function's operations, those with effects in the order of the function."""
-        args = self._converted(args)
+        own = ()
+        if self.input_signature is not None:
+            extra = len(args) - len(self.input_signature)
+            own = args[:extra] if extra == 1 and not self._own else ()
+            args, kwargs = self.function_spec.canonical(args[len(own) :], kwargs)
+        self._note(args, kwargs)
         graph = get_default_graph()
         before, known = len(graph.get_operations()), _variables(graph)
         with name_scope(self._name):
-            result = self.python_function(*args, **kwargs)
+            result = self.python_function(*self._own, *own, *args, **kwargs)
             self._check_new([v for v in _variables(graph) if v not in known])
-            effects = _in_order(graph.get_operations()[before:])
-            return _after(effects, result)
+            return _after(in_order(graph.get_operations()[before:]), result)
 
-    def _converted(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        if self.input_signature is None:
-            return args
-        specs = list(self.input_signature)
-        own = len(args) - len(specs)
-        if own not in (0, 1):
-            raise ValueError(
-                f"{self._name} takes {len(specs)} positional arguments by its input_signature, "
-                f"but {len(args)} were given"
-            )
-        found = []
-        for given, spec in zip(args[own:], specs, strict=True):
-            tensor = convert_to_tensor(given, dtype=getattr(spec, "dtype", None))
-            if not tensor.shape.is_compatible_with(spec.shape):
-                raise ValueError(
-                    "Python inputs incompatible with input_signature: "
-                    f"{tensor} does not have shape {spec.shape}"
-                )
-            found.append(tensor)
-        return (*args[:own], *found)
+    def _note(self, args: Any, kwargs: Any) -> None:
+        """Remembers what the function is called with, for a model in which it is saved."""
+        if self.input_signature is not None:
+            return
+        positional, named = self.function_spec.canonical(args, kwargs)
+        signature = described((positional, named))
+        if signature is not None and signature not in self._known.signatures:
+            self._known.signatures.append(signature)
 
     def _check_new(self, made: list[Any]) -> None:
-        if self._variables is not None and made:
+        if self._known.variables is not None and made:
             raise ValueError(
                 "tf.function-decorated function tried to create variables on non-first call."
             )
-        if self._variables is None:
-            self._variables = made
+        if self._known.variables is None:
+            self._known.variables = made
 
-    def get_concrete_function(self, *args: Any, **kwargs: Any) -> Any:
-        """Raises UnimplementedError: each call adds the function's operations to the graph."""
-        raise errors.UnimplementedError(
-            None, None,
-            f"{self._name}.get_concrete_function: opdock adds a function's operations to the graph "
-            "at each call and keeps no function of its own; call it with placeholders instead.",
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """The function for arguments of these types, which is traced once.
+
+        Args:
+            *args: tensors or specs in their place, and values of Python; none where the function
+                has an input signature.
+            **kwargs: the same, by name.
+
+        Raises:
+            ValueError: the arguments do not fit the input signature.
+        """
+        spec = self.function_spec
+        if spec.input_signature is not None and not args and not kwargs:
+            args = spec.input_signature
+        positional, named = spec.canonical(args, kwargs)
+        wanted = described((positional, named))
+        if spec.input_signature is not None:
+            wanted = spec.input_signature, {}
+        if wanted is None:
+            raise ValueError(
+                f"The function {self._name} cannot be traced for {(positional, named)}: arguments "
+                "are tensors, specs, numbers, strings, types and shapes."
+            )
+        graph = root_of(get_default_graph())
+        for known, where, function in self._known.traced:
+            if where is graph and _same(known, wanted):
+                return function
+        names = [*spec.names, *(f"{spec.fullargspec.varargs}_{i}" for i in range(len(wanted[0])))]
+        function = traced(
+            functools.partial(self.python_function, *self._own),
+            self._name, names[: len(wanted[0])], *wanted,
         )  # fmt: skip
+        if self._known.variables is None:
+            self._known.variables = list(getattr(function.graph, "variables", ()))
+        self._known.traced.append((wanted, graph, function))
+        return function
+
+    def _list_all_concrete_functions_for_serialization(self) -> list[ConcreteFunction]:
+        """The function for all that it was called with or traced for."""
+        if self.input_signature is not None:
+            return [self.get_concrete_function()]
+        wanted = [(k, a) for k, a in self._known.signatures]
+        wanted += [known for known, _, _ in self._known.traced if known not in wanted]
+        return [self.get_concrete_function(*args, **kwargs) for args, kwargs in wanted]
+
+
+def _same(one: Any, other: Any) -> bool:
+    """Whether two signatures are equal, with values of the same types: 1 is not True."""
+    if one != other:
+        return False
+    pairs = zip(nest.flatten(one), nest.flatten(other), strict=True)
+    return all(
+        type(a) is type(b) and getattr(a, "name", 0) == getattr(b, "name", 0) for a, b in pairs
+    )
 
 
 def _variables(graph: Any) -> list[Any]:
     return graph.get_collection("variables") + graph.get_collection("local_variables")  # type: ignore[no-any-return]
-
-
-def _in_order(made: Sequence[Operation]) -> list[Operation]:
-    """Operations with effects or over state, each made to wait for the one before it."""
-    ordered = [op for op in made if op.spec.has_effect or any(map(_is_state, op.inputs))]
-    for first, second in itertools.pairwise(ordered):
-        second._add_control_input(first)
-    return ordered
-
-
-def _is_state(tensor: Tensor) -> bool:
-    return tensor.dtype._is_ref_dtype or tensor.dtype is dtypes.resource
 
 
 def _after(effects: list[Operation], result: Any) -> Any:
@@ -146,11 +221,11 @@ def function(
             f"input_signature must be either a tuple or a list, received {type(input_signature)}"
         )
 
-    def decorate(inner: Callable[..., Any]) -> _Function:
+    def decorate(inner: Callable[..., Any]) -> Function:
         name = getattr(inner, "__name__", type(inner).__name__)
         # A scope at the top begins with a letter.
         plain = name.lstrip("_") if name.isidentifier() else ""
         inspect.signature(inner)
-        return _Function(inner, input_signature, plain or "function")
+        return Function(inner, input_signature, plain or "function")
 
     return decorate if func is None else decorate(func)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import weakref
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,9 +75,13 @@ class ObjectGraph:
 
     Args:
         root: where to begin.
+        children: says by name what an object depends on; by default what the object itself says.
     """
 
     root: Trackable
+    children: Callable[[Trackable], dict[str, Any]] = lambda trackable: (
+        trackable._trackable_children()
+    )
     objects: list[Trackable] = field(default_factory=list)
     _paths: dict[int, str] = field(default_factory=dict)
     _ids: dict[int, int] = field(default_factory=dict)
@@ -90,7 +95,7 @@ class ObjectGraph:
             current = waiting.popleft()
             self._add(current)
             start = self._paths[id(current)]
-            for name, dependency in current._trackable_children().items():
+            for name, dependency in self.children(current).items():
                 if id(dependency) not in self._paths:
                     path = f"{start}{_SEPARATOR}{_escaped(name)}" if start else _escaped(name)
                     self._paths[id(dependency)] = path
@@ -133,10 +138,18 @@ class ObjectGraph:
         """The way from the root to each object."""
         found: dict[Trackable, tuple[TrackableReference, ...]] = {self.root: ()}
         for current in self.objects:
-            for name, dependency in current._trackable_children().items():
+            for name, dependency in self.children(current).items():
                 step = TrackableReference(name, dependency)
                 found.setdefault(dependency, (*found[current], step))
         return found
+
+    def slots_of(self, number: int) -> list[tuple[str, int, int]]:
+        """The slots of an optimizer: name, number of the variable, number of the slot variable."""
+        return self._slots.get(number, [])
+
+    def key(self, trackable: Trackable, attribute: str) -> str:
+        """What a checkpoint calls an attribute of an object."""
+        return _SEPARATOR.join((self._paths[id(trackable)], _ATTRIBUTES, _escaped(attribute)))
 
     def serialize(self, known: Saveables) -> tuple[Any, list[SaveableObject], dict[Any, Any]]:
         """The graph as it is saved.
@@ -155,7 +168,7 @@ class ObjectGraph:
             node = graph.nodes.add()
             self._fill(node, number, trackable)
             for name in trackable._gather_saveables_for_checkpoint():
-                key = _SEPARATOR.join((self._paths[id(trackable)], _ATTRIBUTES, _escaped(name)))
+                key = self.key(trackable, name)
                 found = known.of(trackable, name, key)
                 attribute = node.attributes.add(name=name, checkpoint_key=key)
                 # A maker of saveables is no variable, though it may stand in the place of one.
@@ -171,9 +184,9 @@ class ObjectGraph:
         return graph, saveables, feeds
 
     def _fill(self, node: Any, number: int, trackable: Trackable) -> None:
-        for name, dependency in trackable._trackable_children().items():
+        for name, dependency in self.children(trackable).items():
             node.children.add(node_id=self._ids[id(dependency)], local_name=name)
-        for name, variable, slot in self._slots.get(number, ()):
+        for name, variable, slot in self.slots_of(number):
             node.slot_variables.add(
                 slot_name=name, original_variable_node_id=variable, slot_variable_node_id=slot
             )

@@ -1,0 +1,57 @@
+"""Files and resources that functions take from outside and models of objects hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from opdock import dtypes
+from opdock.graph.nodes.convert import convert_to_tensor, register_tensor_conversion_function
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import device, init_scope
+from opdock.graph.variables.trackable import Trackable
+
+__all__ = ["CapturableResource", "TrackableAsset"]
+
+
+class CapturableResource(Trackable):
+    """An object behind a handle, such as a table, which models make and fill when loaded."""
+
+    _resource_handle: Any = None
+    _resource_device = ""
+
+    def _create_resource(self) -> Tensor:
+        """Makes the handle."""
+        raise NotImplementedError("TrackableResource._create_resource not implemented.")
+
+    def _initialize(self) -> Any:
+        """Makes what fills the resource, if anything does."""
+        return None
+
+    @property
+    def resource_handle(self) -> Any:
+        """The handle in the graph."""
+        return self._resource_handle
+
+
+class TrackableAsset(Trackable):
+    """A file that a model takes along.
+
+    Args:
+        path: its place, a string or a scalar string tensor.
+    """
+
+    def __init__(self, path: Any) -> None:
+        with init_scope(), device("CPU"):
+            self._path = convert_to_tensor(path, dtypes.string, "asset_path")
+
+    @property
+    def asset_path(self) -> Tensor:
+        """The place of the file."""
+        return self._path
+
+
+def _as_tensor(value: Any, dtype: Any = None, name: Any = None, as_ref: bool = False) -> Any:
+    return value.asset_path
+
+
+register_tensor_conversion_function(TrackableAsset, _as_tensor)

@@ -1,0 +1,177 @@
+"""A function for arguments of fixed types, whose body each call adds to the graph.
+
+It is made by tracing a Python function (`tracing.py`), or read from a SavedModel. As its body
+becomes a part of the graph, it is optimised and differentiated like anything else there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from opdock.graph.control.func_graph import FuncGraph
+from opdock.graph.control.function_op import copy_operations
+from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import control_dependencies, name_scope
+from opdock.graph.nodes.typespec import TensorSpec, TypeSpec
+from opdock.graph.variables.trackable import Trackable
+from opdock.ops.identity import identity
+from opdock.util import nest
+
+__all__ = ["ConcreteFunction", "add_body", "plain_name"]
+
+
+def add_body(body: FuncGraph, arguments: Sequence[Tensor]) -> tuple[list[Tensor], list[Operation]]:
+    """Adds a function's body to the default graph.
+
+    Returns:
+        Its results, which wait for its effects, and the operations that are the effects.
+    """
+    graph = get_default_graph()
+    given = [t if t.graph is graph else graph._adopt(t) for t in arguments]
+    values: dict[Tensor, Tensor] = dict(zip(body.inputs, given, strict=True))
+    made = copy_operations(body, body.needed(), values)
+    effects = [made[op] for op in body.targets if op in made]
+    results = [values[t] for t in body.outputs]
+    if effects:
+        with control_dependencies(effects):
+            results = [identity(t) for t in results]
+    return results, effects
+
+
+class ConcreteFunction(Trackable):
+    """A function for arguments of fixed types.
+
+    Args:
+        name: its name in a library of functions.
+        body: gives the body; it is asked when it is needed first.
+        captures: gives what the function uses from outside, in the order of its last parameters.
+        signature: positional and named arguments, with specs for tensors.
+        outputs: the results in their structure, with specs for tensors.
+
+    Attributes:
+        structured_input_signature: `signature`.
+        structured_outputs: `outputs`.
+    """
+
+    def __init__(
+        self, name: str, body: Callable[[], FuncGraph], captures: Callable[[], list[Tensor]],
+        signature: Any, outputs: Any,
+    ) -> None:  # fmt: skip
+        self.name = name
+        self._body, self._captures = body, captures
+        self.structured_input_signature = signature
+        self.structured_outputs = outputs
+        # How it is called: names of the tensors, and how many may be given without.
+        self._arg_keywords: list[str] | None = None
+        self._num_positional_args = 0
+
+    @property
+    def graph(self) -> FuncGraph:
+        """The body."""
+        return self._body()
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        """The parameters of the body, captures included."""
+        return list(self._body().inputs)
+
+    @property
+    def outputs(self) -> list[Tensor]:
+        """The results in the body."""
+        return list(self._body().outputs)
+
+    @property
+    def captured_inputs(self) -> list[Tensor]:
+        """What the function uses from outside."""
+        return self._captures()
+
+    @property
+    def output_dtypes(self) -> Any:
+        """The types of the results, in their structure."""
+        return self._of_outputs(lambda spec: spec.dtype)
+
+    @property
+    def output_shapes(self) -> Any:
+        """The static shapes of the results, in their structure."""
+        return self._of_outputs(lambda spec: spec.shape)
+
+    def _of_outputs(self, ask: Callable[[Any], Any]) -> Any:
+        return nest.map_structure(
+            lambda leaf: ask(leaf) if isinstance(leaf, TensorSpec) else leaf,
+            self.structured_outputs, expand_composites=True,
+        )  # fmt: skip
+
+    def apply(self, values: Any) -> Any:
+        """The results for arguments in the structure of the signature.
+
+        Raises:
+            TypeError, ValueError: an argument does not convert to the type of its parameter.
+        """
+        given = list(_tensors(self.structured_input_signature, values))
+        with name_scope(plain_name(self.name)):
+            results, effects = add_body(self._body(), [*given, *self._captures()])
+        found = iter(results)
+        flat = nest.flatten(self.structured_outputs, expand_composites=True)
+        if not flat or all(leaf is None for leaf in flat):
+            return effects[-1] if effects and not results else self.structured_outputs
+        return nest.pack_sequence_as(
+            self.structured_outputs,
+            [next(found) if isinstance(leaf, TensorSpec) else leaf for leaf in flat],
+            expand_composites=True,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """The results.
+
+        Raises:
+            AssertionError: the function is one of several, which its arguments choose.
+            TypeError: an argument is missing, or there is none of a name or place.
+        """
+        names = self._arg_keywords
+        if names is None:
+            raise AssertionError(
+                "Tried to call a concrete function obtained from an internal API through the "
+                "public interface. Use get_concrete_function instead."
+            )
+        allowed = (
+            max(self._num_positional_args, 1) if len(names) == 1 else self._num_positional_args
+        )
+        given = {**dict(zip(names, args, strict=False)), **kwargs}
+        if (
+            len(args) > allowed
+            or len(given) != len(args) + len(kwargs)
+            or sorted(given) != sorted(names)
+        ):
+            raise TypeError(
+                f"{plain_name(self.name)} takes {names}, got "
+                f"{[*names[: len(args)], *sorted(kwargs)]}"
+            )
+        return self.apply(self._packed([given[name] for name in names]))
+
+    def _packed(self, tensors: Sequence[Any]) -> Any:
+        """Tensors in the structure of the signature, with its values of Python between them."""
+        found = iter(tensors)
+        flat = nest.flatten(self.structured_input_signature)
+        return nest.pack_sequence_as(
+            self.structured_input_signature,
+            [next(found) if isinstance(leaf, TypeSpec) else leaf for leaf in flat],
+        )
+
+
+def _tensors(signature: Any, values: Any) -> Iterator[Tensor]:
+    """The tensors that arguments are, in the order of the parameters."""
+    parts = nest.flatten_up_to(signature, values, check_types=False)
+    for spec, value in zip(nest.flatten(signature), parts, strict=True):
+        if isinstance(spec, TensorSpec):
+            yield convert_to_tensor(value, spec.dtype)
+        elif isinstance(spec, TypeSpec):
+            yield from nest.flatten(value, expand_composites=True)
+
+
+def plain_name(name: str) -> str:
+    """A function's name without what TensorFlow puts around the one in the program."""
+    bare = name.removeprefix("__inference_").removeprefix("signature_wrapper_").strip("_")
+    return bare.rpartition("_")[0] or bare or "function"
