@@ -142,13 +142,17 @@ class Narrowing:
     def after(self, first: Narrowing, sums: Array, every: Array, bias: Array) -> Array:
         """The bytes of `every[first(sums)] + bias`; see `biased`."""
         depth = len(bias)
-        found = _behind(self, every.tobytes(), bias.tobytes())
+        found = self.behind(every, bias)
         out = np.empty(sums.shape, np.uint8)
         rows = sums.size // max(depth, 1)
         numbers = depth, first.factor, first.shift
         if not _THROUGH(rows, sums.size * _STEPS, out, sums, found, *numbers):
             return self.biased(first(sums), every, bias)
         return out
+
+    def behind(self, every: Array, bias: Array) -> Array:
+        """Of each byte b, in each place of the last axis, the byte of `every[b] + bias`."""
+        return _behind(self, every.tobytes(), bias.tobytes())
 
     def added(self, x: Array, y: Array, every_x: Array, every_y: Array) -> Array:
         """The bytes of `every_x[x] + every_y[y]`, of bytes of the same shape."""
