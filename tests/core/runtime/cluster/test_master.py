@@ -236,11 +236,12 @@ def test_handles_stay_in_their_task(cluster):
         two = tf.get_variable("two", initializer=2.0, use_resource=True)
     choice = tf.placeholder(tf.bool, [])
     with tf.device("/job:worker"):
-        either = tf.cond(choice, lambda: one.assign_add(1.0).op, lambda: two.assign_add(1.0).op)
+        either = tf.cond(choice, lambda: one.handle, lambda: two.handle)
+        read = tf.raw_ops.ReadVariableOp(resource=either, dtype=tf.float32)
     with tf.Session(servers["worker"][0].target) as sess:
         sess.run(tf.global_variables_initializer())
-        with pytest.raises(tf.errors.UnimplementedError, match=r"several tasks.*one in.*two in"):
-            sess.run(either, {choice: True})
+        with pytest.raises(tf.errors.UnimplementedError, match=r"of another task, a resource"):
+            sess.run(read, {choice: True})
 
 
 def test_a_failure_ends_the_waiting_of_all_tasks(cluster):

@@ -17,12 +17,11 @@ import numpy as np
 from opdock import errors
 from opdock.compiler.clean.prune import as_written as block_of
 from opdock.compiler.clean.prune import refine_shapes
-from opdock.compiler.ir.block import Node
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.placeable import Placeable
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target, parsed
-from opdock.compiler.tasks.assign import assign
+from opdock.compiler.tasks.assign import Tasks, assign
 from opdock.compiler.tasks.split import Part, split
 from opdock.dtypes import DType
 from opdock.graph.nodes.devicespec import DeviceSpec
@@ -218,13 +217,11 @@ class Master:
         weakref.finalize(program, self._released.extend, list(parts))
         return program
 
-    def _all_at_home(
-        self, tasks: Mapping[Node, str], feeds: Sequence[tuple[Tensor, DType, Shape]]
-    ) -> bool:
+    def _all_at_home(self, tasks: Tasks, feeds: Sequence[tuple[Tensor, DType, Shape]]) -> bool:
         """Whether a step is the master's own task's, what it is fed included."""
         home = parsed(self._home)
         asked = (parsed(t.op.device) for t, _, _ in feeds)
-        return set(tasks.values()) <= {self._home} and all(
+        return tasks.everywhere() <= {self._home} and all(
             s.job in (None, home.job) and s.task in (None, home.task) for s in asked
         )
 
