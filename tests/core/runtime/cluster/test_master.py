@@ -236,11 +236,12 @@ def test_handles_stay_in_their_task(cluster):
         two = tf.get_variable("two", initializer=2.0, use_resource=True)
     choice = tf.placeholder(tf.bool, [])
     with tf.device("/job:worker"):
-        either = tf.cond(choice, lambda: one.assign_add(1.0).op, lambda: two.assign_add(1.0).op)
+        either = tf.cond(choice, lambda: one.handle, lambda: two.handle)
+        read = tf.raw_ops.ReadVariableOp(resource=either, dtype=tf.float32)
     with tf.Session(servers["worker"][0].target) as sess:
         sess.run(tf.global_variables_initializer())
-        with pytest.raises(tf.errors.UnimplementedError, match=r"several tasks.*one in.*two in"):
-            sess.run(either, {choice: True})
+        with pytest.raises(tf.errors.UnimplementedError, match=r"of another task, a resource"):
+            sess.run(read, {choice: True})
 
 
 def test_a_failure_ends_the_waiting_of_all_tasks(cluster):
@@ -497,3 +498,23 @@ def test_monitored_sessions_of_chief_and_worker(cluster, tmp_path):
     work(1)
     assert max(done) >= 5
     assert tf.train.latest_checkpoint(str(tmp_path)).endswith("-6")
+
+
+def test_assigning_looks_at_the_shape_that_the_variable_has(cluster):
+    servers = cluster(ps=1, worker=1)
+    target = servers["worker"][0].target
+
+    def shared(value, run):
+        with tf.Graph().as_default(), tf.device("/job:ps"):
+            w = tf.Variable(value, name="w", use_resource=False)
+            with tf.Session(target) as sess:
+                return run(sess, w)
+
+    shared([1, 2, 3], lambda sess, w: sess.run(w.initializer))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"lhs shape= \[3\] rhs shape= \[\]"):
+        shared(86, lambda sess, w: sess.run(w.initializer))
+    assert shared([0, 0, 0], lambda sess, w: sess.run(w).tolist()) == [1, 2, 3]
+    free = shared(7, lambda sess, w: sess.run(tf.assign(w, [5, 6], validate_shape=False)))
+    assert free.tolist() == [5, 6]
+    assert shared([8, 9], lambda sess, w: sess.run(w.initializer)) is None
+    assert shared([0, 0], lambda sess, w: sess.run(w).tolist()) == [8, 9]

@@ -17,12 +17,11 @@ import numpy as np
 from opdock import errors
 from opdock.compiler.clean.prune import as_written as block_of
 from opdock.compiler.clean.prune import refine_shapes
-from opdock.compiler.ir.block import Node
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.placeable import Placeable
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target, parsed
-from opdock.compiler.tasks.assign import assign
+from opdock.compiler.tasks.assign import Tasks, assign
 from opdock.compiler.tasks.split import Part, split
 from opdock.dtypes import DType
 from opdock.graph.nodes.devicespec import DeviceSpec
@@ -35,7 +34,7 @@ from opdock.runtime.cancellation import Cancellation
 from opdock.runtime.cluster import peers
 from opdock.runtime.cluster.messages import Message
 from opdock.runtime.cluster.program import ClusterProgram, Members, located
-from opdock.runtime.cluster.task import TaskSession
+from opdock.runtime.cluster.task import CLOSED, TaskSession
 from opdock.runtime.deadline import with_deadline
 from opdock.runtime.inspect.explain import Explanation
 from opdock.runtime.inspect.placement_log import PlacementLog
@@ -66,7 +65,7 @@ class Master:
 
     def __init__(self, address: str, config: Any) -> None:
         self.experience = Experience()
-        self._cancellation = Cancellation("Session was closed.")
+        self._cancellation = Cancellation(CLOSED)
         limit = 0 if config is None else config.operation_timeout_in_ms
         default, tasks, self._home = _cluster(address, config, limit)
         chosen = default if config is None else config
@@ -218,13 +217,11 @@ class Master:
         weakref.finalize(program, self._released.extend, list(parts))
         return program
 
-    def _all_at_home(
-        self, tasks: Mapping[Node, str], feeds: Sequence[tuple[Tensor, DType, Shape]]
-    ) -> bool:
+    def _all_at_home(self, tasks: Tasks, feeds: Sequence[tuple[Tensor, DType, Shape]]) -> bool:
         """Whether a step is the master's own task's, what it is fed included."""
         home = parsed(self._home)
         asked = (parsed(t.op.device) for t, _, _ in feeds)
-        return set(tasks.values()) <= {self._home} and all(
+        return tasks.everywhere() <= {self._home} and all(
             s.job in (None, home.job) and s.task in (None, home.task) for s in asked
         )
 
