@@ -13,6 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from opdock import errors
 from opdock.cli._traces import newest_events
+from opdock.io import protos
 from opdock.runtime.inspect.cases import device_scope
 from opdock.runtime.inspect.explain import Explanation
 
@@ -123,7 +124,6 @@ def _in_meta_graph(path: Path) -> Any | None:
 
 def _in_events(path: Path) -> Any | None:
     """The last graph of an event file."""
-    from opdock.io import protos
     from opdock.io.event_files import summary_iterator
     from opdock.io.parsing import parsed
 
