@@ -28,9 +28,10 @@ def _assign(node: Node, resources: ResourceManager) -> Callable[..., Any]:
     static = node.inputs[0].shape
 
     def assign(cell: Any, value: Any) -> Any:
-        # Another graph, or an assignment that looked at no shape, may have given it another one.
-        held, given = cell.shape, tuple(value.shape)
-        expected = static if held is None else held
+        held, given, expected = cell.shape, tuple(value.shape), static
+        if held is not None and static is not None and None not in static:
+            # Another graph, or an assignment that looked at no shape, may have given it another.
+            expected = held
         if expected is not None and not shapes.is_compatible(expected, given):
             raise errors.InvalidArgumentError(
                 None, None,
