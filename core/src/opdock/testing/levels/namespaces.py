@@ -60,6 +60,8 @@ _CALLS: Final[dict[str, Call]] = {
     ),
     "take(x, i, axis=1)": lambda xp, x, i, b, d: xp.take(x, i, axis=1),
     "where(b, x, zeros_like(x))": lambda xp, x, i, b, d: xp.where(b, x, xp.zeros_like(x)),
+    "1.0 - x, 2.0 * x": lambda xp, x, i, b, d: (1.0 - x) * (2.0 * x),
+    "3 ^ i, 6 & i, 1 | i, i >> 1": lambda xp, x, i, b, d: ((3 ^ i) + (6 & i) + (1 | i)) + (i >> 1),
     "zeros((2,), dtype=float32, device=d)": lambda xp, x, i, b, d: xp.zeros(
         (2,), dtype=xp.float32, device=d
     ),
