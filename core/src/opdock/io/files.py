@@ -245,6 +245,5 @@ def write_file(path: str, data: bytes) -> None:
 def read_file(path: str) -> bytes:
     """The bytes of a file; NotFoundError and its kin instead of OSError."""
     path = local_path(path)
-    with tf_errors(path), filesystems.of(path).open(path, "rb", None, None) as f:
-        data: bytes = f.read()
-    return data
+    with tf_errors(path):
+        return filesystems.of(path).read(path)
