@@ -131,13 +131,15 @@ class Temporary:
 
     def discard(self) -> None:
         """Closes the file and removes it, if it still has its first name."""
-        self.file.close()
+        with suppress(OSError):  # on a full disk there is no room for what its buffer holds
+            self.file.close()
         self._left()
 
 
 def _remove(name: str, held: list[BinaryIO], owner: int) -> None:
     for file in held:
-        file.close()
+        with suppress(OSError):
+            file.close()
     # A child of fork has a copy of the object, and the file is not its own.
     if os.getpid() == owner:
         with suppress(OSError):
