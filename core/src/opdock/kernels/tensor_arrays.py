@@ -37,8 +37,6 @@ class TensorArrayState:
 
     Attributes:
         lock: of whoever works on the elements.
-        filled: how many elements belong together as one tensor. Of an array of gradients they are
-            as many as one tensor gave to the array itself, which may have grown since.
     """
 
     def __init__(
@@ -66,6 +64,11 @@ class TensorArrayState:
 
     @property
     def filled(self) -> int:
+        """How many elements belong together as one tensor.
+
+        Of an array of gradients they are as many as one tensor gave to the array itself, which may
+        have grown since.
+        """
         return len(self) if self._marked is None or not self.adds else self._marked
 
     def mark(self) -> None:

@@ -16,7 +16,6 @@ from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.tensor_arrays import TensorArrayState, shape_of
 
-
 _COUNTER = itertools.count()
 
 
@@ -53,8 +52,9 @@ def create(xp: Any, sig: NodeSig) -> Any:
         if int(size) < 0:
             raise invalid("Size should be >= 0.")
         # Each of a loop's turns has one of its own.
+        own = f"{name}_{next(_COUNTER)}"
         array = TensorArrayState(
-            f"{name}_{next(_COUNTER)}", attrs["dtype"].base_dtype, int(size), attrs["element_shape"], sig.device,
+            own, attrs["dtype"].base_dtype, int(size), attrs["element_shape"], sig.device,
             attrs["dynamic_size"], attrs["clear_after_read"],
             attrs.get("identical_element_shapes", False),
         )  # fmt: skip
