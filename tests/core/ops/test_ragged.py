@@ -307,5 +307,5 @@ def test_what_is_kept_beside_the_splits_is_a_tensor() -> None:
 def test_ranks_are_checked_when_it_runs() -> None:
     ids = tf.placeholder(tf.int64)
     rt = tf.RaggedTensor.from_value_rowids(tf.placeholder_with_default([[1], [2]], None), ids, 9)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=r"must have rank\] \[1\]"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must have rank. .1. .Received"):
         run(rt, {ids: [[0], [1]]})
