@@ -57,7 +57,7 @@ def _means(
                 out[to + c] = int(double(totals[to + c]) / count)
 
 
-_LARGEST: Final = Looped(_largest)
+_LARGEST: Final = Looped(_largest, fixed=["depth"])
 _MEANS: Final = Looped(_means)
 
 

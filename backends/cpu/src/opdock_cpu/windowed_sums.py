@@ -61,9 +61,9 @@ _LOW: Final = 0x0000FFFF0000FFFF
 _HALF: Final = 0xFFFFFFFF
 _MOST: Final = 128
 """Words of which four sums fit into 16 bits each."""
-_BYTES: Final = Looped(_bytes)
-_WORDS: Final = Looped(_words)
-_WINDOWS: Final = Looped(_windows)
+_BYTES: Final = Looped(_bytes, fixed=["depth"])
+_WORDS: Final = Looped(_words, fixed=["depth"])
+_WINDOWS: Final = Looped(_windows, fixed=["tall", "broad", "right"])
 
 
 def _pixels(x: Array) -> Array:
