@@ -213,7 +213,7 @@ def main() -> None:
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=PYTHON")
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--models", type=Path, help="keeps the models, or takes those that are there")
+    parser.add_argument("--models", type=Path, help="keeps models, or takes those there")
     parser.add_argument("--work", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.work:

@@ -168,11 +168,10 @@ class Narrowing:
     def added(self, x: Array, y: Array, every_x: Array, every_y: Array) -> Array:
         """The bytes of `every_x[x] + every_y[y]`, of bytes of the same shape."""
         out = np.empty(x.shape, np.uint8)
-        lines = _line(every_x.tobytes()), _line(every_y.tobytes())
-        if lines[0] is not None and lines[1] is not None:
-            (step_x, start_x), (step_y, start_y) = lines
-            numbers = step_x, step_y, start_x + start_y, *self._numbers
-            if _LINES(x.size, x.size * _STEPS, out, x, y, *numbers):
+        line_x, line_y = _line(every_x.tobytes()), _line(every_y.tobytes())
+        if line_x is not None and line_y is not None:
+            steps, start = (line_x[0], line_y[0]), line_x[1] + line_y[1]
+            if _LINES(x.size, x.size * _STEPS, out, x, y, *steps, start, *self._numbers):
                 return out
         if not _ADDED(x.size, x.size * _STEPS, out, x, y, every_x, every_y, *self._numbers):
             self._plainly(every_x[x] + every_y[y], out)
