@@ -32,6 +32,8 @@ Sums = Callable[[Array, Array, tuple[int, int]], Sums32]
 
 _WORTH: Final = 200_000
 """Multiply-adds from which oneDNN wins: a call costs 10 us, one through NumPy's floats 4."""
+_WORTH_IN_A_CHAIN: Final = 20_000
+"""The same where what follows is done with the sums, without a pass for each op."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,14 @@ class Summed:
         return Kept(packed) if self.kept else packed
 
 
-def worth(sig: NodeSig) -> bool | str:
-    """Whether oneDNN pays for a product of quantized factors, or the reason why not."""
+def worth(sig: NodeSig, chain: bool = False) -> bool | str:
+    """Whether oneDNN pays for a product of quantized factors, or the reason why not.
+
+    Args:
+        sig: the product.
+        chain: whether what follows is done in the same call.
+    """
+    least = _WORTH_IN_A_CHAIN if chain else _WORTH
     why = declined(sig, 0, 1)
     if why:
         return why
@@ -73,7 +81,7 @@ def worth(sig: NodeSig) -> bool | str:
     filters = sig.in_shapes[1]
     terms = size(filters) // out[-1] if out[-1] else 0
     macs = size(out) * terms
-    return macs >= _WORTH or f"{macs} multiply-adds; oneDNN pays from {_WORTH}"
+    return macs >= least or f"{macs} multiply-adds; oneDNN pays from {least}"
 
 
 # ---------------------------------------------------------------- matrices
