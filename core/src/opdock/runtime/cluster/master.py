@@ -337,6 +337,7 @@ def _patiently(
     Raises:
         DeadlineExceededError: it is not within the limit; 0 is none.
         UnimplementedError: there is no limit, and no cluster engine that could reach it.
+        FailedPreconditionError: it is there, with another opdock or as another task.
     """
     began = told = time.monotonic()
     pause = _FIRST_LOOK
@@ -357,6 +358,10 @@ def _patiently(
             if now - told >= _TELL_EVERY:
                 told = now
                 _log.warning("CreateSession still waiting for response from worker: %s", text)
+        except errors.FailedPreconditionError as e:
+            raise errors.FailedPreconditionError(
+                None, None, f"{task} at {address} and this process do not fit: {e.message}"
+            ) from None
         time.sleep(pause)
         pause = min(2 * pause, _LAST_LOOK)
 
