@@ -34,7 +34,7 @@ from opdock.runtime.cancellation import Cancellation
 from opdock.runtime.cluster import peers
 from opdock.runtime.cluster.messages import Message
 from opdock.runtime.cluster.program import ClusterProgram, Members, located
-from opdock.runtime.cluster.task import CLOSED, TaskSession
+from opdock.runtime.cluster.task import TaskSession
 from opdock.runtime.deadline import with_deadline
 from opdock.runtime.inspect.explain import Explanation
 from opdock.runtime.inspect.placement_log import PlacementLog
@@ -65,7 +65,7 @@ class Master:
 
     def __init__(self, address: str, config: Any) -> None:
         self.experience = Experience()
-        self._cancellation = Cancellation(CLOSED)
+        self._cancellation = Cancellation(servers.CLOSED)
         limit = 0 if config is None else config.operation_timeout_in_ms
         default, tasks, self._home = _cluster(address, config, limit)
         chosen = default if config is None else config
