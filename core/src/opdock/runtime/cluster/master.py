@@ -34,7 +34,7 @@ from opdock.runtime.cancellation import Cancellation
 from opdock.runtime.cluster import peers
 from opdock.runtime.cluster.messages import Message
 from opdock.runtime.cluster.program import ClusterProgram, Members, located
-from opdock.runtime.cluster.task import CLOSED, TaskSession
+from opdock.runtime.cluster.task import TaskSession
 from opdock.runtime.deadline import with_deadline
 from opdock.runtime.inspect.explain import Explanation
 from opdock.runtime.inspect.placement_log import PlacementLog
@@ -65,7 +65,7 @@ class Master:
 
     def __init__(self, address: str, config: Any) -> None:
         self.experience = Experience()
-        self._cancellation = Cancellation(CLOSED)
+        self._cancellation = Cancellation(servers.CLOSED)
         limit = 0 if config is None else config.operation_timeout_in_ms
         default, tasks, self._home = _cluster(address, config, limit)
         chosen = default if config is None else config
@@ -337,6 +337,7 @@ def _patiently(
     Raises:
         DeadlineExceededError: it is not within the limit; 0 is none.
         UnimplementedError: there is no limit, and no cluster engine that could reach it.
+        FailedPreconditionError: it is there, with another opdock or as another task.
     """
     began = told = time.monotonic()
     pause = _FIRST_LOOK
@@ -357,6 +358,10 @@ def _patiently(
             if now - told >= _TELL_EVERY:
                 told = now
                 _log.warning("CreateSession still waiting for response from worker: %s", text)
+        except errors.FailedPreconditionError as e:
+            raise errors.FailedPreconditionError(
+                None, None, f"{task} at {address} and this process do not fit: {e.message}"
+            ) from None
         time.sleep(pause)
         pause = min(2 * pause, _LAST_LOOK)
 

@@ -27,10 +27,8 @@ from opdock.runtime.engine import Engine
 from opdock.runtime.program.program import Program
 from opdock.runtime.servers import LocalServer
 
-__all__ = ["CLOSED", "Task", "TaskSession", "start"]
+__all__ = ["Task", "TaskSession", "start"]
 
-CLOSED: Final = "Session::Close: the session was closed."
-"""What is said of a step that waits when its session ends."""
 _DONE: Final = Message("done")
 
 
@@ -58,7 +56,6 @@ class TaskSession:
         self, server: LocalServer, session: str, name: str, tasks: Mapping[str, str], config: Any
     ) -> None:
         self.engine = Engine(config, server, name)
-        self.engine.resources.cancellation.text = CLOSED
         self._session = session
         self.exchange = self.engine.resources.exchange = Exchange(self._send)
         leader = config.experimental.collective_group_leader
@@ -259,6 +256,13 @@ class Task:
         fields = request.fields
         config = protos.ConfigProto.FromString(fields["config"])
         name = fields["session"]
+        own = self._server.task
+        if fields["task"] != own and not config.cluster_def.job:
+            raise errors.FailedPreconditionError(
+                None, None,
+                f"it is {own}, not {fields['task']}: the processes have different ClusterSpecs, or "
+                "one was started with the job name or task index of another.",
+            )  # fmt: skip
         with self._lock:
             session = self._sessions.get(name)  # of a request that was carried twice
             if session is None:
