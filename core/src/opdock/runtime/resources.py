@@ -74,7 +74,7 @@ class Cell:
         return self.box[0] is not None
 
     @property
-    def shape(self) -> tuple[int, ...] | None:
+    def held_shape(self) -> tuple[int, ...] | None:
         """The shape of the value; None if there is none, or whoever has it borrowed decides."""
         value = self.box[0]
         return None if value is None or type(value) is Loan else tuple(value.shape)
@@ -200,9 +200,9 @@ class CellProxy:
         return bool(self._cell.initialized)
 
     @property
-    def shape(self) -> tuple[int, ...] | None:
+    def held_shape(self) -> tuple[int, ...] | None:
         """The shape of the value, if there is one."""
-        found: tuple[int, ...] | None = self._cell.shape
+        found: tuple[int, ...] | None = self._cell.held_shape
         return found
 
     @property

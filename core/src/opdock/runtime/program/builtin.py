@@ -28,7 +28,7 @@ def _assign(node: Node, resources: ResourceManager) -> Callable[..., Any]:
     static = node.inputs[0].shape
 
     def assign(cell: Any, value: Any) -> Any:
-        held, given, expected = cell.shape, tuple(value.shape), static
+        held, given, expected = cell.held_shape, tuple(value.shape), static
         if held is not None and static is not None and None not in static:
             # Another graph, or an assignment that looked at no shape, may have given it another.
             expected = held
