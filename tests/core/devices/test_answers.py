@@ -42,21 +42,21 @@ def device() -> Device:
 def test_what_is_no_array_is_told(device: Device, gives: Any, got: str) -> None:
     device.gives = gives
     with pytest.raises(
-        tf.errors.InternalError, match=rf"Device.download gave {got}, expected a numpy.ndarray"
+        tf.errors.InternalError, match=rf"download from D:0 gave {got}, expected a numpy.ndarray"
     ):
-        downloading(device)(object())
+        downloading(device.download, "D:0")(object())
     with pytest.raises(
         tf.errors.InternalError, match=rf"Device.upload gave {got}, expected a buffer with shape"
     ):
         uploading(device)([1.0])
-    assert unchecked(downloading(device))(object()) is gives
+    assert unchecked(downloading(device.download, "D:0"))(object()) is gives
     assert unchecked(uploading(device))([1.0]) is gives
 
 
 @pytest.mark.parametrize("gives", [np.ones(2), np.float32(1), np.array([b"a"], object)])
 def test_what_is_one_goes_on(device: Device, gives: Any) -> None:
     device.gives = gives
-    assert downloading(device)(object()) is gives
+    assert downloading(device.download, "D:0")(object()) is gives
     assert uploading(device)([1.0]) is gives
 
 

@@ -14,15 +14,16 @@ from opdock import errors
 from opdock.devices.protocols import Device
 
 
-def downloading(device: Device) -> Callable[[Any], Any]:
-    """The device's `download`; InternalError where it gives no array of the host."""
-    download = device.download
+def downloading(download: Callable[[Any], Any], device: str) -> Callable[[Any], Any]:
+    """The `download` of the device of that name; InternalError where it gives no host array."""
 
     def carry(buffer: Any) -> Any:
         found = download(buffer)
         if isinstance(found, (np.ndarray, np.generic)):
             return found
-        raise strange(found, device, "download", "a numpy.ndarray")
+        got = "None" if found is None else f"a {type(found).__name__}"
+        text = f"the download from {device} gave {got}, expected a numpy.ndarray"
+        raise errors.InternalError(None, None, text)
 
     carry.__dict__["unchecked"] = download
     return carry

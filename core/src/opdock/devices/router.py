@@ -16,7 +16,6 @@ from typing import Any, Final
 import numpy as np
 
 from opdock import errors
-from opdock.devices.answers import downloading, uploading
 from opdock.devices.protocols import Device
 from opdock.devices.routes import HOST, CopyRoute, RouteTable
 
@@ -145,11 +144,16 @@ class Router:
 def _hops(table: RouteTable, places: Sequence[Place]) -> Iterator[Hop]:
     apart = [p for p in places if not p.device.is_host]
     for place in apart:
-        yield Hop(place.name, HOST, "download", STEP, carry=downloading(place.device))
-        yield Hop(HOST, place.name, "upload", STEP, carry=uploading(place.device))
+        yield Hop(place.name, HOST, "download", STEP, carry=place.device.download)
+        yield Hop(HOST, place.name, "upload", STEP, carry=_uploader(place.device))
     for route in table:
         yield from _direct(route, places)
     yield from _by_dlpack(apart)
+
+
+def _uploader(device: Device) -> Carry:
+    upload = device.upload
+    return lambda value: upload(np.asarray(value))
 
 
 def _direct(route: CopyRoute, places: Sequence[Place]) -> Iterator[Hop]:
@@ -236,8 +240,8 @@ def _take(buffer: Any, destination: Device | None) -> Any:
 def _through_host(source: Device | None, destination: Device | None) -> Carry:
     if source is None:
         assert destination is not None
-        return uploading(destination)
+        return _uploader(destination)
     if destination is None:
-        return downloading(source)
-    download, upload = downloading(source), uploading(destination)
+        return source.download
+    download, upload = source.download, destination.upload
     return lambda buffer: upload(download(buffer))
