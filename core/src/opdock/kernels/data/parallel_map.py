@@ -130,6 +130,11 @@ class _Room:
         return begun
 
 
+def _closed(element: Element, places: Element = (), /) -> Element:
+    """Stands for the function of an iterator that was closed."""
+    raise errors.CancelledError(None, None, "The iterator was closed.")
+
+
 class _Jobs(Crew):
     """Elements that are worked on, in the order of the source.
 
@@ -192,8 +197,9 @@ class _Jobs(Crew):
                     return None
             element, error = drawn(self.source, BaseException)
             job = _Job(element, None if error is None else (None, error))
-            if self.room is not None and element is not None:
-                self.room.lead(job)
+            room = self.room
+            if room is not None and element is not None:
+                room.lead(job)
             with self.condition:
                 if element is None and error is None:
                     self.over = True
@@ -201,6 +207,15 @@ class _Jobs(Crew):
                     return None
                 self.jobs.append(job)
         return job
+
+    def close(self, patient: bool = True) -> None:
+        """Ends the threads, and lets go of batches: a collector may come late."""
+        super().close(patient)
+        with self.condition:
+            self.jobs.clear()
+            self.again.clear()
+            self.room = None
+            self._call = _closed  # its programs have buffers
 
     def taken(self, in_order: bool) -> _Job | None:
         """The next job that is done, under the condition; None at the end."""
