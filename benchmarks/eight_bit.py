@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/eight_bit.py [--peer tensorflow=PYTHON] [--peer onnxruntime=PYTHON]
         [--rounds 3] [--models FOLDER]
 
-Trains a convolutional network and a residual one on scikit-learn's digits, freezes and folds them,
+Trains convolutional and residual networks on scikit-learn's digits, freezes and folds them,
 makes bytes of them with ranges from training images, and lets each library compute the graphs in a
 process of its own: TensorFlow the same GraphDefs, ONNX Runtime what `opdock.onnx` makes of the
 folded graph, and what its own quantizer makes of that. Prints the tables that docs/benchmarks.md
@@ -132,6 +132,19 @@ def residual(training: bool, images: Any, narrowest: int = 16) -> Any:
     return tf.layers.dense(tf.layers.flatten(tf.layers.average_pooling2d(x, 4, 4)), 10)
 
 
+def plain(training: bool, images: Any) -> Any:
+    """Six convolutions with usual widths, two at each size."""
+    import opdock as tf
+
+    x = images
+    for filters in (64, 64, 128, 128, 256, 256):
+        if x.shape[-1] == filters // 2:
+            x = tf.layers.max_pooling2d(x, 2, 2)
+        x = tf.layers.conv2d(x, filters, 3, padding="same", use_bias=False)
+        x = tf.nn.relu(tf.layers.batch_normalization(x, training=training, momentum=0.9))
+    return tf.layers.dense(tf.layers.flatten(tf.layers.max_pooling2d(x, 4, 4)), 10)
+
+
 def make(folder: Path, build: Callable[..., Any] | None, side: int, epochs: int) -> None:
     """Trains a model, and leaves its graphs and images in the folder."""
     sys.path.insert(0, str(ROOT / "examples"))
@@ -222,6 +235,7 @@ def main() -> None:
     pythons = {"opdock": sys.executable, **dict(peer.split("=", 1) for peer in args.peer)}
     models: dict[str, tuple[str, Callable[..., Any] | None, int, int]] = {
         "three convolutions, 8 x 8": ("conv", None, 8, args.epochs),
+        "six convolutions of 64 to 256, 16 x 16": ("plain", plain, 16, -(-args.epochs // 2)),
         "residual, 15 convolutions of 16 to 64, 16 x 16": ("res", residual, 16, args.epochs),
         "residual, 15 convolutions of 64 to 256, 16 x 16": (
             "wide", functools.partial(residual, narrowest=64), 16, -(-args.epochs // 2),
