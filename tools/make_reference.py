@@ -146,6 +146,7 @@ def own_doc(found: Any) -> str:
 def rendered(doc: str) -> Iterator[str]:
     """A Google-style docstring as Markdown: prose, and a list for each section."""
     section = ""
+    margin = 0  # of the section's entries; what stands further in goes on with one
     entry: list[str] = []
 
     def done() -> Iterator[str]:
@@ -160,7 +161,7 @@ def rendered(doc: str) -> Iterator[str]:
         head = re.fullmatch(r"(Args|Attributes|Returns|Raises|Yields|Example):", line)
         if head:
             yield from done()
-            section = head[1]
+            section, margin = head[1], 0
             yield f"\n{section}:\n" if section != "Example" else "\nExample:"
         elif section in ("", "Example") or not line.startswith(" "):
             yield from done()
@@ -172,10 +173,11 @@ def rendered(doc: str) -> Iterator[str]:
                 code = is_code
             section = section if line.startswith(" ") or not line or section == "Example" else ""
             yield line[4:] if code else line
-        elif re.match(r" {2,4}\S", line) and section not in PROSE:
-            yield from done()
-            entry.append(line.strip())
         elif line.strip():
+            inset = len(line) - len(line.lstrip())
+            margin = margin or inset
+            if inset <= margin and section not in PROSE:
+                yield from done()
             entry.append(line.strip())
     yield from done()
     if code:

@@ -12,6 +12,7 @@ SRC = Path(__file__).resolve().parents[2] / "core/src/opdock"
 MAY_NAME: dict[str, str] = {
     "compiler/clean/calls.py": "an argument that a function returns becomes a value of the call",
     "compiler/rules/": "a rewrite rule is about certain ops",
+    "compiler/tasks/bodies.py": "makes sends and receives, branches and loops, and numbers turns",
     "compiler/tasks/split.py": "makes sends and receives, and placeholders for what is fed",
     "compiler/fuse/cluster_line.py": "the lines of ops whose expression depends on attributes",
     "compiler/emit/turn_views.py": "what ops that only move elements make of places in memory",

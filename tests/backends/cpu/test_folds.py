@@ -42,6 +42,26 @@ def test_both_ways_agree(
     np.testing.assert_array_equal(found, _folded(ufunc, rows, ids, old))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32", "complex64"])
+@pytest.mark.parametrize("many", [3, 400])
+@pytest.mark.parametrize("ufunc", [np.add, np.subtract, np.multiply])
+def test_rows_are_rounded_one_after_the_other(
+    ufunc: np.ufunc, many: int, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(many)
+    rows, ids = rng.uniform(0.9, 1.1, (600, 5)).astype(dtype), rng.integers(-1, many, 600)
+    start = rng.uniform(0.9, 1.1, (many, 5)).astype(dtype)
+    expected = start.copy()
+    for at, row in zip(ids, rows, strict=True):
+        if at >= 0:
+            expected[at] = ufunc(expected[at], row)
+    for there in (True, False):
+        monkeypatch.setattr(llvm, "available", lambda there=there: there)
+        out = start.copy()
+        folds.fold_onto(ufunc, out, np.ones(many, np.bool_), rows, ids)
+        np.testing.assert_array_equal(out, expected)
+
+
 def test_a_row_that_is_nan_stays_and_one_that_is_minus_zero_too() -> None:
     rows = np.array([[1.0, -0.0], [np.nan, -0.0], [2.0, -0.0]])
     for ufunc in (np.maximum, np.minimum, np.add):

@@ -85,6 +85,14 @@ def test_json_has_the_keys_that_help_tells(name: str, folder: Path) -> None:
         assert list(item) == list(command.keys)
 
 
+def test_a_folder_stands_for_its_latest_checkpoint(folder: Path) -> None:
+    told = [
+        CliRunner().invoke(main, ["inspect-checkpoint", place]).stdout
+        for place in ("model.ckpt", ".")
+    ]
+    assert told[0] == told[1] and "w (DT_FLOAT) [4,2]" in told[0]
+
+
 def test_commands_with_the_option_tell_their_keys() -> None:
     for name, command in COMMANDS.items():
         options = {o for p in command.params for o in p.opts}

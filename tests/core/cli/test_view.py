@@ -119,6 +119,22 @@ def test_a_trace(tmp_path: Path) -> None:
     assert "has no run 'third'; it has: first, second" in told.output
 
 
+def test_the_graphs_that_training_leaves(tmp_path: Path) -> None:
+    """In event files, their folder, and beside checkpoints."""
+    v = tf.get_variable("v", [2], initializer=tf.zeros_initializer())
+    tf.multiply(v, 2.0, name="twice")
+    log = tmp_path / "log"
+    tf.summary.FileWriter(str(log), tf.get_default_graph()).close()
+    (events,) = log.iterdir()
+    meta = tmp_path / "model.meta"
+    tf.train.export_meta_graph(str(meta))
+    for file in (events, log, meta):
+        for words in ((), ("--as-written",)):
+            told = run(file, "-o", tmp_path / "page.html", *words)
+            assert told.exit_code == 0, told.output
+            assert "twice" in rows(views(tmp_path / "page.html")[0])
+
+
 def test_what_cannot_be_shown(graph: Path, tmp_path: Path) -> None:
     wrong = tmp_path / "wrong"
     wrong.write_bytes(b"\x00\xff no graph")

@@ -140,3 +140,20 @@ def test_batches_are_nobody_elses(calls):
             for i, part in enumerate(found):
                 part[...] = -i - 1
             assert [float(part.reshape(-1)[0]) for part in found] == [-1, -2, -3, -4, -5]
+
+
+@pytest.mark.parametrize("calls", [None, 3])
+def test_batches_that_somebody_holds_are_not_written_again(calls: int | None) -> None:
+    rows, size = 12, 1 << 15
+    dataset = tf.data.Dataset.range(10 * rows).repeat()
+    dataset = dataset.map(lambda i: tf.fill([size], tf.cast(i, tf.float32)), calls)
+    batch = tf.data.make_one_shot_iterator(dataset.batch(rows).prefetch(1)).get_next()
+    held = []
+    with tf.Session() as session:
+        for turn in range(20):
+            found = session.run(batch)
+            if turn % 3 == 0:
+                held.append((turn, found[:, 5]))
+        for turn, column in held:
+            expected = (np.arange(rows) + turn * rows) % (10 * rows)
+            np.testing.assert_array_equal(column, expected)

@@ -193,3 +193,19 @@ def test_an_epoch_that_is_killed_goes_on_where_it_was_saved(tmp_path):
         [sys.executable, "-c", _EPOCH, str(tmp_path)], capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "seen [1]"
+
+
+def test_lists_of_datasets_are_elements() -> None:
+    parts = [tf.data.Dataset.range(i, i + 2) for i in (0, 10, 20)]
+    ways = [
+        tf.data.Dataset.from_tensor_slices(parts),
+        tf.data.Dataset.from_tensors(parts).flat_map(tf.data.Dataset.from_tensor_slices),
+        tf.data.Dataset.from_tensors([parts[:2], parts[1:]]).unbatch().unbatch(),
+    ]
+    expected = [[0, 1, 10, 11, 20, 21]] * 2 + [[0, 1, 10, 11, 10, 11, 20, 21]]
+    with tf.Session() as session:
+        for way, numbers in zip(ways, expected, strict=True):
+            element = way.flat_map(lambda part: part).make_one_shot_iterator().get_next()
+            assert [session.run(element) for _ in numbers] == numbers
+            with pytest.raises(tf.errors.OutOfRangeError):
+                session.run(element)

@@ -85,3 +85,27 @@ def test_a_device():
     assert "cpu:14159" in output.device.lower()
     assert wrapped.zero_state(1, tf.float32).device.lower().endswith("cpu:14159")
     assert wrapped.wrapped_cell.trainable_variables == wrapped.trainable_variables != []
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        tf.nn.rnn_cell.DropoutWrapper,
+        tf.nn.rnn_cell.ResidualWrapper,
+        lambda cell: tf.nn.rnn_cell.DeviceWrapper(cell, "/cpu:0"),
+        lambda cell: tf.nn.rnn_cell.MultiRNNCell([cell]),
+    ],
+)
+def test_checkpoints_of_objects_have_the_cell_inside(wrap, tmp_path):
+    cell = tf.nn.rnn_cell.BasicRNNCell(1)
+    wrapper = wrap(cell)
+    wrapper(tf.ones([1, 1]), wrapper.zero_state(1, tf.float32))
+    (bias,) = [v for v in cell.variables if "bias" in v.name]
+    checkpoint = tf.train.Checkpoint(wrapper=wrapper)
+    with tf.Session() as session:
+        session.run([v.initializer for v in cell.variables])
+        session.run(bias.assign([40.0]))
+        path = checkpoint.save(str(tmp_path / "ckpt"), session=session)
+        session.run(bias.assign([0.0]))
+        checkpoint.restore(path).assert_consumed().run_restore_ops(session)
+        assert session.run(bias).tolist() == [40.0]

@@ -41,6 +41,24 @@ def test_a_call_by_name_takes_tf_2s_names() -> None:
     assert found.shape == (1, 2, 2, 1)
 
 
+def test_partitions_are_divided_in_blocks() -> None:
+    """1.x's functions deal rows out one by one; TF 2's have no argument for it."""
+    parts = [tf.constant([[0.0], [1.0]]), tf.constant([[2.0], [3.0]])]
+    ids = tf.SparseTensor([[0, 0], [1, 0]], tf.constant([1, 2], tf.int64), [2, 1])
+    assert value(v2.nn.embedding_lookup(parts, [1, 2])).tolist() == [[1], [2]]
+    assert value(tf.nn.embedding_lookup(parts, [1, 2])).tolist() == [[2], [1]]
+    assert value(v2.nn.embedding_lookup_sparse(parts, ids, None)).tolist() == [[1], [2]]
+    assert value(v2.nn.safe_embedding_lookup_sparse(parts, ids)).tolist() == [[1], [2]]
+    drawn = [np.array([0, 3]), np.full([2, 1], 0.5, "f"), np.full(2, 0.5, "f")]
+    for name in ("nce_loss", "sampled_softmax_loss"):
+        biases, words = tf.constant([0.1, 0.2, 0.3, 0.4]), [[1], [2]]
+        given = {"labels": words, "inputs": [[1.0], [2.0]], "num_sampled": 2, "num_classes": 4}
+        old, new = getattr(tf.nn, name), getattr(v2.nn, name)
+        blocks = new(parts, [biases[:2], biases[2:]], **given, sampled_values=drawn)
+        whole = old(tf.concat(parts, 0), biases, **given, sampled_values=drawn)
+        np.testing.assert_allclose(value(blocks), value(whole), rtol=1e-6)
+
+
 def test_a_function_shows_tf_2s_arguments() -> None:
     assert str(inspect.signature(v2.reduce_sum)) == (
         "(input_tensor, axis=None, keepdims=False, name=None)"

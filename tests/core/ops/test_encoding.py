@@ -58,3 +58,11 @@ def test_old_names_of_arguments():
         tf.string_to_number(["2"], input=["3"])
     with pytest.raises(ValueError, match="missing 1 positional argument: 'out_type'"):
         tf.decode_raw(["a"])
+
+
+def test_decode_raw_of_strings_of_several_lengths() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        found = tf.io.decode_raw(["ab", "abcdef"], tf.uint16, fixed_length=4)
+        assert found.shape.as_list() == [2, 2]
+        expected = [[0x6261, 0], [0x6261, 0x6463]]
+        assert session.run(found).tolist() == expected

@@ -74,6 +74,8 @@ def test_empty_input_and_errors():
     assert run(tf.signal.rfft(tf.zeros([2, 4]), [0])).shape == (2, 0)
     with pytest.raises(ValueError, match="Shape must be at least rank 2 but is rank 1"):
         tf.fft2d(tf.zeros([4], tf.complex64))
+    with pytest.raises(ValueError, match=r"Shape \(4,\) must have rank at least 2"):
+        tf.signal.rfft2d(tf.zeros([4]))
     with pytest.raises(ValueError, match="Dimension must be 1 but is 2"):
         tf.signal.rfft(tf.zeros([4]), [1, 2])
 

@@ -78,6 +78,10 @@ def test_batch_gathers():
     assert run(tf.batch_gather(params, [[2], [0]])).tolist() == [[3], [4]]
     assert run(tf.gather(params, [[2, 1], [0, 0]], batch_dims=1)).tolist() == [[3, 2], [4, 4]]
     assert run(tf.gather_nd(params, [[[2]], [[0]]], batch_dims=1)).tolist() == [[3], [4]]
+    assert run(tf.gather_nd(params, [[[2]], [[0]]], batch_dims=tf.constant([1]))).tolist() == [
+        [3],
+        [4],
+    ]
     assert tf.gather(tf.placeholder(tf.int32, [None, 5, 2]), tf.zeros([3, 4], tf.int32),
                      batch_dims=1).shape.as_list() == [3, 4, 2]  # fmt: skip
 

@@ -279,3 +279,33 @@ def test_where_takes_dense_tensors_alone_too() -> None:
             [1, 6],
             [7, 4],
         ]
+
+
+def test_into_variants_and_back() -> None:
+    rt = tf.ragged.constant([[["a"], ["b", "c"]], [], [[]]])
+    assert run(tf.RaggedTensor._from_variant(rt._to_variant(), tf.string, 2)) == [
+        [[b"a"], [b"b", b"c"]],
+        [],
+        [[]],
+    ]
+    rows = tf.ragged.constant([[0], [1], [2], [3]])._to_variant(batched_input=True)
+    assert rows.shape.as_list() == [4]
+    pairs = tf.reshape(rows, [2, 2])
+    for given in (None, 0):
+        back = tf.RaggedTensor._from_variant(pairs, tf.int32, 2, given)
+        assert run(back) == [[[0], [1]], [[2], [3]]]
+    with pytest.raises(ValueError, match="output_ragged_rank must be equal to"):
+        tf.RaggedTensor._from_variant(pairs, tf.int32, 1, 1)
+
+
+def test_what_is_kept_beside_the_splits_is_a_tensor() -> None:
+    splits = tf.constant([0, 1], tf.int64)
+    with pytest.raises(TypeError, match="Cached value must be a Tensor or None"):
+        tf.RaggedTensor(tf.constant([1]), splits, cached_nrows=1, internal=True)
+
+
+def test_ranks_are_checked_when_it_runs() -> None:
+    ids = tf.placeholder(tf.int64)
+    rt = tf.RaggedTensor.from_value_rowids(tf.placeholder_with_default([[1], [2]], None), ids, 9)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="must have rank. .1. .Received"):
+        run(rt, {ids: [[0], [1]]})

@@ -63,6 +63,9 @@ def test_bad_subscripts():
     for bad in ("a", 1.5, tf.constant(1.0), tf.constant([1, 2])):
         with pytest.raises(TypeError, match="Only integers, slices"):
             x[bad]
+    for bad in (0.5, tf.constant(0.5)):
+        with pytest.raises(TypeError, match="Only integers, slices"):
+            x[::bad]
     with pytest.raises(ValueError, match="only supported for variables"):
         x[0].assign(1.0)
 

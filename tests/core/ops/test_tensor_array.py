@@ -257,7 +257,7 @@ def test_older_arrays_are_split_and_closed(version):
     assert run(dx).tolist() == [2, 4, 6]
     with tf.control_dependencies([op("Close")(handle=handle)]):
         late = op("Size")(handle=handle, flow_in=0.0)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="TensorArray a has already been"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"TensorArray a_\d+ has already been"):
         run(late)
 
 
@@ -304,3 +304,56 @@ def test_an_array_in_part_written_read_and_written_again():
     with pytest.raises(tf.errors.InvalidArgumentError, match="inconsistent shapes.*index 2 has sh"):
         loose = tf.TensorArray(tf.float32, 3, infer_shape=False)
         run(loose.write(0, [1.0]).write(1, [2.0]).write(2, [1.0, 2.0]).gather([0, 1, 2]))
+
+
+def test_what_tf_says_of_mistakes() -> None:
+    invalid = tf.errors.InvalidArgumentError
+    array = tf.TensorArray(tf.float32, size=3, tensor_array_name="foo", infer_shape=False)
+    full = array.write(0, [3.0]).write(1, [4.0])
+    read = tf.raw_ops.TensorArrayReadV3(
+        handle=full.handle, index=0, dtype=tf.float64, flow_in=full.flow
+    )
+    with pytest.raises(invalid, match=r"dtype is float but Op requested dtype double\."):
+        run(read)
+    with pytest.raises(invalid, match=r"foo_\d+: Could not write to TensorArray index 1"):
+        run(full.write(1, [5.0]).flow)
+    grad = full.grad("g").write(0, [1.0]).write(0, [[1.0]])
+    with pytest.raises(invalid, match=r"shape is \[1\] but the new input shape is \[1,1\]"):
+        run(grad.flow)
+    with pytest.raises(invalid, match="inconsistent shapes.  Index 0 has .excepting dimension 0."):
+        run(full.write(2, [[3.0]]).concat())
+    with pytest.raises(invalid, match="Concat saw a scalar shape at index 2"):
+        run(full.write(2, 3.0).concat())
+    for lengths, value, text in (
+        (1, [1.0], r"Expected lengths to be a vector, received shape: \[\]"),
+        ([1], 1.0, r"Expected value to be at least a vector, but received shape: \[\]"),
+    ):
+        with pytest.raises(invalid, match=text):
+            run(array.split(value, lengths).flow)
+    with pytest.raises(invalid, match="element shape <unknown> is not fully defined. Currently"):
+        run(tf.TensorArray(tf.float32, size=0, infer_shape=False).stack())
+
+
+def test_shapes_that_are_not_inferred_may_differ() -> None:
+    array = tf.TensorArray(tf.float32, 2, infer_shape=False, element_shape=[None, 3])
+    joined = array.write(0, tf.ones([2, 3])).write(1, tf.ones([1, 3])).concat()
+    assert run(joined).shape == (3, 3)
+    with pytest.raises(ValueError, match="Inconsistent shapes: saw .2, 4. but expected"):
+        array.write(0, tf.ones([2, 4]))
+
+
+def test_parts_have_the_shape_that_their_lengths_say() -> None:
+    array = tf.TensorArray(tf.float32, 2)
+    whole = tf.placeholder(tf.float32, [10, 4])
+    assert array.split(whole, [5, 5]).read(0).shape.as_list() == [5, 4]
+    array = tf.TensorArray(tf.float32, 2)
+    assert array.split(whole, [4, 6]).read(0).shape.ndims is None
+
+
+def test_the_gradient_of_a_split_knows_of_nothing_written_later() -> None:
+    x = tf.constant([1.0, 2.0, 3.0])
+    array = tf.TensorArray(tf.float32, 3, dynamic_size=True).split(x, [1, 1, 1])
+    joined = array.write(3, [4.0]).concat()
+    (grad,) = tf.gradients(joined * [2.0, 3.0, 4.0, 5.0], x)
+    assert run(joined).tolist() == [1, 2, 3, 4]
+    assert run(grad).tolist() == [2, 3, 4]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import opdock as tf
@@ -90,3 +91,15 @@ def test_what_had_its_turn_and_what_was_never_announced():
             session.partial_run(handle, other, {a: 1})
         with pytest.raises(invalid, match="at least one target"):
             session.partial_run_setup([], [a])
+
+
+def test_what_has_several_tensors_is_announced_whole():
+    sparse = tf.sparse_placeholder(tf.float32, [2, 2])
+    ragged = tf.ragged.placeholder(tf.int32, 1)
+    total, rows = tf.sparse.reduce_sum(sparse), ragged.row_lengths()
+    with tf.Session() as session:
+        handle = session.partial_run_setup([total, rows], [sparse, ragged])
+        given = tf.SparseTensorValue([[0, 1]], [3.0], [2, 2])
+        assert session.partial_run(handle, total, {sparse: given}) == 3
+        given = tf.ragged.constant_value([[1], [2, 3]], np.int32)
+        assert session.partial_run(handle, rows, {ragged: given}).tolist() == [1, 2]

@@ -128,6 +128,74 @@ def test_events_on_a_full_disk(disk: Disk) -> None:
     writer.close()
 
 
+def cached(path: Path) -> Any:
+    """The next of 3,000 elements of 400 bytes that a file keeps."""
+    dataset = tf.data.Dataset.range(3000).map(lambda i: tf.fill([100], tf.cast(i, tf.int32)))
+    return tf.data.make_one_shot_iterator(dataset.cache(str(path))).get_next()
+
+
+def test_a_cache_on_a_full_disk(disk: Disk) -> None:
+    element = cached(disk.path / "cache")
+    with tf.Session() as session:
+        with pytest.raises(tf.errors.ResourceExhaustedError, match="cache.*No space left"):
+            for _ in range(3000):
+                session.run(element)
+        # Elements after a gap are not handed out, and nothing that would stop the next try is left.
+        with pytest.raises(tf.errors.ResourceExhaustedError, match="cache.*No space left"):
+            session.run(element)
+    assert not files(disk.path)
+    with tf.Session() as session:
+        session.run(cached(disk.path / "cache"))
+    assert not files(disk.path)
+
+
+def test_records_on_a_full_disk(disk: Disk) -> None:
+    path = disk.path / "records"
+    path.write_bytes(b"as it was")
+    records = tf.data.Dataset.from_tensors(tf.fill([1000], "x" * 100)).unbatch().repeat(9)
+    write = tf.data.experimental.TFRecordWriter(str(path)).write(records)
+    with tf.Session() as session:
+        with pytest.raises(tf.errors.ResourceExhaustedError, match="records.*No space left"):
+            session.run(write)
+    assert files(disk.path) == {"records": b"as it was"}
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="open.*No space left"):
+        with tf.python_io.TFRecordWriter(str(disk.path / "open")) as writer:
+            for _ in range(9):
+                writer.write(b"x" * 100_000)
+
+
+def test_a_saved_model_on_a_full_disk(disk: Disk) -> None:
+    weights, _ = model()
+    place = tf.placeholder(tf.float32, [], "x")
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+
+        def export(name: str) -> None:
+            folder = str(disk.path / name)
+            tf.saved_model.simple_save(session, folder, {"x": place}, {"y": weights + place})
+
+        export("1")
+        with pytest.raises(tf.errors.ResourceExhaustedError, match="No space left on device"):
+            export("2")
+    left = [p for p in (disk.path / "2").rglob("*") if p.is_file()]
+    assert not [p for p in left if p.name == "saved_model.pb"]  # whoever serves models skips it
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.saved_model.loader.load(session, ["serve"], str(disk.path / "1"))
+
+
+def test_an_estimator_on_a_full_disk(disk: Disk) -> None:
+    def model_fn(features: Any, labels: Any, mode: str) -> Any:
+        weights, train = model()
+        return tf.estimator.EstimatorSpec(mode, loss=tf.reduce_sum(weights), train_op=train)
+
+    config = tf.estimator.RunConfig(save_checkpoints_steps=2, save_summary_steps=1000)
+    estimator = tf.estimator.Estimator(model_fn, str(disk.path), config)
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="No space left on device"):
+        estimator.train(lambda: tf.data.Dataset.from_tensors(0.0).repeat(), steps=10)
+    assert not saved(disk.path).any()
+    assert not [name for name in files(disk.path) if "temp" in name]
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write to any folder")
 def test_a_folder_that_cannot_be_written_to(tmp_path: Path) -> None:
     model()

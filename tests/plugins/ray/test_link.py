@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import struct
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import AuthenticationError
@@ -39,6 +40,35 @@ def test_a_frame_goes_through_a_stream(packet):
     sent.join()
     assert (found.number, found.reply, text(found.packet)) == (7, True, text(packet))
     assert all(p.ctypes.data % 16 == 0 for p in found.packet.parts)
+    os.close(into)
+    with pytest.raises(EOFError):
+        read(out)
+    os.close(out)
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        struct.pack("<QBI", 1, 0, 0),
+        struct.pack("<QBI", 1, 0, 2**32 - 1),
+        struct.pack("<QBIQ", 1, 0, 1, 2**63),
+        struct.pack("<QBI2Q", 1, 0, 2, 2**40, 2**40),
+    ],
+)
+def test_what_is_no_frame_ends_the_stream(sent):
+    out, into = os.pipe()
+    os.write(into, sent)
+    with pytest.raises(OSError, match="a frame of"):
+        read(out)
+    os.close(into)
+    os.close(out)
+
+
+@pytest.mark.parametrize("length", range(1, 40, 7))
+def test_a_frame_that_is_cut_off_ends_the_stream(length):
+    out, into = os.pipe()
+    whole = b"".join(map(bytes, buffers(Frame(1, False, Packet(b"header", (b"part",))))))
+    os.write(into, whole[:length])
     os.close(into)
     with pytest.raises(EOFError):
         read(out)

@@ -2,7 +2,7 @@
 
 A share of the loop has some of the ids and goes through all rows in order, so each id's rows are
 folded one after the other, whatever the number of threads. Without generated code NumPy sorts the
-rows by id first and folds each run.
+rows by id first and folds each run, in the same order where another one would round otherwise.
 """
 
 from __future__ import annotations
@@ -24,6 +24,9 @@ _KINDS: Final[dict[Any, int]] = {
     np.maximum: 3,
     np.minimum: 4,
 }
+_UNORDERED: Final = (np.maximum, np.minimum, np.logical_or)
+_FEW: Final = 16
+"""Rows of different ids for which a call of NumPy pays."""
 _HALVES: Final = (np.dtype(np.float16), dtypes.bfloat16.np)
 _SHARED: Final = 1 << 15
 """Elements of rows from which two shares of them pay."""
@@ -93,7 +96,7 @@ def fold_onto(
 
 
 def _looped(dtype: np.dtype[Any], same: bool) -> bool:
-    # Half precision is rounded after all rows, not after each.
+    # Generated code does not round half precision after each row.
     return same and dtype not in _HALVES
 
 
@@ -106,6 +109,14 @@ def _sorted(ufunc: np.ufunc, out: Array, present: Array, rows: Array, ids: Array
     if not ids.size or not rows.shape[1]:
         present[ids] = True
         return
+    if rows.dtype.kind in "biu" or ufunc in _UNORDERED:
+        _by_runs(ufunc, out, present, rows, ids)
+    else:
+        _by_turns(ufunc, out, present, rows, ids)
+
+
+def _by_runs(ufunc: np.ufunc, out: Array, present: Array, rows: Array, ids: Array) -> None:
+    """Each run of equal ids at once, for what does not depend on the order of the rows."""
     starts = runs(ids)
     places = ids[starts]
     old = present[places]
@@ -114,6 +125,24 @@ def _sorted(ufunc: np.ufunc, out: Array, present: Array, rows: Array, ids: Array
     out[places[~old]] = folded[~old]
     out[places[old]] = ufunc(out[places[old]], folded[old])
     present[places] = True
+
+
+def _by_turns(ufunc: np.ufunc, out: Array, present: Array, rows: Array, ids: Array) -> None:
+    """The first row of each id, then the second, and so on: sums are rounded after each row."""
+    starts = runs(ids)
+    turns = np.arange(len(ids)) - np.repeat(starts, np.diff([*starts, len(ids)]))
+    order = np.argsort(turns, kind="stable")
+    begin, ends = 0, np.cumsum(np.bincount(turns)).tolist()
+    for end in ends:
+        if begin and end - begin < _FEW:
+            break
+        now, turn = ids[order[begin:end]], rows[order[begin:end]]
+        old = present[now]
+        out[now[~old]] = turn[~old]
+        out[now[old]] = ufunc(out[now[old]], turn[old], dtype=out.dtype)
+        present[now] = True
+        begin = end
+    ufunc.at(out, ids[order[begin:]], rows[order[begin:]])
 
 
 def runs(ids: Array) -> Array:

@@ -6,9 +6,9 @@ stand for 0. Sums of such products are 32-bit integers, and wrap around.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ import numpy.typing as npt
 from opdock.plugin import NodeSig, dtypes
 from opdock_cpu.ranges import F32, Integers, integers, invalid, scalar, zero_point
 
-__all__ = ["BYTES", "INT32", "Factors", "Outputs", "Product", "centred", "wrapped"]
+__all__ = ["BYTES", "INT32", "ByEnds", "Factors", "Outputs", "Product", "centred", "wrapped"]
 
 Array = npt.NDArray[Any]
 Outputs = tuple[Array, Array, Array]
@@ -26,6 +26,34 @@ BYTES: Final = frozenset({dtypes.quint8, dtypes.qint8})
 """The types of 8 bits."""
 INT32: Final = integers(np.int32)
 """The integers of sums."""
+
+
+Found = TypeVar("Found")
+_KEPT: Final = 32
+
+
+class ByEnds(Generic[Found]):
+    """What follows from the ends of ranges, which are the same numbers in most steps.
+
+    Args:
+        make: works it out, from all ends.
+    """
+
+    def __init__(self, make: Callable[[Sequence[Array]], Found]) -> None:
+        self._make = make
+        self._known: dict[bytes, Found] = {}
+
+    def __call__(self, ends: Sequence[Array]) -> Found:
+        """What follows from these."""
+        key = b"".join([end.tobytes() for end in ends])
+        if len(key) != 4 * len(ends):
+            return self._make(ends)  # an end is no scalar, which is an error
+        found = self._known.get(key)
+        if found is None:
+            if len(self._known) >= _KEPT:
+                self._known.clear()
+            found = self._known[key] = self._make(ends)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +93,7 @@ class Factors:
 
     def __init__(self, sig: NodeSig, names: tuple[str, str], strict: bool = True) -> None:
         self._names, self._strict = names, strict
+        self._known = ByEnds(self._read)
         self._kinds = [integers(t.np[0]) for t in sig.in_dtypes[:2]]
 
     def __call__(self, ends: Sequence[Array]) -> Product:
@@ -76,6 +105,9 @@ class Factors:
         Raises:
             InvalidArgumentError: an end is no scalar, or a range is empty.
         """
+        return self._known(ends)
+
+    def _read(self, ends: Sequence[Array]) -> Product:
         zeros, level = [], F32(1)
         for i, (name, kind) in enumerate(zip(self._names, self._kinds, strict=True)):
             low = scalar(ends[2 * i], f"min_{name}")

@@ -15,16 +15,19 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import checks, errors
+from opdock_cpu.jit.looped import Looped, single
 
 __all__ = [
     "F32", "Integers", "Range", "clamped", "dequantized", "integers", "invalid", "number",
-    "quantized", "round_away", "scalar", "storage", "unclamped", "zero_point",
+    "quantized", "quantized_bytes", "round_away", "scalar", "storage", "unclamped", "zero_point",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
 Range = tuple[np.float32, np.float32]
 F32: Final = np.float32
 _BELOW_HALF: Final = F32(0.49999997)
+_STEPS: Final = 2
+"""What a byte costs, in turns of a simple loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,35 @@ def dequantized(x: Array, low: np.float32, high: np.float32, kind: Integers) -> 
     out *= scale
     out += start - F32(kind.lowest) * scale
     return out
+
+
+def _bytes(begin: int, end: int, out: Array, x: Array, scale: Array, start: int) -> None:
+    for i in range(begin, end):
+        # Whatever is farther away is the last byte too, and what is no number the first.
+        level = min(max(_LEAST, x[i] * scale[0]), _MOST)
+        half = single(_HALF) if level >= 0.0 else single(_ABOVE)
+        out[i] = min(max(int(level + half) - start, 0), 255)
+
+
+_BYTES: Final = Looped(_bytes)
+_LEAST: Final = -1.0e6
+_MOST: Final = 1.0e6
+_HALF: Final = float(_BELOW_HALF)
+_ABOVE: Final = -_HALF
+
+
+def quantized_bytes(x: Array, low: np.float32, high: np.float32) -> Array:
+    """The unsigned bytes that come nearest to an array of float32 numbers."""
+    if low < high:
+        scale = F32(255 / float(high - low))
+        start = _round(float(low * scale))
+        out = np.empty(x.shape, np.uint8)
+        # Nearer to 0, float32 holds all that is added up on the way.
+        near = abs(start) < 1 << 16 and x.dtype == F32
+        if near and _BYTES(x.size, x.size * _STEPS, out, x, np.array([scale]), start):
+            return out
+    with np.errstate(invalid="ignore"):
+        return quantized(x, low, high, integers(np.uint8)).astype(np.uint8)
 
 
 def quantized(x: Array, low: np.float32, high: np.float32, kind: Integers) -> Array:

@@ -1,4 +1,7 @@
-"""What `explain`, `view` and `bisect` read: graphs and SavedModels, opened in a session."""
+"""What `explain`, `view` and `bisect` read, opened in a session.
+
+Graphs by themselves, in meta graphs and in event files; SavedModels; folders of event files.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from opdock import errors
+from opdock.cli._traces import newest_events
+from opdock.io import protos
 from opdock.runtime.inspect.cases import device_scope
 from opdock.runtime.inspect.explain import Explanation
 
@@ -37,11 +42,11 @@ class Wish:
 
 
 def explain_file(path: Path, wish: Wish) -> Explanation:
-    """The explanation of a GraphDef, or of the first signature of a SavedModel that serves.
+    """The explanation of a graph, or of the first signature of a SavedModel that serves.
 
     Raises:
-        DataLossError: the file holds no GraphDef.
-        OSError, RuntimeError: the directory holds no SavedModel that serves.
+        DataLossError: the file holds no graph.
+        OSError, RuntimeError: the directory holds no event file and no SavedModel that serves.
         KeyError, ValueError: a name is not in the graph, or a shape is malformed.
         InvalidArgumentError: an op cannot be placed.
     """
@@ -66,32 +71,69 @@ def opened(path: Path, wish: Wish) -> Iterator[tuple[Any, list[Any]]]:
     graph = tf.Graph()
     config = tf.ConfigProto(allow_soft_placement=wish.soft)
     with graph.as_default(), graph.device(wish.device and device_scope(wish.device)):
-        if not path.is_dir():
+        saved = path.is_dir() and not newest_events(path)
+        if not saved:
             tf.import_graph_def(read_graph(path), name="")
         with tf.Session(graph=graph, config=config) as session:
-            outputs = _loaded(session, path) if path.is_dir() else _outputs(graph)
+            outputs = _loaded(session, path) if saved else _outputs(graph)
             yield session, [graph.as_graph_element(f) for f in wish.fetches] or outputs
 
 
 def read_graph(path: Path) -> Any:
-    """The GraphDef in a file, binary or text, or of a SavedModel's meta graph of serving.
+    """The GraphDef that a path holds.
+
+    Args:
+        path: a GraphDef or MetaGraphDef, binary or text; an event file, of whose graphs the last
+            one counts; a folder of event files, the newest; or a SavedModel that serves.
 
     Raises:
         DataLossError: the file holds none.
-        OSError, RuntimeError: the directory holds no SavedModel that serves.
+        OSError, RuntimeError: the directory holds no event file and no SavedModel that serves.
     """
     if path.is_dir():
-        from opdock.saved_model.loader import SavedModelLoader
-        from opdock.saved_model.tag_constants import SERVING
+        newest = newest_events(path)
+        if newest is None:
+            from opdock.saved_model.loader import SavedModelLoader
+            from opdock.saved_model.tag_constants import SERVING
 
-        return SavedModelLoader(str(path)).get_meta_graph_def_from_tags([SERVING]).graph_def
+            return SavedModelLoader(str(path)).get_meta_graph_def_from_tags([SERVING]).graph_def
+        path = newest
     from opdock.tools.protos_in_files import read_graph as read
 
-    graph_def = read(path)
-    # Of other messages too, the wire format can be read as a graph of nodes without ops.
-    if not graph_def.node or not all(node.op and node.name for node in graph_def.node):
-        raise errors.DataLossError(None, None, f"{path} holds no GraphDef")
-    return graph_def
+    with contextlib.suppress(errors.DataLossError):
+        graph_def = read(path)
+        # Of other messages too, the wire format can be read as a graph of nodes without ops.
+        if graph_def.node and all(node.op and node.name for node in graph_def.node):
+            return graph_def
+    found = _in_meta_graph(path) or _in_events(path)
+    if found is None:
+        why = f"{path} holds no GraphDef, no MetaGraphDef and no event with a graph"
+        raise errors.DataLossError(None, None, why)
+    return found
+
+
+def _in_meta_graph(path: Path) -> Any | None:
+    from opdock.train.meta_graph import read_meta_graph_file
+
+    with contextlib.suppress(OSError):
+        meta = read_meta_graph_file(path)
+        if meta.graph_def.node:
+            return meta.graph_def
+    return None
+
+
+def _in_events(path: Path) -> Any | None:
+    """The last graph of an event file."""
+    from opdock.io.event_files import summary_iterator
+    from opdock.io.parsing import parsed
+
+    found = None
+    # A cut event file still has what was flushed; a file of another kind has nothing.
+    with contextlib.suppress(errors.OpError):
+        for event in summary_iterator(path):
+            if event.WhichOneof("what") == "graph_def":
+                found = parsed(protos.GraphDef, event.graph_def, f"a graph of {path}")
+    return found
 
 
 def _loaded(session: Any, path: Path) -> list[Any]:

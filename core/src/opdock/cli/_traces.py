@@ -10,8 +10,8 @@ def read_run(file: Path, tag: str | None) -> Any | None:
     """The RunMetadata in a file; None if it holds none with times.
 
     Args:
-        file: a serialized RunMetadata or StepStats, or an event file in which
-            `FileWriter.add_run_metadata` recorded runs.
+        file: a serialized RunMetadata or StepStats, an event file in which
+            `FileWriter.add_run_metadata` recorded runs, or a folder of which the newest is one.
         tag: which run of an event file; None for the last one.
 
     Raises:
@@ -21,6 +21,11 @@ def read_run(file: Path, tag: str | None) -> Any | None:
 
     from opdock.io import protos
 
+    if file.is_dir():
+        newest = newest_events(file)
+        if newest is None:
+            return None
+        file = newest
     runs = _tagged_runs(file)
     if runs:
         if tag is not None and tag not in runs:
@@ -36,6 +41,14 @@ def read_run(file: Path, tag: str | None) -> Any | None:
         if any(d.node_stats for d in run.step_stats.dev_stats):
             return run
     return None
+
+
+def newest_events(folder: Path) -> Path | None:
+    """The event file of a folder that was written last; None in a SavedModel's folder."""
+    if any((folder / f"saved_model.{kind}").exists() for kind in ("pb", "pbtxt")):
+        return None
+    files = [file for file in folder.glob("*tfevents*") if file.is_file()]
+    return max(files, key=lambda file: (file.stat().st_mtime_ns, file.name), default=None)
 
 
 def _tagged_runs(file: Path) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from math import prod
 from typing import Any, Final
@@ -26,7 +27,14 @@ _KEYS: Final = {
 @click.option("--exclude", default="", help="Regular expression of tensors not to count.")
 @json_option
 def command(checkpoint: str, tensor: str, values: bool, exclude: str, json_output: bool) -> None:
-    """Print names, types and shapes of the tensors in a checkpoint, and count the parameters."""
+    """Print names, types and shapes of the tensors in a checkpoint, and count the parameters.
+
+    PREFIX is what Saver.save returned, or a directory, of which the latest checkpoint is taken.
+    """
+    if os.path.isdir(checkpoint):
+        from opdock.train.checkpoint_management import latest_checkpoint
+
+        checkpoint = latest_checkpoint(checkpoint) or checkpoint
     if json_output:
         emit(_described(checkpoint, tensor, exclude))
         return

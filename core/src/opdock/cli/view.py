@@ -64,8 +64,9 @@ def command(
 ) -> None:
     """Make a page of a program: where each op runs and why, fusions, copies, time, memory.
 
-    FILE is a GraphDef, a SavedModel's directory, a RunMetadata, or an event file with one. Two
-    files, or one on two devices, are shown side by side. The page needs no server and no network.
+    FILE is a GraphDef, a MetaGraphDef, a SavedModel's directory, a RunMetadata, an event file with
+    a recorded run or a graph, or a directory of event files. Two files, or one on two devices, are
+    shown side by side. The page needs no server and no network.
     """
     wanted = [(file, device) for file in files for device in devices or (None,)]
     if len(wanted) > 2:
@@ -101,7 +102,7 @@ def view_of_file(file: Path, wish: Wish, title: str, tag: str | None, as_written
         ValueError: what has run already is to be placed on a device.
         OpError, OSError, RuntimeError: nothing that can be shown is there.
     """
-    run = None if file.is_dir() else read_run(file, tag)
+    run = read_run(file, tag)
     if run is not None:
         if wish.device is not None:
             raise ValueError(f"{file} is a recorded run: it cannot be placed on {wish.device}")

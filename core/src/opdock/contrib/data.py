@@ -43,13 +43,14 @@ from opdock.data.experimental import (
     unbatch,
     unique,
 )
+from opdock.data.experimental.readers import LMDBDataset
 from opdock.data.experimental.sharing import sliding_windows
 from opdock.data.util import nest
 from opdock.ops.array import ensure_shape
 from opdock.shapes import as_tensor_shape
 
 __all__ = [
-    "AUTOTUNE", "CheckpointInputPipelineHook", "Counter", "CsvDataset", "Optional",
+    "AUTOTUNE", "CheckpointInputPipelineHook", "Counter", "CsvDataset", "LMDBDataset", "Optional",
     "RandomDataset", "Reducer", "SqlDataset", "TFRecordWriter", "assert_element_shape",
     "batch_and_drop_remainder", "bucket_by_sequence_length", "choose_from_datasets",
     "copy_to_device", "dense_to_sparse_batch", "enumerate_dataset", "get_next_as_optional",

@@ -131,13 +131,15 @@ class Temporary:
 
     def discard(self) -> None:
         """Closes the file and removes it, if it still has its first name."""
-        self.file.close()
+        with suppress(OSError):  # on a full disk there is no room for what its buffer holds
+            self.file.close()
         self._left()
 
 
 def _remove(name: str, held: list[BinaryIO], owner: int) -> None:
     for file in held:
-        file.close()
+        with suppress(OSError):
+            file.close()
     # A child of fork has a copy of the object, and the file is not its own.
     if os.getpid() == owner:
         with suppress(OSError):
@@ -245,6 +247,5 @@ def write_file(path: str, data: bytes) -> None:
 def read_file(path: str) -> bytes:
     """The bytes of a file; NotFoundError and its kin instead of OSError."""
     path = local_path(path)
-    with tf_errors(path), filesystems.of(path).open(path, "rb", None, None) as f:
-        data: bytes = f.read()
-    return data
+    with tf_errors(path):
+        return filesystems.of(path).read(path)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import io
 import re
+import threading
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.errors import InternalError, InvalidArgumentError
+from opdock.io.recycling import Recycled
 
 __all__ = ["Header", "decode_jpeg", "encode_jpeg", "read_header"]
 
@@ -23,12 +25,27 @@ Image = npt.NDArray[np.uint8]
 
 _ALONE: Final = {0x01, *range(0xD0, 0xD8)}
 """Markers without a segment."""
+_PLANES: Final = {"GRAY": 1, "RGB": 3, "CMYK": 4}
 _FRAMES: Final = set(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _SCAN, _END, _ADOBE = 0xDA, 0xD9, 0xEE
 _LIMIT: Final = 1 << 29
 """TF decodes and encodes no image of so many samples."""
 _NEXT_MARKER: Final = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
 """In coded data 0xFF stands before zero, the number of a restart, or more of itself."""
+
+
+_END_MARK: Final = b"\xff\xd9"
+_SEQUENTIAL: Final = (0xC0, 0xC1)
+
+
+class _Scratch(threading.local):
+    """Memory for the pixels of each thread's images, which most programs cut and cast at once."""
+
+    def __init__(self) -> None:
+        self.memory = Recycled(2, 1 << 16, 1 << 22)
+
+
+_scratch: Final = _Scratch()
 
 
 @dataclass(frozen=True)
@@ -54,7 +71,7 @@ def read_header(data: bytes) -> Header | None:
     """The header of a file; None where there is none."""
     if data[:2] != b"\xff\xd8":
         return None
-    at, frame, adobe, whole = 2, None, False, False
+    at, frame, adobe, whole, sequential = 2, None, False, False, False
     while at + 2 <= len(data):
         if data[at] != 0xFF or data[at + 1] == 0xFF:
             at += 1  # fill bytes, and what libraries skip in search of a marker
@@ -71,10 +88,14 @@ def read_header(data: bytes) -> Header | None:
         if size < 2 or len(segment) < size - 2:
             break
         if kind in _FRAMES and frame is None and len(segment) >= 6:
-            frame = segment
+            frame, sequential = segment, kind in _SEQUENTIAL
         adobe |= kind == _ADOBE and segment[:5] == b"Adobe"
         at += size
         if kind == _SCAN:
+            if sequential and frame and segment[:1] == frame[5:6]:
+                # All components are in this scan: nothing but the end comes after it.
+                whole = data.find(_END_MARK, at) >= 0
+                break
             found = _NEXT_MARKER.search(data, at)
             at = len(data) if found is None else found.start()
     if frame is None:
@@ -144,9 +165,10 @@ def _pixels(
 ) -> Image:  # fmt: skip
     try:
         library: Any = importlib.import_module("simplejpeg")
+        buffer = _scratch.memory.empty((*size, _PLANES[space]), np.uint8)
         pixels: Image = library.decode_jpeg(
             data, colorspace=space, fastdct=fast, fastupsample=not fancy, min_height=size[0],
-            min_width=size[1], min_factor=ratio, strict=False,
+            min_width=size[1], min_factor=ratio, strict=False, buffer=buffer,
         )  # fmt: skip
     except (ImportError, ValueError):
         # It is not there, or does not know how this file thins its colours out.

@@ -54,8 +54,8 @@ PORTABLE: Final[Mapping[str, str]] = {
     ),
     "data_sources": (
         "CSVDataset FixedLengthRecordDataset FixedLengthRecordDatasetV2 GeneratorDataset "
-        "MatchingFilesDataset RandomDataset RangeDataset SparseTensorSliceDataset SqlDataset "
-        "TFRecordDataset TensorDataset TensorSliceDataset TextLineDataset"
+        "LMDBDataset MatchingFilesDataset RandomDataset RangeDataset SparseTensorSliceDataset "
+        "SqlDataset TFRecordDataset TensorDataset TensorSliceDataset TextLineDataset"
     ),
     "data_stats": (
         "BytesProducedStatsDataset LatencyStatsDataset SetStatsAggregatorDataset "

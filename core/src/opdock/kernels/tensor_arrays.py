@@ -46,6 +46,7 @@ class TensorArrayState:
         self.name, self.dtype, self.element_shape = name, dtype, element_shape
         self.dynamic, self.clear, self.alike, self.adds = dynamic, clear, alike, adds
         self.closed = False
+        self._marked: int | None = None
         self._device = device
         # A buffer, or an `Element` that another device holds; None where there is nothing.
         self._values: list[Any] = [None] * size
@@ -60,6 +61,20 @@ class TensorArrayState:
 
     def __len__(self) -> int:
         return len(self._marks)
+
+    @property
+    def filled(self) -> int:
+        """How many elements belong together as one tensor.
+
+        Of an array of gradients they are as many as one tensor gave to the array itself, which may
+        have grown since.
+        """
+        return len(self) if self._marked is None or not self.adds else self._marked
+
+    def mark(self) -> None:
+        """One tensor gave all elements that there are."""
+        if not self.adds:
+            self._marked = len(self)
 
     def read(self) -> TensorArrayState:
         """What a reference refers to, where an op takes it as a string: still the array."""
@@ -84,6 +99,7 @@ class TensorArrayState:
                 found = TensorArrayState(
                     f"{self.name}@{source}", self.dtype, len(self), fits, self._device, adds=True
                 )
+                found._marked = self._marked
                 self._list()
                 found._shapes = [None if s is None else (*prepend, *s) for s in self._shapes]
                 self._gradients[source] = found
@@ -279,7 +295,13 @@ class TensorArrayState:
                 f"Could not write to TensorArray index {index} because it has already been "
                 f"{'read' if self._marks[index] else 'written to'}."
             )
-        return add(self._here(self._values[index], device), value)
+        old = self._here(self._values[index], device)
+        if shape_of(old) != shape_of(value):
+            raise self._error(
+                f"Could not aggregate to TensorArray index {index} because the existing shape is "
+                f"{dims(shape_of(old))} but the new input shape is {dims(shape_of(value))}."
+            )
+        return add(old, value)
 
     def _grow(self, index: int) -> None:
         if index < 0 or not self.dynamic:
@@ -341,7 +363,8 @@ class TensorArrayState:
     def unexpected(self, dtype: DType) -> Exception:
         """The error of an op that expects elements of another type."""
         return invalid(
-            f"TensorArray {self.name} has dtype {self.dtype.name} but the op expects {dtype.name}."
+            f"TensorArray dtype is {proto_name(self.dtype)} but Op requested dtype "
+            f"{proto_name(dtype)}."
         )
 
     def take_all(

@@ -11,6 +11,7 @@ from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import device, name_scope
+from opdock.graph.variables.trackable import Trackable
 from opdock.layers.rnn_base import LSTMStateTuple, RNNCell, dims
 from opdock.ops.composed.dropout import dropout
 from opdock.ops.composed.tensor_array import TensorArray
@@ -31,6 +32,13 @@ class Wrapper(RNNCell):
     def __init__(self, cell: Any, dtype: Any = None, **kwargs: Any) -> None:
         super().__init__(dtype=dtype, **kwargs)
         self._cell = cell
+        if isinstance(cell, Trackable):
+            self._track_trackable(cell, "cell")
+
+    @property
+    def cell(self) -> Any:
+        """The cell inside."""
+        return self._cell
 
     @property
     def wrapped_cell(self) -> Any:

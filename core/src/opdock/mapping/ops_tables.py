@@ -17,7 +17,7 @@ OPS_SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.framework.test_ops": (),
     "core.kernels.boosted_trees.boosted_trees_pb2": ("opdock.io.tree_messages",),
     "python.ops.init_ops": (_INITIALIZERS, "opdock.contrib.framework.conv_orthogonal"),
-    "python.ops.init_ops_v2": (_INITIALIZERS,),
+    "python.ops.init_ops_v2": (f"{_INITIALIZERS}_v2",),
     "python.ops.boosted_trees_ops": ("opdock.train.boosted_trees",),
     "python.ops.functional_ops": (_FUNCTIONAL,),
     "python.util.protobuf.compare": ("opdock.util.proto_compare",),
@@ -113,6 +113,17 @@ OPS_NAMES: Final[dict[str, dict[str, str]]] = {
 
 # Public path of TF 2's interface -> "module:name" of opdock, where it is another than TF 1's.
 OPS_V2: Final[dict[str, str]] = {
+    **{
+        f"initializers.{name}": f"{_INITIALIZERS}_v2:{name}"
+        for name in (
+            *("constant", "glorot_normal", "glorot_uniform", "identity", "ones", "orthogonal"),
+            *("zeros", "he_normal", "he_uniform", "lecun_normal", "lecun_uniform"),
+        )
+    },
+    **{
+        f"{name}_initializer": f"{_INITIALIZERS}_v2:{name}_initializer"
+        for name in ("constant", "ones", "random_normal", "random_uniform", "zeros")
+    },
     "image.ResizeMethod": f"{_RESIZING}:ResizeMethod",
     "image.extract_glimpse": "opdock.ops.image_crop:extract_glimpse_v2",
     "image.resize": f"{_RESIZING}:resize_images_v2",

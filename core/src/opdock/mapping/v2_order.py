@@ -21,13 +21,27 @@ _RENAMED: Final = {"dilations": "rates"}
 # What an argument that 1.x lacks may say, since it is what 1.x does.
 _UNDERSTOOD: Final = {"data_format": "NHWC"}
 
+# What TF 2's function fixes, where 1.x's argument for it has another default.
+_FIXED: Final[dict[str, dict[str, Any]]] = {
+    f"nn.{name}": {"partition_strategy": "div"}
+    for name in (
+        "embedding_lookup",
+        "embedding_lookup_sparse",
+        "nce_loss",
+        "safe_embedding_lookup_sparse",
+        "sampled_softmax_loss",
+    )
+}
+
 
 @functools.cache
 def adapted(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """The function `tf.compat.v2.<path>`, made of 1.x's."""
     words = names.table().v2_order[path]
     signature = inspect.Signature([_parameter(word) for word in words])
-    there = _renamed(tuple(signature.parameters), tuple(getfullargspec(function).args))
+    fixed = _FIXED.get(path, {})
+    theirs = [name for name in getfullargspec(function).args if name not in fixed]
+    there = _renamed(tuple(signature.parameters), tuple(theirs))
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
@@ -38,7 +52,8 @@ def adapted(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
                 raise errors.UnimplementedError(
                     None, None, f"tf.compat.v2.{path}: {name} is an argument of TF 2 alone"
                 )
-        return function(**{there[n]: value for n, value in given.items() if n in there})
+        own = {there[n]: value for n, value in given.items() if n in there}
+        return function(**own, **fixed)
 
     functools.update_wrapper(call, function)
     # What it wraps has other arguments, and nobody is to look through to those.

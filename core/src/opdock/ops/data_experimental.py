@@ -17,7 +17,7 @@ NAMES: Final = (
     "AutoShardDataset", "BytesProducedStatsDataset", "CSVDataset", "ChooseFastestDataset",
     "DatasetCardinality", "DatasetToTFRecord", "DenseToSparseBatchDataset",
     "DirectedInterleaveDataset", "GroupByReducerDataset", "GroupByWindowDataset",
-    "IgnoreErrorsDataset", "LatencyStatsDataset", "MapAndBatchDataset", "MapDataset",
+    "IgnoreErrorsDataset", "LMDBDataset", "LatencyStatsDataset", "MapAndBatchDataset", "MapDataset",
     "MatchingFilesDataset", "MaxIntraOpParallelismDataset", "NonSerializableDataset",
     "ParallelInterleaveDataset", "PrivateThreadPoolDataset", "RandomDataset", "RebatchDataset",
     "ScanDataset", "SetStatsAggregatorDataset", "SlidingWindowDataset", "SqlDataset",

@@ -57,3 +57,4 @@ matching_files_dataset_op = dataset_op("MatchingFilesDataset", "patterns: string
 sql_dataset_op = dataset_op(
     "SqlDataset", "driver_name: string, data_source_name: string, query: string", source=True
 )
+lmdb_dataset_op = dataset_op("LMDBDataset", "filenames: string", source=True)

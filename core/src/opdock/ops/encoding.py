@@ -193,15 +193,19 @@ def decode_raw(
     little_endian: bool = True,
     name: str | None = None,
     bytes: Any = None,
+    *,
+    fixed_length: Any = None,
 ) -> Tensor:
     """Reads the bytes of strings as numbers.
 
     Args:
-        input_bytes: a string tensor; all strings have one length.
+        input_bytes: a string tensor; all strings have one length, unless `fixed_length` is given.
         out_type: the type of the numbers.
         little_endian: whether low bytes come first.
         name: a name for the operation.
         bytes: a deprecated name of `input_bytes`.
+        fixed_length: how many bytes of each string are read: longer ones are cut, shorter ones get
+            zeros at their end. An argument of TensorFlow 2's.
 
     Returns:
         A tensor with one dimension more than `input_bytes`.
@@ -213,6 +217,10 @@ def decode_raw(
     strings = array_util.renamed("input_bytes", input_bytes, "bytes", bytes)
     if out_type is None:
         raise ValueError("decode_raw_v1() missing 1 positional argument: 'out_type'")
+    if fixed_length is not None:
+        return decode_padded_raw_op(  # type: ignore[no-any-return]
+            strings, fixed_length, out_type=out_type, little_endian=little_endian, name=name
+        )
     return decode_raw_op(strings, out_type=out_type, little_endian=little_endian, name=name)  # type: ignore[no-any-return]
 
 

@@ -212,7 +212,7 @@ def _real_transform(
     default = op.name.lower()
     with name_scope(name, default, [input_tensor, fft_length]) as scope:
         x = convert_to_tensor(input_tensor, dtype, "input_tensor")
-        shapes.with_rank_at_least(x.raw_shape, n)
+        x.shape.with_rank_at_least(n)
         if fft_length is None:
             fft_length = _inner_lengths(x, n, default.startswith("i"))
         else:

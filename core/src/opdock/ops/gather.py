@@ -311,7 +311,10 @@ def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: in
     batch = constant_value(batch_dims) if isinstance(batch_dims, Tensor) else batch_dims
     if batch is None:
         raise ValueError("gather_nd needs a constant batch_dims")
-    if int(batch) == 0:
+    batch = int(
+        np.asarray(batch).item()
+    )  # of a vector with one element too, as TensorFlow takes it
+    if batch == 0:
         if (
             not isinstance(params, Tensor)
             and hasattr(params, "gather_nd")
@@ -319,7 +322,7 @@ def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: in
         ):
             return params.gather_nd(indices, name=name)  # type: ignore[no-any-return]
         return gather_nd_op(params, indices, name=name)  # type: ignore[no-any-return]
-    return batch_gather_nd(params, indices, int(batch), name)
+    return batch_gather_nd(params, indices, batch, name)
 
 
 def batch_gather_nd(params: Any, indices: Any, batch_dims: int, name: str | None = None) -> Tensor:

@@ -42,7 +42,7 @@ from opdock.runtime.program.turns import ManyTurns
 from opdock.runtime.recover.fallback import Fallback
 from opdock.runtime.recover.lost import Losses
 from opdock.runtime.resources import ResourceManager
-from opdock.runtime.servers import LocalServer
+from opdock.runtime.servers import CLOSED, LocalServer
 from opdock.runtime.watcher import Watcher
 from opdock.shapes import Shape
 from opdock.util.lazy import lazy
@@ -76,6 +76,7 @@ class Engine:
         self.resources.task = self._task
         if server is not None:
             self.resources.place = server.meetings
+            self.resources.cancellation.text = CLOSED
         self.experience = Experience()
         self.watcher = watcher.asked()
         self._log = PlacementLog(self.placement)

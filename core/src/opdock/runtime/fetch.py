@@ -122,13 +122,14 @@ def _packer(contract: Callable[[list[Any]], Any]) -> Callable[..., Any]:
 
 _FETCHED_TYPES: dict[type, Callable[[Any], tuple[Any, Callable[[list[Any]], Any]]]] = {}
 _FED_TYPES: dict[type, Callable[[Any, Any], Any]] = {}
+_ANNOUNCED_TYPES: dict[type, Callable[[Any], list[Any]]] = {}
 
 
 def register_session_run_conversion_functions(
     tensor_type: type,
     fetch_function: Callable[[Any], tuple[list[Any], Callable[[list[Any]], Any]]] | None = None,
     feed_function: Callable[[Any, Any], list[tuple[Any, Any]]] | None = None,
-    feed_function_for_partial_run: Any = None,
+    feed_function_for_partial_run: Callable[[Any], list[Any]] | None = None,
 ) -> None:
     """Lets `Session.run` fetch and feed objects of a user's type.
 
@@ -136,7 +137,7 @@ def register_session_run_conversion_functions(
         tensor_type: the type.
         fetch_function: object to (list of tensors, function from their values to the result).
         feed_function: (object, fed value) to pairs (tensor, value).
-        feed_function_for_partial_run: accepted for TF's signature; there are no partial runs.
+        feed_function_for_partial_run: object to the tensors that are fed in the place of it.
 
     Raises:
         ValueError: the type is registered already.
@@ -147,6 +148,8 @@ def register_session_run_conversion_functions(
         _FETCHED_TYPES[tensor_type] = fetch_function
     if feed_function is not None:
         _FED_TYPES[tensor_type] = feed_function
+    if feed_function_for_partial_run is not None:
+        _ANNOUNCED_TYPES[tensor_type] = feed_function_for_partial_run
 
 
 def _sequence(kind: Any, parts: list[Rebuild]) -> Rebuild:
@@ -194,6 +197,32 @@ def feed_items(graph: Graph, feed_dict: Any) -> list[tuple[Tensor, Any]]:
             continue
         out.append((_feed_tensor(graph, key), value))
     return out
+
+
+def announced_feeds(graph: Graph, feeds: Any) -> set[Tensor]:
+    """The tensors that keys of a feed_dict to come stand for.
+
+    Raises:
+        TypeError: a key is no tensor.
+        ValueError: a key names no tensor of the graph, or may not be fed.
+    """
+    found: set[Tensor] = set()
+    for key in feeds:
+        expand = next((f for t, f in _ANNOUNCED_TYPES.items() if isinstance(key, t)), None)
+        if expand is not None:
+            found |= announced_feeds(graph, expand(key))
+        elif isinstance(key, SparseTensor):
+            found |= {key.indices, key.values, key.dense_shape}
+        elif isinstance(key, IndexedSlices):
+            parts = (key.values, key.indices, key.dense_shape)
+            found |= {part for part in parts if part is not None}
+        elif hasattr(key, "_composite_feed"):
+            found |= set(key._composite_parts())
+        elif isinstance(key, tuple):
+            found |= announced_feeds(graph, key)
+        else:
+            found.add(_feed_tensor(graph, key))
+    return found
 
 
 def _feed_tensor(graph: Graph, key: Any) -> Tensor:

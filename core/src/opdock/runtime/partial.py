@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from opdock import errors
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.runtime.fetch import FetchPlan, feed_items
+from opdock.runtime.fetch import FetchPlan, announced_feeds, feed_items
 
 if TYPE_CHECKING:
     from opdock.runtime.session import BaseSession
@@ -40,7 +40,7 @@ class PartialRun:
                 None, None, "Must specify at least one target to fetch or execute."
             )
         self._fetches = frozenset(self._open)
-        self._unfed = {graph.as_graph_element(f, allow_operation=False) for f in feeds or ()}
+        self._unfed = announced_feeds(graph, feeds or ())
         self._feeds = frozenset(self._unfed)
         self._values: dict[Tensor, Any] = {}
         self._done: set[Operation] = set()

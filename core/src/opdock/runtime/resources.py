@@ -73,6 +73,12 @@ class Cell:
         """Whether a value has been written."""
         return self.box[0] is not None
 
+    @property
+    def held_shape(self) -> tuple[int, ...] | None:
+        """The shape of the value; None if there is none, or whoever has it borrowed decides."""
+        value = self.box[0]
+        return None if value is None or type(value) is Loan else tuple(value.shape)
+
     def read(self) -> Any:
         """The current buffer.
 
@@ -192,6 +198,12 @@ class CellProxy:
     def initialized(self) -> bool:
         """Whether a value has been written."""
         return bool(self._cell.initialized)
+
+    @property
+    def held_shape(self) -> tuple[int, ...] | None:
+        """The shape of the value, if there is one."""
+        found: tuple[int, ...] | None = self._cell.held_shape
+        return found
 
     @property
     def lock(self) -> Any:

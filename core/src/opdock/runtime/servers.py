@@ -13,8 +13,10 @@ from opdock import errors
 from opdock.runtime.meetings import Meetings
 from opdock.runtime.resources import Store
 
-__all__ = ["LocalServer", "at", "find", "no_factory", "start", "tasks_of"]
+__all__ = ["CLOSED", "LocalServer", "at", "find", "no_factory", "start", "tasks_of"]
 
+CLOSED: Final = "Session::Close: the session was closed."
+"""What is said of a step that waits when its session with a server ends."""
 _FIRST_PORT: Final = 49152
 """Servers that may have any address are numbered from here, as the system would."""
 _SCHEME: Final = "grpc://"

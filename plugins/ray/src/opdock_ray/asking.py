@@ -12,7 +12,7 @@ import atexit
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from typing import Final
+from typing import Any, Final
 
 import ray
 from ray.exceptions import RayError
@@ -20,6 +20,7 @@ from ray.exceptions import RayError
 __all__ = ["Asking", "Over"]
 
 _PATIENCE: Final = 5.0
+_LOOK: Final = 0.5  # seconds after which who waits for an answer looks whether Ray is to shut down
 
 
 class Over(Exception):
@@ -56,6 +57,28 @@ class Asking:
             with self._changed:
                 self._asking -= 1
                 self._changed.notify_all()
+
+    def get(self, reference: Any) -> Any:
+        """What an actor answers, be it that the actor has still to start: that takes seconds.
+
+        Raises:
+            Over: Ray is about to shut down.
+            RayError: the actor has ended, or has raised something.
+        """
+        while True:
+            with self():
+                ready, _ = ray.wait([reference], timeout=_LOOK)
+                if ready:
+                    return ray.get(ready[0])
+
+    def check(self) -> None:
+        """Looks whether the process is ending, in which nobody may join Ray again.
+
+        Raises:
+            Over: it is.
+        """
+        if self._closed:
+            raise Over("this process is ending")
 
     def rouses(self, function: Callable[[], None]) -> None:
         """Has a function called at the end, after which somebody who waits for an answer has it."""

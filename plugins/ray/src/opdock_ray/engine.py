@@ -47,9 +47,10 @@ class RayEngine:
             UnavailableError: Ray does not answer, or does not start.
         """
         with self._lock:
-            if ray.is_initialized():
-                return
             try:
+                _asking.check()
+                if ray.is_initialized():
+                    return
                 if os.environ.get("RAY_ADDRESS"):
                     _init()
                     return
@@ -60,7 +61,7 @@ class RayEngine:
                     except ConnectionError:
                         host.start()
                         _init()
-            except (ConnectionError, RayError, RuntimeError) as e:
+            except (ConnectionError, RayError, RuntimeError, Over) as e:
                 where = os.environ.get("RAY_ADDRESS") or "this machine"
                 raise errors.UnavailableError(
                     None, None, f"Ray does not answer (RAY_ADDRESS: {where}): {e}"
@@ -157,12 +158,14 @@ class _Way:
     def _linked(self) -> link.Link | None:
         try:
             with _asking():
-                node, door = ray.get(self._actor.door.remote())
-                if node != _node() or not door:
-                    return None
-                self._link = made = link.Link(door)
+                asked, here = self._actor.door.remote(), _node()
+            node, door = _asking.get(asked)
+            if node != here or not door:
+                return None
+            self._link = made = link.Link(door)
+            with _asking():
                 self._actor.watch.remote().future().add_done_callback(self._silent)
-                return made
+            return made
         except (RayError, OSError, EOFError, AuthenticationError, Over) as e:
             _log.debug("%s is reached by its mailbox alone: %s", self._address, e)
             return None
@@ -260,7 +263,8 @@ class _Serving:
         while self._open:
             try:
                 with _asking():
-                    letters: list[Letter] = ray.get(self._actor.take.remote())
+                    asked = self._actor.take.remote()
+                letters: list[Letter] = _asking.get(asked)
             except Over:
                 return
             except Exception as e:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import struct
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ __all__ = ["Frame", "buffers", "read", "write"]
 _ALIGNED: Final = 64
 _FIXED: Final = struct.Struct("<QBI")
 _MOST_BUFFERS: Final = 512  # a system's limit is 1024 a call
+_MOST_PARTS: Final = 1 << 20
+_MOST_BYTES: Final = 1 << 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +75,16 @@ def read(file: int) -> Frame:
 
     Raises:
         EOFError: nobody writes it any more.
-        OSError: it was closed.
+        OSError: it was closed, or what is in it is no frame, after which nothing can be.
     """
     number, reply, count = _FIXED.unpack(_bytes(file, _FIXED.size))
+    if not 0 < count <= _MOST_PARTS:
+        raise OSError(errno.EPROTO, f"a frame of {count} parts")
     lengths = struct.unpack(f"<{count}Q", _bytes(file, 8 * count))
-    memory = _bytes(file, sum(n + _padding(n) for n in lengths))
+    whole = sum(n + _padding(n) for n in lengths)
+    if whole > _MOST_BYTES:
+        raise OSError(errno.EPROTO, f"a frame of {whole} bytes")
+    memory = _bytes(file, whole)
     parts, at = [], 0
     for length in lengths:
         parts.append(memory[at : at + length])
@@ -86,7 +94,10 @@ def read(file: int) -> Frame:
 
 
 def _bytes(file: int, count: int) -> Any:
-    memory = np.empty(count, np.uint8)
+    try:
+        memory = np.empty(count, np.uint8)
+    except MemoryError as e:
+        raise OSError(errno.ENOMEM, f"no memory for a frame of {count} bytes") from e
     view = memory.data
     while view:
         done = os.readv(file, [view])

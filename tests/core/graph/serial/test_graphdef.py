@@ -75,6 +75,51 @@ def test_attributes_there_and_back(value, kind: str) -> None:
         )
 
 
+def test_floats_have_32_bits_before_they_are_written() -> None:
+    """What a node in memory computes with is what a reader of the graph finds."""
+    x = tf.constant([-1.0, 0.3], tf.float64, name="x")
+    made = tf.get_default_graph()
+    by_call = tf.nn.leaky_relu(x, alpha=0.1).op
+    by_name = made.create_op("LeakyRelu", [x], attrs={"alpha": 0.1})
+    by_edit = made.create_op("LeakyRelu", [x])
+    by_edit._set_attr("alpha", 0.1)
+    edges = tf.raw_ops.Bucketize(input=x, boundaries=[0.1, 0.3]).op
+    ops = [by_call, by_name, by_edit, edges]
+    with tf.Session() as sess:
+        before = sess.run([op.outputs[0] for op in ops])
+    read = tf.Graph()
+    with read.as_default():
+        tf.import_graph_def(tf.GraphDef.FromString(made.as_graph_def().SerializeToString()))
+    there = [read.get_operation_by_name(f"import/{op.name}") for op in ops]
+    for op, again in zip(ops, there, strict=True):
+        assert op.attrs == again.attrs
+        assert op.node_def.attr == again.node_def.attr
+    with tf.Session(graph=read) as sess:
+        after = sess.run([op.outputs[0] for op in there])
+    for one, other in zip(before, after, strict=True):
+        assert one.tobytes() == other.tobytes()
+    assert before[0][0] == -float(np.float32(0.1))
+    assert by_call.get_attr("alpha") == np.float32(0.1)
+    assert edges.get_attr("boundaries") == [np.float32(0.1), np.float32(0.3)]
+
+
+def test_a_float_beyond_32_bits_is_infinite() -> None:
+    op = tf.raw_ops.ApproximateEqual(x=1.0, y=2.0, tolerance=1e300).op
+    assert op.get_attr("tolerance") == op.node_def.attr["tolerance"].f == float("inf")
+
+
+def test_defaults_of_every_op_are_what_a_reader_finds() -> None:
+    """A node that takes a default computes as one that was written and read."""
+    floats = 0
+    for spec in registry.all_ops():
+        for attr in spec.definition.attrs.values():
+            if attr.has_default and attr.type in ("float", "list(float)"):
+                proto = encode_attr(attr.default, attr.type)
+                assert native_attr(proto, attr.type) == attr.default, (spec.name, attr.name)
+                floats += 1
+    assert floats > 20
+
+
 def test_attributes_of_a_wrong_type() -> None:
     with pytest.raises(TypeError, match="type int, string expected"):
         native_attr(protos.AttrValue(i=3), "string")

@@ -330,3 +330,17 @@ def test_ids_of_segments_of_newer_versions_are_long() -> None:
         tf.import_graph_def(made, name="")
         found = session.run("y:0", {"x:0": [[1, 2], [3, 4], [5, 6]], "ids:0": [0, 0]})
         assert found.tolist() == [[6.0, 8.0]]
+
+
+def test_branches_that_write_variables_come_back():
+    with tf.Graph().as_default() as graph:
+        v = tf.Variable(1.0, name="v", use_resource=False)
+        choice = tf.placeholder(tf.bool, [], name="choice")
+        tf.cond(choice, lambda: v.assign_add(2.0), lambda: v.assign(-1.0), name="either")
+    with tf.Graph().as_default() as again, tf.Session() as sess:
+        tf.import_graph_def(graph.as_graph_def(), name="")
+        result = again.get_tensor_by_name("either:0")
+        sess.run("v/Assign")
+        assert sess.run(result, {"choice:0": True}) == 3.0
+        assert sess.run("v:0") == 3.0
+        assert sess.run(result, {"choice:0": False}) == -1.0

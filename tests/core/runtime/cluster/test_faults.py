@@ -4,10 +4,12 @@ what a step does it does once."""
 from __future__ import annotations
 
 import contextlib
+import json
 
 import pytest
 
 import opdock as tf
+from opdock.plugin import Packet
 from tests.core.runtime.cluster.threads import Fault
 
 PS = "/job:ps/replica:0/task:0"
@@ -144,3 +146,38 @@ def test_nobody_can_be_told_that_a_session_ends(threads, far):
     threads.fault = lambda where, what: Fault.NONE
     with tf.Session("grpc://far:1") as again:
         assert again.run(tf.constant(2) + 1) == 3
+
+
+def test_a_task_of_another_version(threads, count):
+    handle = threads.open["far:0"]
+
+    def older(packet):
+        answer = handle(packet)
+        header = json.loads(answer.header)
+        del header["protocol"]
+        return Packet(json.dumps(header).encode(), answer.parts)
+
+    threads.open["far:0"] = older
+    with pytest.raises(tf.errors.FailedPreconditionError, match=rf"{PS} at far:0 .*version 1\. "):
+        tf.Session("grpc://far:1")
+
+    def newer(packet):
+        header = json.loads(packet.header)
+        header["protocol"] += 1
+        return handle(Packet(json.dumps(header).encode(), packet.parts))
+
+    threads.open["far:0"] = newer
+    with pytest.raises(tf.errors.FailedPreconditionError, match=rf"{PS} at far:0 .*same version"):
+        tf.Session("grpc://far:1")
+
+
+def test_a_task_that_is_another_one(threads, far):
+    """Who is started with the job name of another task, or knows another ClusterSpec."""
+    threads.serve("far:0", far[1].service.handle)
+    with pytest.raises(tf.errors.FailedPreconditionError, match=rf"far:0.*it is .*, not {PS}"):
+        tf.Session("grpc://far:1")
+    names = tf.ConfigProto(
+        cluster_def=tf.train.ClusterSpec({"a": ["far:0"], "worker": ["far:1"]}).as_cluster_def()
+    )
+    with tf.Session("grpc://far:1", config=names) as sess:  # the session brings names of its own
+        assert sess.run(tf.constant(1) + 1) == 2

@@ -10,7 +10,7 @@ import pytest
 
 import opdock as tf
 from opdock.plugins.clusters import Packet
-from opdock.runtime.cluster.messages import Message, decode, encode, failure, raised
+from opdock.runtime.cluster.messages import PROTOCOL, Message, decode, encode, failure, raised
 
 VALUES = [
     np.arange(6, dtype=np.float32).reshape(2, 3).T,
@@ -46,7 +46,7 @@ def test_what_is_no_data_does_not_leave(value):
 
 
 def header(**changes):
-    fields = {"kind": "run", "fields": {}, "blobs": [], "tensors": []}
+    fields = {"protocol": PROTOCOL, "kind": "run", "fields": {}, "blobs": [], "tensors": []}
     return json.dumps({**fields, **changes}).encode()
 
 

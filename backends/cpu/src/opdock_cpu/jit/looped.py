@@ -21,7 +21,7 @@ like any other too, by which tests prove the translation.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from math import isnan
 from typing import Any, Final
@@ -52,6 +52,8 @@ _SMALL: Final = 1 << 14
 _CHUNK: Final = 1 << 15
 """Steps of a chunk: two are worth a second thread."""
 _CHUNKS: Final = 16
+_VARIANTS: Final = 16
+"""Codes of one function that say numbers themselves."""
 
 
 class Looped:
@@ -60,11 +62,14 @@ class Looped:
     Args:
         function: takes `begin` and `end`, then flat arrays (`Array`), whole numbers (`int`) and
             real ones (`float`).
+        fixed: whole numbers that the code may say itself: a short inner loop is worth vectors only
+            where LLVM knows how often it turns. There is code for each of the first few values that
+            come, and one for all others.
     """
 
-    def __init__(self, function: Callable[..., None]) -> None:
-        self._function = function
-        self._codes: dict[tuple[np.dtype[Any], ...], _Bound] = {}
+    def __init__(self, function: Callable[..., None], fixed: Sequence[str] = ()) -> None:
+        self._function, self._fixed = function, fixed
+        self._codes: dict[tuple[Any, ...], _Bound] = {}
 
     @cached_property
     def _about(self) -> Parameters | None:
@@ -95,28 +100,48 @@ class Looped:
             return False
         count = len(about.arrays)
         arrays = [np.ascontiguousarray(a) for a in args[:count]]
-        key = tuple(a.dtype for a in arrays)
-        bound = self._codes.get(key)
-        if bound is None:
-            if not known(key):
-                return False
-            bound = self._codes[key] = _Bound(about, key)
-        if bound.function.address is None:
-            return False
         whole = count + len(about.wholes)
         numbers = [turns, *args[count:whole]]
+        key = (*(a.dtype for a in arrays), *(args[i] for i in self._fixed_at))
+        bound = self._codes.get(key)
+        if bound is None:
+            bound = self._added(about, key, count)
+        if bound is None or bound.function.address is None:
+            return False
         bound(arrays, numbers, args[whole:], min(most, _CHUNKS, int(steps // _CHUNK)))
         return True
+
+    @cached_property
+    def _fixed_at(self) -> list[int]:
+        about = self._about
+        assert about is not None
+        return [len(about.arrays) + about.wholes.index(name) for name in self._fixed]
+
+    def _added(self, about: Parameters, key: tuple[Any, ...], count: int) -> _Bound | None:
+        """The code for a key; None where there is none for the types of the arrays."""
+        types, values = key[:count], key[count:]
+        if not known(types):
+            return None
+        if len(self._codes) < _VARIANTS:
+            fixed = dict(zip(self._fixed, values, strict=True))
+            return self._codes.setdefault(key, _Bound(about, types, fixed))
+        if types not in self._codes:
+            self._codes[types] = _Bound(about, types, {})
+        if len(self._codes) < _VARIANTS * 4:
+            self._codes[key] = self._codes[types]
+        return self._codes[types]
 
 
 class _Bound:
     """A function for arrays of some types."""
 
-    def __init__(self, about: Parameters, elements: tuple[np.dtype[Any], ...]) -> None:
+    def __init__(
+        self, about: Parameters, elements: tuple[np.dtype[Any], ...], fixed: Mapping[str, int]
+    ) -> None:
         pointers = [f"{name}.array" for name in about.arrays] + ["wholes", "reals"]
         count = (len(about.arrays), 0)
         self.function: Function = request(
-            lambda name: core(about, elements) + spread(name, pointers, count)
+            lambda name: core(about, elements, fixed) + spread(name, pointers, count)
         )
         self._loop = Loop()
         self._call: Any = None

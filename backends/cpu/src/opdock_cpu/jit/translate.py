@@ -20,7 +20,7 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from types import FunctionType
+from types import FunctionType, MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -36,6 +36,7 @@ _ELEMENTS: Final = frozenset({
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "float16", "float32",
     "float64",
 })  # fmt: skip
+_NOTHING: Final[Mapping[str, int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -76,18 +77,21 @@ def known(elements: Sequence[np.dtype[Any]]) -> bool:
     return all(e.isnative and e.name in _ELEMENTS for e in elements)
 
 
-def core(about: Parameters, elements: Sequence[np.dtype[Any]]) -> str:
+def core(
+    about: Parameters, elements: Sequence[np.dtype[Any]], fixed: Mapping[str, int] = _NOTHING
+) -> str:
     """The function `@core(arrays..., whole numbers, real numbers, begin, end)` and its helpers.
 
     Args:
         about: the function.
         elements: the type of each array's elements.
+        fixed: whole numbers that the code says itself, whatever it gets for them.
 
     Raises:
         TypeError: the function has something in it that is not translated.
     """
     types = [as_dtype(e) for e in elements]
-    return _Translation(about, dict(zip(about.arrays, types, strict=True))).text()
+    return _Translation(about, dict(zip(about.arrays, types, strict=True)), fixed).text()
 
 
 @dataclass(frozen=True)
@@ -110,10 +114,13 @@ class _Scope:
 class _Translation:
     """One function for arrays of known types."""
 
-    def __init__(self, about: Parameters, arrays: dict[str, DType]) -> None:
+    def __init__(
+        self, about: Parameters, arrays: dict[str, DType], fixed: Mapping[str, int]
+    ) -> None:
         self._about, self._code = about, Instructions()
         pointers = {name: (dtype, f"%{name}.array") for name, dtype in arrays.items()}
-        self._scope = _Scope(about.names, "", pointers)
+        literals = {name: _literal(value) for name, value in fixed.items()}
+        self._scope = _Scope(about.names, "", pointers, literals)
         self._open: list[Any] = []
         self._allocated: list[str] = []
         self._variables: dict[str, str] = {}
@@ -127,6 +134,8 @@ class _Translation:
             ("real", "%reals", "double", about.reals),
         ):
             for i, parameter in enumerate(names):
+                if parameter in self._scope.literals:
+                    continue
                 # In front of the whole numbers stands how many turns there are in all.
                 at = code.put(f"getelementptr {kind}, ptr {pointer}, i64 {i + (name == 'whole')}")
                 self._assign(parameter, Value(kind, code.put(f"load {kind}, ptr {at}")))

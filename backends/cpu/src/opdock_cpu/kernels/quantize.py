@@ -113,7 +113,11 @@ def quantize(sig: NodeSig) -> Callable[..., tuple[Array, Array, Array]]:
     def run(x: Array, min_range: Array, max_range: Array) -> tuple[Array, Array, Array]:
         low, high = _widened(*ends(x, min_range, max_range), least)
         if mode == "MIN_FIRST":
-            whole = ranges.quantized(x, F32(low.reshape(-1)[0]), F32(high.reshape(-1)[0]), kind)
+            start, end = F32(low.reshape(-1)[0]), F32(high.reshape(-1)[0])
+            if plain == np.uint8:
+                whole = ranges.quantized_bytes(x, start, end)
+            else:
+                whole = ranges.quantized(x, start, end, kind)
         elif mode == "MIN_COMBINED":
             whole = _combined(x, low, high, kind)
         else:

@@ -15,7 +15,7 @@ from opdock_cpu.int8 import BYTES, INT32, Factors, Outputs, centred, wrapped
 from opdock_cpu.narrowing import requantized
 from opdock_cpu.ranges import F32, integers, invalid, scalar, storage
 
-__all__ = ["Addends", "bias_summands", "check_bias", "multiplied", "table"]
+__all__ = ["Addends", "BiasSummands", "bias_summands", "check_bias", "multiplied", "table"]
 
 Array = npt.NDArray[Any]
 

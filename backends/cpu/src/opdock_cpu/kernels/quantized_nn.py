@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from opdock.plugin import KernelTable, NodeSig, dtypes, errors, windows
 from opdock_cpu import ranges
+from opdock_cpu.byte_pools import largest, means
 from opdock_cpu.im2col import conv_forward
 from opdock_cpu.int8 import BYTES, INT32, Factors, Outputs, centred, wrapped
 from opdock_cpu.portable import portable_kernel
@@ -140,10 +141,13 @@ def _relu(sig: NodeSig) -> Callable[..., Outputs]:
 def _max_pool(sig: NodeSig) -> Callable[..., Outputs]:
     dtype = sig.out_dtypes[0].np
     plain = NodeSig("MaxPool", sig.name, sig.attrs, in_dtypes=[dtypes.as_dtype(dtype[0])])
-    pool = portable_kernel(plain)
+    pool, layout = portable_kernel(plain), windows.Pool(sig.attrs)
 
     def run(x: Array, low: Array, high: Array) -> Outputs:
-        return _passed_on(pool(storage(x)), dtype, low, high)
+        values, found = storage(x), None
+        if values.dtype == np.uint8 and not layout.deep:
+            found = largest(values, layout.on(values.shape))
+        return _passed_on(pool(values) if found is None else found, dtype, low, high)
 
     return run
 
@@ -158,6 +162,8 @@ def _avg_pool(sig: NodeSig) -> Callable[..., Outputs]:
 
     def run(x: Array, low: Array, high: Array) -> Outputs:
         where = pool.on(x.shape)
+        if dtype[0] == np.uint8 and (found := means(storage(x), where)) is not None:
+            return _passed_on(found, dtype, low, high)
         padded = pad(storage(x).astype(np.int32), where)
         total = np.zeros(pool.result(x.shape), np.int32)
         for _, here in where.taps():

@@ -91,11 +91,11 @@ class ConvShape:
             return any_layout((self.batch, self.channels, *self.where.size), self.kind)
         return self.src()
 
-    def dst_wanted(self) -> Desc:
+    def dst_wanted(self, kind: int = 0) -> Desc:
         """The output as a primitive should give it; see `src_wanted`."""
         if self.first:
-            return any_layout((self.batch, self.outputs, *self.where.out), self.kind)
-        return self.dst()
+            return any_layout((self.batch, self.outputs, *self.where.out), kind or self.kind)
+        return self.dst(kind)
 
     @property
     def threads(self) -> int | None:
@@ -187,25 +187,29 @@ def _alike(
 def forward(
     shape: ConvShape, weights: Desc, bias: bool = False,
     post_ops: Sequence[tuple[Any, ...]] = (), extra: Sequence[tuple[int, Desc]] = (),
+    sums: int = 0,
 ) -> Call:  # fmt: skip
-    """Over (x, weights[, bias], y, *extra)."""
+    """Over (x, weights[, bias], y, *extra).
+
+    With `sums` the result is of that element type, and the weights are of theirs.
+    """
     vector = [dense((shape.outputs,))] * bias
-    result = shape.dst()
+    result = shape.dst(sums)
 
     def part(value: Any, shape: ConvShape) -> Any:
-        return shape.dst() if isinstance(value, Desc) and value.same(result) else value
+        return shape.dst(sums) if isinstance(value, Desc) and value.same(result) else value
 
     def plain(shape: ConvShape) -> list[Desc]:
         more = [part(desc, shape) for _, desc in extra]
-        return [shape.src(), weights, *vector, shape.dst(), *more]
+        return [shape.src(), weights, *vector, shape.dst(sums), *more]
 
     def make(shape: ConvShape) -> Primitive:
         chain = [tuple(part(value, shape) for value in op) for op in post_ops]
         plan = Plan(
             "convolution_forward", Prop.INFERENCE, Alg.CONV_DIRECT, shape.src_wanted(),
-            any_layout(shape.weight_dims, shape.kind), vector[0] if bias else None,
-            shape.dst_wanted(), *shape.geometry, Attributes(chain) if chain else None,
-            count=shape.threads,
+            any_layout(shape.weight_dims, weights.kind if sums else shape.kind),
+            vector[0] if bias else None, shape.dst_wanted(sums), *shape.geometry,
+            Attributes(chain) if chain else None, count=shape.threads,
         )  # fmt: skip
         args = [(Arg.SRC, plan.desc(Query.SRC)), (Arg.WEIGHTS, plan.desc(Query.WEIGHTS))]
         args += [(Arg.BIAS, v) for v in vector]

@@ -116,7 +116,7 @@ def _when(chain: Chain) -> Callable[[Mapping[str, NodeSig]], bool | str]:
         if source.in_dtypes[0] != byte or nodes[""].out_dtypes[0] != byte:
             return "it computes quint8 only"
         if chain.source in _PRODUCTS:
-            return worth(source)
+            return worth(source, chain=True)
         if source.in_dtypes[1] != byte:
             return "it computes quint8 only"
         if chain.source == "QuantizedAdd" and not _alike(source):

@@ -21,13 +21,14 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import errors, windows
-from opdock_cpu.onednn.conv import ConvShape
-from opdock_cpu.onednn.declarations import Alg, Arg, Prop, Query, Type
+from opdock_cpu.onednn.conv import ConvShape, forward
+from opdock_cpu.onednn.declarations import Type
 from opdock_cpu.onednn.library import reason
 from opdock_cpu.onednn.matmul import matrices, product
-from opdock_cpu.onednn.memory import any_layout, dense
+from opdock_cpu.onednn.memory import dense
 from opdock_cpu.onednn.packing import Call
-from opdock_cpu.onednn.primitive import Plan, Primitive
+from opdock_cpu.sums32 import Rest, Sums32
+from opdock_cpu.windowed_sums import window_sums
 from opdock_cpu.windows import pad
 
 __all__ = ["ConvolutionS32", "ProductS32", "Weights", "exact"]
@@ -59,6 +60,17 @@ def _rest(sums: Array, terms: int, zeros: tuple[int, int]) -> Array:
     """What the zeros add to each output whatever `a` is; it wraps around like all sums."""
     p, q = zeros
     return (terms * p * q - p * sums).astype(np.int32)
+
+
+def _fits(zeros: tuple[int, int], terms: int) -> bool:
+    """Whether sums fit into 32 bits on the way, as they come and with what their zeros add.
+
+    Args:
+        zeros: p, and q of signed weights.
+        terms: how many products are added up.
+    """
+    p, q = zeros
+    return max(abs(p), abs(255 - p), 255) * (_HALF + abs(q)) * terms < 1 << 31
 
 
 class ProductS32:
@@ -97,87 +109,81 @@ class ProductS32:
             b: what `pack` gave.
             zeros: p and q.
         """
+        return self.sums(a, b, zeros).whole()
+
+    def sums(self, a: Array, b: Weights, zeros: tuple[int, int] = (0, 0)) -> Sums32:
+        """The same; what the zeros add may be left to the next who reads the sums."""
         p, q = zeros[0], zeros[1] - self._shift
         out = np.empty(self._shape, np.int32)
         self._run(a, b.packed, out)
-        if p:
-            out += _rest(b.sums, self._terms, (p, q))
-        if q:
-            out -= (a.sum(axis=1, dtype=np.int64) * q).astype(np.int32)[:, None]
-        return out
+        if not p and not q:
+            return Sums32(out)
+        counts = a.sum(axis=1, dtype=np.int32) if q else None
+        return _lacking(out, Rest(_rest(b.sums, self._terms, (p, q)), counts, q), p, self._terms)
 
 
 class ConvolutionS32:
     """Convolution of (x - p) with (w - q), 8-bit integers, exact, as int32.
-
-    A further output counts: with weights of 1 it adds up the images' integers in the window.
 
     Args:
         shape: the geometry, channels last and in one group; its `kind` is `Type.U8`.
         padded: whether images are padded with p, 0 to 255, before; else p must be 0 where `shape`
             pads.
         unsigned: whether the weights are uint8, else int8.
-        counted: whether q may be another integer than the middle of the weights' type.
+        counted: whether q may be another integer than the middle of the weights' type: then what
+            the images' integers in each window add up to counts.
     """
 
     def __init__(
         self, shape: ConvShape, padded: bool = False, unsigned: bool = False, counted: bool = False
     ) -> None:
-        self._where, self._padded, self._counted = shape.where, padded, counted
+        self._given, self._padded, self._counted = shape.where, padded, counted
         self._terms = math.prod(shape.where.window) * shape.channels
         self._shift = _HALF * unsigned
-        where = _without_padding(shape.where) if padded else shape.where
-        outputs = shape.outputs + counted
-        wide = ConvShape(shape.batch, shape.channels, outputs, 1, where, False, Type.U8)
-        call = _convolution(wide)
+        self._where = _without_padding(shape.where) if padded else shape.where
+        call = forward(
+            dataclasses.replace(shape, where=self._where), shape.weights(Type.S8), sums=Type.S32
+        )
         self._pack, self._run = call.keep(1), call.bind()
-        self._target = (shape.batch, *where.out, outputs)
+        self._target = (shape.batch, *shape.where.out, shape.outputs)
 
     def pack(self, weights: Array) -> Weights:
         """Lays out weights [*window, inputs, outputs]; once does for as many convolutions."""
         weights = _signed(weights)
         sums = weights.sum(axis=tuple(range(weights.ndim - 1)), dtype=np.int64)
-        if self._counted:
-            ones = np.ones((*weights.shape[:-1], 1), np.int8)
-            weights = np.concatenate([weights, ones], axis=-1)
         return Weights(self._pack(weights), sums)
 
     def __call__(self, x: Array, weights: Weights, zeros: tuple[int, int] = (0, 0)) -> Array:
         """The convolution; shapes and types are as promised.
 
         Args:
-            x: a contiguous array, channels last.
+            x: an array, channels last.
             weights: what `pack` gave.
             zeros: p and q.
         """
+        return self.sums(x, weights, zeros).whole()
+
+    def sums(self, x: Array, weights: Weights, zeros: tuple[int, int] = (0, 0)) -> Sums32:
+        """The same; what the zeros add may be left to the next who reads the sums."""
         p, q = zeros[0], zeros[1] - self._shift
         out = np.empty(self._target, np.int32)
-        self._run(pad(x, self._where, p) if self._padded else x, weights.packed, out)
-        if self._counted:
-            out = np.asarray(out[..., :-1] - out[..., -1:] * np.int32(q))
-        if p:
-            out += _rest(weights.sums, self._terms, (p, q))
-        return out
+        x = pad(x, self._given, p) if self._padded else np.ascontiguousarray(x)
+        self._run(x, weights.packed, out)
+        if not p and not (q and self._counted):
+            return Sums32(out)
+        counts = window_sums(x, self._where) if self._counted and q else None
+        rest = Rest(_rest(weights.sums, self._terms, (p, q)), counts, q)
+        return _lacking(out, rest, p, self._terms)
+
+
+def _lacking(out: Array, rest: Rest, p: int, terms: int) -> Sums32:
+    sums = Sums32(out, rest)
+    return sums if _fits((p, rest.times), terms) else Sums32(sums.whole())
 
 
 def _without_padding(where: windows.Window) -> windows.Window:
     """The same windows on images that are padded already."""
     return dataclasses.replace(where, size=where.padded, pads=((0, 0),) * len(where.pads))
-
-
-def _convolution(shape: ConvShape) -> Call:
-    """Over (x, weights, out)."""
-    plan = Plan(
-        "convolution_forward", Prop.INFERENCE, Alg.CONV_DIRECT, shape.src(),
-        any_layout(shape.weight_dims, Type.S8), None, shape.dst(Type.S32), *shape.geometry, None,
-        count=shape.threads,
-    )  # fmt: skip
-    args = [
-        (Arg.SRC, shape.src()), (Arg.WEIGHTS, plan.desc(Query.WEIGHTS)),
-        (Arg.DST, shape.dst(Type.S32)),
-    ]  # fmt: skip
-    plain = [shape.src(), shape.weights(Type.S8), shape.dst(Type.S32)]
-    return Call(Primitive(plan, args), plain, [2])
 
 
 @functools.cache

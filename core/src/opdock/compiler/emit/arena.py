@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from opdock.compiler.place.target import Target
-from opdock.devices.protocols import has_arena
+from opdock.devices.answers import as_buffer, strange
+from opdock.devices.protocols import ArenaDevice, has_arena
 from opdock.dtypes import DType
 from opdock.shapes import Shape
 
@@ -165,12 +166,21 @@ def allocate(buffers: list[Planned], blocks: dict[Target, int]) -> list[Any]:
         places = [(offset, form.shape, form.dtype) for _, offset, form in inside]
         device = target.device
         assert has_arena(device)  # or nothing would have been planned in a block
-        for (i, _, _), buffer in zip(inside, device.arena(size, places), strict=True):
-            made[i] = buffer
+        for (i, _, _), buffer in zip(inside, _arena(device, size, places), strict=True):
+            made[i] = as_buffer(buffer, device, "arena")
     for i, planned in enumerate(buffers):
         if planned.offset is None:
-            made[i] = planned.form.target.device.empty(planned.form.shape, planned.form.dtype)
+            device = planned.form.target.device
+            buffer = device.empty(planned.form.shape, planned.form.dtype)
+            made[i] = as_buffer(buffer, device, "empty")
     return made
+
+
+def _arena(device: ArenaDevice, size: int, places: list[Any]) -> list[Any]:
+    given = device.arena(size, places)
+    if not isinstance(given, (list, tuple)) or len(given) != len(places):
+        raise strange(given, device, "arena", f"a list of {len(places)} buffers")
+    return list(given)
 
 
 __all__ = ["ALIGNMENT", "Buffers", "Form", "Forms", "Planned", "allocate"]

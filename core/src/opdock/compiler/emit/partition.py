@@ -8,6 +8,7 @@ from functools import cached_property
 
 from opdock.compiler.ir.block import COPY, FEED, HOST, SEGMENT, Block, Node, Value
 from opdock.compiler.ir.state import cell_inputs, flat_indices, is_handle, written
+from opdock.devices.answers import downloading
 from opdock.devices.router import Hop, Router
 from opdock.graph.nodes.traits import Control
 
@@ -175,13 +176,14 @@ class _Copies:
         self, value: Value, found: Value, hop: Hop, hops: Sequence[Hop], i: int,
         consumer: Node | None,
     ) -> Value:  # fmt: skip
+        carry = downloading(hop.carry, hop.src) if hop.how == "download" else hop.carry
         node = Node(
             COPY,
             self._name(value, hop.dst),
             spec=None,
             attrs={
                 "from": hop.src, "to": hop.dst, "how": hop.how, "cost": hop.cost,
-                "shares": hop.shares, "carry": hop.carry,
+                "shares": hop.shares, "carry": carry,
             },
             inputs=[found],
             out_dtypes=[value.dtype.base_dtype],

@@ -1,59 +1,35 @@
-"""Split: a step as parts, a GraphDef a task, with sends and receives for what goes between them.
-
-What a task needs of another comes in as few messages as can be without a part that waits for
-another that waits for it. Each node has a stage: how often the way to it has led from one task to
-another, or through an operation that waits. What one task makes for another in one stage goes
-together, unless it comes from different waiting. A task works stage by stage, so whatever it waits
-for is sent by somebody who does not wait for it.
-"""
+"""Split: a step as parts, a GraphDef a task, with sends and receives for what goes between them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from opdock import errors
+import numpy as np
+
 from opdock.compiler.ir.block import FEED, Block, Node, Value
-from opdock.compiler.ir.state import is_handle
-from opdock.compiler.place.target import parsed
-from opdock.dtypes import DType, int64, string
+from opdock.compiler.tasks.assign import Tasks
+from opdock.compiler.tasks.bodies import (
+    device_in,
+    first_turn,
+    meeting,
+    message_attrs,
+    shares_of,
+)
+from opdock.compiler.tasks.stages import Bundle, Crossing, Share, Stages
+from opdock.dtypes import DType, int64
 from opdock.graph.control.function_op import functions_of
-from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.serial.attr_proto import encode_attr
 from opdock.graph.serial.function_writer import FunctionLibraryWriter
 from opdock.graph.serial.node_def import fill_node_def, keep_group
 from opdock.io import protos
-from opdock.shapes import Shape, num_elements
+from opdock.shapes import Shape
 
 __all__ = ["Crossing", "Part", "split"]
 
 _CPU: Final = "/device:CPU:0"
-
-
-@dataclass(frozen=True, slots=True)
-class Crossing:
-    """What one task sends another in one message.
-
-    Attributes:
-        source, to: the tasks.
-        values: names of tensors.
-        bytes: their size, or None if that is known only when they are there.
-        after: names of the operations that are to have run before.
-    """
-
-    source: str
-    to: str
-    values: tuple[str, ...]
-    bytes: int | None
-    after: tuple[str, ...]
-
-    def __str__(self) -> str:
-        size = "of sizes known when they are there" if self.bytes is None else f"{self.bytes} bytes"
-        what = [f"{', '.join(self.values)} ({size})"] if self.values else []
-        what += [f"that {', '.join(self.after)} has run"] if self.after else []
-        return f"{self.source} to {self.to}: {'; '.join(what)}"
 
 
 @dataclass(slots=True)
@@ -81,161 +57,52 @@ class Part:
     sends: list[Crossing] = field(default_factory=list)
 
 
-@dataclass(eq=False, slots=True)
-class _Bundle:
-    """What goes from one task to another at once: values, and nodes that are to have run."""
-
-    source: str
-    to: str
-    key: str
-    values: dict[Value, int] = field(default_factory=dict)
-    after: dict[Node, None] = field(default_factory=dict)
-
-    def crossing(self) -> Crossing:
-        """What to tell of it."""
-        sizes = [_size(v) for v in self.values]
-        known = [s for s in sizes if s is not None]
-        return Crossing(
-            self.source, self.to, tuple(f"{v.node.name}:{v.index}" for v in self.values),
-            sum(known) if len(known) == len(sizes) else None, tuple(n.name for n in self.after),
-        )  # fmt: skip
-
-
-def _size(value: Value) -> int | None:
-    count = num_elements(value.shape)
-    fixed = value.dtype.base_dtype is not string
-    return count * value.dtype.base_dtype.size if fixed and count is not None else None
-
-
-_Key = tuple[str, str, int, frozenset[Node]]
-
-
-def split(block: Block, tasks: Mapping[Node, str], graph: Graph) -> list[Part]:
+def split(block: Block, tasks: Tasks, graph: Graph) -> list[Part]:
     """The parts of a step, those first that come first in the block.
 
     Args:
         block: pruned, a node for each operation.
-        tasks: the task of each node that is no feed.
+        tasks: of its nodes.
         graph: whose functions the nodes call.
 
     Raises:
         UnimplementedError: a handle, which means nothing elsewhere, is to leave its task.
     """
-    return _Split(block, tasks, graph).parts()
+    stages = Stages(block, tasks, shares_of(tasks))
+    unique = _unique({node.name for node in block.nodes})
+    order = dict.fromkeys(tasks.values())
+    writers = {
+        name: _Writer(name, graph, unique)
+        for name in (order | dict.fromkeys(sorted(tasks.everywhere())))
+    }
+    stages.write(writers)
+    for i, value in enumerate(block.fetches):
+        if value.node.op != FEED:
+            writers[tasks[value.node]].fetch(value, i)
+    for node in block.targets:
+        writers[tasks[node]].run(node)
+    return [writer.finished() for writer in writers.values()]
 
 
-class _Split:
-    def __init__(self, block: Block, tasks: Mapping[Node, str], graph: Graph) -> None:
-        self._block, self._tasks, self._graph = block, tasks, graph
-        self._stage: dict[Node, int] = {}
-        self._waits: dict[Node, frozenset[Node]] = {}
-        self._bundles: dict[_Key, _Bundle] = {}
-        self._writers: dict[str, _Writer] = {}
-        self._names = {node.name for node in block.nodes}
+def _unique(taken: set[str]) -> Callable[[str], str]:
+    """Names that nobody has, for what tasks have beside the step's nodes."""
 
-    def parts(self) -> list[Part]:
-        for node in self._block.nodes:
-            if node.op != FEED:
-                self._look_at(node)
-        for name in dict.fromkeys(self._tasks.values()):
-            self._writers[name] = _Writer(name, self._graph, self._unique)
-        by_stage = sorted(
-            (n for n in self._block.nodes if n.op != FEED), key=self._stage.__getitem__
-        )
-        due = sorted(self._bundles.items(), key=lambda item: item[0][2])
-        for node in by_stage:
-            while due and due[0][0][2] < self._stage[node]:
-                self._carry(due.pop(0)[1])
-            self._writers[self._tasks[node]].add(node)
-        for _, bundle in due:
-            self._carry(bundle)
-        return self._ends()
-
-    # ------------------------------------------------------------ stages
-    def _look_at(self, node: Node) -> None:
-        """Finds the stage of a node, and has what it needs of other tasks brought."""
-        here = self._tasks[node]
-        stage, waits = 0, frozenset[Node]()
-        for source in _needs(node):
-            crosses = self._tasks[source] != here and not source.is_const
-            later = crosses or source.traits.blocks
-            stage = max(stage, self._stage[source] + later)
-            waits |= self._waits[source]
-            if source.traits.blocks:
-                waits |= {source}
-        self._stage[node], self._waits[node] = stage, waits
-        for value in node.inputs:
-            if self._comes_from_elsewhere(value.node, here):
-                bundle = self._bundle(value.node, here)
-                if is_handle(value):
-                    raise _no_data(node, value, here)
-                bundle.values.setdefault(value, len(bundle.values))
-        for before in node.control:
-            if before.op != FEED and self._tasks[before] != here:
-                self._bundle(before, here).after[before] = None
-
-    def _comes_from_elsewhere(self, node: Node, here: str) -> bool:
-        return node.op != FEED and not node.is_const and self._tasks[node] != here
-
-    def _bundle(self, source: Node, to: str) -> _Bundle:
-        waits = self._waits[source]
-        if source.traits.blocks:
-            waits |= {source}
-        there = self._tasks[source]
-        key = there, to, self._stage[source], waits
-        found = self._bundles.get(key)
-        if found is None:
-            found = self._bundles[key] = _Bundle(there, to, f"{len(self._bundles)};{there};{to}")
-        return found
-
-    # ------------------------------------------------------------ writing
-    def _carry(self, bundle: _Bundle) -> None:
-        self._writers[bundle.source].send(bundle)
-        self._writers[bundle.to].receive(bundle)
-
-    def _unique(self, name: str) -> str:
+    def unique(name: str) -> str:
         found, count = name, 0
-        while found in self._names:
+        while found in taken:
             count += 1
             found = f"{name}_{count}"
-        self._names.add(found)
+        taken.add(found)
         return found
 
-    def _ends(self) -> list[Part]:
-        """The parts with what the step fetches and runs."""
-        for i, value in enumerate(self._block.fetches):
-            if value.node.op != FEED:
-                part = self._writers[self._tasks[value.node]].part
-                part.fetches.append(f"{value.node.name}:{value.index}")
-                part.fetched.append(i)
-        for node in self._block.targets:
-            self._writers[self._tasks[node]].part.targets.append(node.name)
-        return [writer.finished() for writer in self._writers.values()]
-
-
-def _needs(node: Node) -> Iterable[Node]:
-    for source, _ in node.inputs:
-        if source.op != FEED:
-            yield source
-    for source in node.control:
-        if source.op != FEED:
-            yield source
-
-
-def _no_data(node: Node, value: Value, here: str) -> errors.UnimplementedError:
-    return errors.UnimplementedError(
-        None, node.origin,
-        f"Operation {node.name} in {here} takes {value.node.name}:{value.index} of another task, "
-        f"a {value.dtype.name}, which names what only its own task has.",
-    )  # fmt: skip
+    return unique
 
 
 class _Writer:
     """The GraphDef of one part, node by node."""
 
-    def __init__(self, task: str, graph: Graph, unique: Any) -> None:
+    def __init__(self, task: str, graph: Graph, unique: Callable[[str], str]) -> None:
         self._task, self._unique = task, unique
-        self._own = parsed(task)
         proto = protos.GraphDef()
         proto.versions.CopyFrom(graph.graph_def_versions)
         self._functions = FunctionLibraryWriter(proto.library, functions_of(graph).values())
@@ -244,6 +111,8 @@ class _Writer:
         self._here: dict[Node, str] = {}
         self._step = unique("number_of_step")
         self._placeholder(self._step, int64, ())
+        self._exchanged: list[str] = []
+        self._met: list[str] = []
 
     def add(self, node: Node) -> None:
         """A node of the graph."""
@@ -258,26 +127,65 @@ class _Writer:
         made.input.extend(self._named.get(v) or _text(v) for v in node.inputs)
         waits = (self._here.get(c) for c in node.control if c.op != FEED)
         made.input.extend(f"^{name}" for name in dict.fromkeys(filter(None, waits)))
-        made.device = self._device(node)
+        made.device = device_in(self._task, node)
         self._here[node] = node.name
 
-    def send(self, bundle: _Bundle) -> None:
+    def meet(self, node: Node, share: Share) -> None:
+        """The task's share of a branch or loop that is in several."""
+        for value in share.inputs:
+            self._fetch(value)
+        spec, attrs = meeting(node, share)
+        turn = [self._zero()] if first_turn(node) else []
+        name = node.name if share.results else self._unique(node.name)
+        made = self.part.graph_def.node.add(name=name, op=spec.name)
+        made.input.extend(self._named.get(v) or _text(v) for v in share.inputs)
+        made.input.extend([*turn, self._step])
+        waits = [self._here[c] for c in node.control if c in self._here]
+        made.input.extend(f"^{name}" for name in dict.fromkeys([*waits, *self._exchanged]))
+        made.device = device_in(self._task, node)
+        for key, value in attrs.items():
+            made.attr[key].CopyFrom(
+                encode_attr(value, spec.attr_type(key), self._functions.name_of)
+            )
+        for place, i in enumerate(share.results):
+            self._named[Value(node, i)] = f"{name}:{place}" if place else name
+        self._here[node] = name
+        self._exchanged.append(name)
+        self._met = [name]
+        self.part.sends += share.crossings
+        self.part.targets.append(name)
+
+    def fetch(self, value: Value, number: int) -> None:
+        """Has a value be one that the step returns."""
+        name = self._named.get(value) or _text(value)
+        self.part.fetches.append(name if ":" in name else f"{name}:0")
+        self.part.fetched.append(number)
+
+    def run(self, node: Node) -> None:
+        """Has a node run for its effect."""
+        if self._here[node] not in self.part.targets:
+            self.part.targets.append(self._here[node])
+
+    def send(self, bundle: Bundle) -> None:
         """A node that sends what another task needs."""
         inputs = [self._named.get(v) or _text(v) for v in bundle.values]
         node = self._between("_SendToTask", "send", bundle, bundle.to, inputs)
         node.input.extend(f"^{self._here[n]}" for n in bundle.after)
         self.part.targets.append(node.name)
         self.part.sends.append(bundle.crossing())
+        self._exchanged.append(node.name)
 
-    def receive(self, bundle: _Bundle) -> None:
+    def receive(self, bundle: Bundle) -> None:
         """A node that waits for what another task sends."""
         node = self._between("_ReceiveFromTask", "receive", bundle, bundle.source, ())
         shapes = [v.shape for v in bundle.values]
         node.attr["shapes"].CopyFrom(encode_attr(shapes, "list(shape)"))
         for value, i in bundle.values.items():
             self._named[value] = f"{node.name}:{i + 1}"
+        node.input.extend(f"^{name}" for name in self._met)
         for before in bundle.after:
             self._here[before] = node.name
+        self._exchanged.append(node.name)
 
     def finished(self) -> Part:
         """The part, with its functions and the number of the step among its feeds."""
@@ -289,17 +197,22 @@ class _Writer:
         self.part.feeds.append((f"{self._step}:0", int64, ()))
         return self.part
 
-    def _between(
-        self, op: str, verb: str, bundle: _Bundle, task: str, inputs: Sequence[str]
-    ) -> Any:
+    def _between(self, op: str, verb: str, bundle: Bundle, task: str, inputs: Sequence[str]) -> Any:
         node = self.part.graph_def.node.add(op=op, device=f"{self._task}{_CPU}")
         node.name = self._unique(f"{verb}_{bundle.key.partition(';')[0]}")
         node.input.extend([self._step, *inputs])
-        types = [v.dtype.base_dtype for v in bundle.values]
-        node.attr["T"].CopyFrom(encode_attr(types, "list(type)"))
-        node.attr["task"].s = task.encode()
-        node.attr["key"].s = bundle.key.encode()
+        for name, value in message_attrs(bundle, task).items():
+            kind = "list(type)" if name == "T" else "string"
+            node.attr[name].CopyFrom(encode_attr(value, kind))
         return node
+
+    def _zero(self) -> str:
+        """A constant: the number of a loop's first turn."""
+        name = self._unique("first_turn")
+        node = self.part.graph_def.node.add(name=name, op="Const", device=f"{self._task}{_CPU}")
+        node.attr["dtype"].CopyFrom(encode_attr(int64, "type"))
+        node.attr["value"].CopyFrom(encode_attr(np.array(0, np.int64), "tensor"))
+        return name
 
     def _fetch(self, value: Value) -> None:
         """Has a feed or a constant here that a node takes."""
@@ -324,14 +237,6 @@ class _Writer:
         node = self.part.graph_def.node.add(name=name, op="Placeholder")
         node.attr["dtype"].CopyFrom(encode_attr(dtype, "type"))
         node.attr["shape"].CopyFrom(encode_attr(shape, "shape"))
-
-    def _device(self, node: Node) -> str:
-        """What a node asks for, in this task: its group may have led it here."""
-        asked = parsed(node.requested) if node.requested else DeviceSpec()
-        return DeviceSpec(
-            job=self._own.job, replica=self._own.replica, task=self._own.task,
-            device_type=asked.device_type, device_index=asked.device_index,
-        ).to_string()  # fmt: skip
 
 
 def _text(value: Value) -> str:

@@ -29,10 +29,10 @@ from opdock.data.util.convert import optional_param_to_tensor
 from opdock.graph.nodes.convert import convert_n_to_tensor, convert_to_tensor
 from opdock.graph.nodes.typespec import TensorSpec
 from opdock.ops.composed.example_features import parse_example
-from opdock.ops.data_sources import csv_dataset_op, sql_dataset_op
+from opdock.ops.data_sources import csv_dataset_op, lmdb_dataset_op, sql_dataset_op
 
 __all__ = [
-    "CsvDataset", "SqlDataset", "make_batched_features_dataset", "make_csv_dataset",
+    "CsvDataset", "LMDBDataset", "SqlDataset", "make_batched_features_dataset", "make_csv_dataset",
     "make_tf_record_dataset", "parse_example_dataset",
 ]  # fmt: skip
 
@@ -100,6 +100,20 @@ class SqlDataset(DatasetV1Adapter):
             )
         ]  # fmt: skip
         variant = sql_dataset_op(*given, **structure.flat_structure(spec))
+        super().__init__(DatasetV2._begin(Made(variant, spec)))
+
+
+class LMDBDataset(DatasetV1Adapter):
+    """The keys and values of LMDB databases, which the package `lmdb` reads.
+
+    Args:
+        filenames: a scalar or a vector of strings.
+    """
+
+    def __init__(self, filenames: Any) -> None:
+        spec = TensorSpec([], dtypes.string), TensorSpec([], dtypes.string)
+        names = convert_to_tensor(filenames, dtype=dtypes.string, name="filenames")
+        variant = lmdb_dataset_op(names, **structure.flat_structure(spec))
         super().__init__(DatasetV2._begin(Made(variant, spec)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from opdock.data.spec import DatasetSpec
 from opdock.data.util import nest
 from opdock.dtypes import DType
 from opdock.graph.nodes.composite import SparseTensor, SparseTensorValue
@@ -20,6 +21,7 @@ from opdock.graph.nodes.typespec import (
 )
 from opdock.ops.composed.tensor_array import TensorArray
 from opdock.ops.composed.tensor_array_spec import TensorArraySpec
+from opdock.ops.registry import get
 from opdock.shapes import TensorShape
 
 __all__ = [
@@ -72,7 +74,10 @@ def normalize_element(element: Any) -> Any:
     found: list[Any] = []
     with name_scope("normalize_element"):
         for i, part in enumerate(nest.flatten(element)):
-            spec = None if isinstance(part, list) else spec_or_none(part)
+            spec = spec_or_none(part)
+            if isinstance(part, list):
+                spec = spec if isinstance(spec, DatasetSpec) else None
+                part = part if spec is None else spec._from_components(_stacked(part))
             if isinstance(part, SparseTensorValue):
                 found.append(SparseTensor.from_value(part))
             elif spec is None or isinstance(spec, TensorSpec):
@@ -80,6 +85,15 @@ def normalize_element(element: Any) -> Any:
             else:
                 found.append(part)
     return nest.pack_sequence_as(element, found)
+
+
+def _stacked(datasets: Any) -> Tensor:
+    """The variants of a list of datasets, or of a list of such lists, as one tensor."""
+    if not isinstance(datasets, list):
+        found: Tensor = datasets._variant_tensor
+        return found
+    stacked: Tensor = get("Pack")([_stacked(d) for d in datasets], axis=0)
+    return stacked
 
 
 def convert_legacy_structure(output_types: Any, output_shapes: Any, output_classes: Any) -> Any:

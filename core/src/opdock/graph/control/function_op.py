@@ -24,6 +24,7 @@ __all__ = [
     "DefinedGraph",
     "FunctionSpec",
     "copied_into",
+    "copy_operation",
     "copy_operations",
     "functions_of",
     "root_of",
@@ -78,7 +79,7 @@ class DefinedGraph(FuncGraph):
                 f"Cannot capture a placeholder (name:{op.name}, type:{op.type}) by value."
             )
         inputs = [self._adopt(t, user) for t in op.inputs]
-        copied = _copy(self, op, inputs, [])
+        copied = copy_operation(self, op, inputs, [])
         self._captured.update(zip(op.outputs, copied.outputs, strict=True))
         return self._captured[tensor]
 
@@ -199,13 +200,13 @@ def copy_operations(
         if op.type == "_Arg" or op not in needed:
             continue
         waits = [made[c] for c in op.control_inputs if c in made]
-        made[op] = _copy(graph, op, [values[t] for t in op.inputs], waits)
+        made[op] = copy_operation(graph, op, [values[t] for t in op.inputs], waits)
         for old, new in zip(op.outputs, made[op].outputs, strict=True):
             values.setdefault(old, new)
     return made
 
 
-def _copy(
+def copy_operation(
     graph: Graph, op: Operation, inputs: list[Tensor], waits: Sequence[Operation]
 ) -> Operation:
     """One operation again, in another graph; the bodies that it runs are copied as well."""

@@ -96,7 +96,7 @@ OPS: Final[Mapping[str, str]] = {
         "ExperimentalCSVDataset ExperimentalChooseFastestDataset ExperimentalDatasetCardinality "
         "ExperimentalDatasetToTFRecord ExperimentalDenseToSparseBatchDataset "
         "ExperimentalDirectedInterleaveDataset ExperimentalGroupByReducerDataset "
-        "ExperimentalGroupByWindowDataset ExperimentalIgnoreErrorsDataset "
+        "ExperimentalGroupByWindowDataset ExperimentalIgnoreErrorsDataset ExperimentalLMDBDataset "
         "ExperimentalLatencyStatsDataset ExperimentalMapAndBatchDataset ExperimentalMapDataset "
         "ExperimentalMatchingFilesDataset ExperimentalMaxIntraOpParallelismDataset "
         "ExperimentalNonSerializableDataset ExperimentalParallelInterleaveDataset "
@@ -129,8 +129,8 @@ OPS: Final[Mapping[str, str]] = {
     ),
     "data_sources": (
         "CSVDataset FixedLengthRecordDataset FixedLengthRecordDatasetV2 GeneratorDataset "
-        "MatchingFilesDataset RandomDataset RangeDataset SparseTensorSliceDataset SqlDataset "
-        "TFRecordDataset TensorDataset TensorSliceDataset TextLineDataset"
+        "LMDBDataset MatchingFilesDataset RandomDataset RangeDataset SparseTensorSliceDataset "
+        "SqlDataset TFRecordDataset TensorDataset TensorSliceDataset TextLineDataset"
     ),
     "data_stats": (
         "BytesProducedStatsDataset LatencyStatsDataset SetStatsAggregatorDataset "

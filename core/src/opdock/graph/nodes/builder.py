@@ -10,7 +10,7 @@ import numpy as np
 
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
-from opdock.graph.nodes.opdef import ArgDef, AttrDef
+from opdock.graph.nodes.opdef import ArgDef, AttrDef, float_attr
 from opdock.graph.nodes.operation import Tensor
 from opdock.nearest import near
 
@@ -431,7 +431,7 @@ def _coerce(op: str, attr: AttrDef, kind: str, value: Any) -> Any:
             ) from None
     if kind == "float":
         try:
-            return float(value)
+            return float_attr(value)
         except (TypeError, ValueError):
             raise TypeError(
                 f"Expected float for argument '{attr.name}' of op '{op}' not {value!r}."

@@ -13,7 +13,10 @@ from types import CodeType, FrameType
 
 _PACKAGE_DIR = str(Path(__file__).resolve().parents[2]) + os.sep
 _MAX_FRAMES = 4
-_internal_code: dict[CodeType, bool] = {}
+# Around a command of opdock nothing is the user's, but the library that parsed its words.
+_COMMANDS = os.path.join(_PACKAGE_DIR, "cli") + os.sep
+_kinds: dict[CodeType, int] = {}
+_USER, _INTERNAL, _COMMAND = range(3)
 Frames = tuple[tuple[CodeType, int], ...]
 
 
@@ -36,14 +39,21 @@ def capture_frames() -> Frames:
         if frame is known:
             return (*frames, *_known.frames)[:_MAX_FRAMES]
         code = frame.f_code
-        internal = _internal_code.get(code)
-        if internal is None:
-            internal = code.co_filename.startswith(_PACKAGE_DIR) or code.co_filename == _CONTEXTLIB
-            _internal_code[code] = internal
-        if not internal:
+        kind = _kinds.get(code)
+        if kind is None:
+            kind = _kinds[code] = _kind_of(code.co_filename)
+        if kind == _COMMAND:
+            break
+        if kind == _USER:
             frames.append((code, frame.f_lasti))
         frame = frame.f_back
     return tuple(frames)
+
+
+def _kind_of(file: str) -> int:
+    if file.startswith(_COMMANDS):
+        return _COMMAND
+    return _INTERNAL if file.startswith(_PACKAGE_DIR) or file == _CONTEXTLIB else _USER
 
 
 @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -141,6 +142,15 @@ def _parse_kind(text: str) -> tuple[str, tuple[Any, ...] | None]:
     return text, None
 
 
+def float_attr(value: Any) -> float:
+    """`value` as an attribute holds it: TF's protobuf has 32 bits for it, infinite beyond them.
+
+    Raises:
+        TypeError, ValueError: the value is no number.
+    """
+    return ctypes.c_float(float(value)).value
+
+
 def parse_literal(text: str, kind: str) -> Any:
     """A default value in TF's OpDef spelling, as a native value."""
     if kind.startswith("list("):
@@ -149,7 +159,7 @@ def parse_literal(text: str, kind: str) -> Any:
     if kind == "int":
         return int(text)
     if kind == "float":
-        return float(text)
+        return float_attr(text)
     if kind == "bool":
         return text.lower() == "true"
     if kind == "string":

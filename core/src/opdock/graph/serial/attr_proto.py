@@ -12,7 +12,7 @@ import numpy as np
 
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
-from opdock.graph.nodes.opdef import ArgDef, AttrDef
+from opdock.graph.nodes.opdef import ArgDef, AttrDef, float_attr
 from opdock.io import protos
 from opdock.io.tensor_proto import decode_array, encode_array
 from opdock.shapes import Shape
@@ -118,13 +118,17 @@ _NATIVE: Final = (str, bytes, int, float, list, tuple, DType)
 
 
 def native_attr(value: Any, attr_type: str | None = None) -> Any:
-    """The native value of an AttrValue; a value that is native already is returned as it is.
+    """The native value of an AttrValue; of one that is native already, floats lose what none holds.
 
     Raises:
         TypeError: the content is not of the declared type.
         ValueError: a tensor's content does not fit its shape.
     """
     # The common ones first, so that building a graph needs no protobuf.
+    if isinstance(value, float):
+        return float_attr(value)
+    if isinstance(value, list) and value and isinstance(value[0], float):
+        return [float_attr(v) for v in value]
     if isinstance(value, _NATIVE) or not isinstance(value, protos.AttrValue):
         return value
     field = value.WhichOneof("value")

@@ -149,9 +149,11 @@ class FunctionLibraryReader:
                     raise errors.UnimplementedError(
                         None, None, f"Function '{name}' is generic over '{arg.type_attr}'"
                     )
+                dtype = dtypes.as_dtype(arg.type)
                 graph.add_input(
-                    dtypes.as_dtype(arg.type), _arg_shape(definition, index), _safe(arg.name)
-                )
+                    dtype._as_ref if arg.is_ref else dtype, _arg_shape(definition, index),
+                    _safe(arg.name),
+                )  # fmt: skip
                 edges[arg.name] = f"{PARAMETER}{index}:0"
         for node in definition.node_def:
             copy = flat.node.add()

@@ -82,8 +82,9 @@ def write_function(
     for tensor in function.inputs:
         arg_names[tensor] = tensor.op.name
         proto.signature.input_arg.add(
-            name=tensor.op.name, type=tensor.dtype.base_dtype.as_datatype_enum
-        )
+            name=tensor.op.name, type=tensor.dtype.base_dtype.as_datatype_enum,
+            is_ref=tensor.dtype._is_ref_dtype,
+        )  # fmt: skip
         index = len(proto.signature.input_arg) - 1
         shape_attr = proto.arg_attr[index].attr["_output_shapes"].list
         shape_attr.shape.append(encode_shape(tensor.raw_shape))

@@ -90,30 +90,47 @@ class _Writing:
         self._writer = RecordWriter(self._file)
         self._source = dataset.source.iterator(context)
         self._over = False
+        self._failure: errors.OpError | None = None
 
     def next(self) -> Element | None:
+        if self._failure is not None:
+            raise type(self._failure)(None, None, self._failure.message)
         if self._over:
             return None
         element = self._source.next()
-        if element is not None:
-            self._writer.write(save({"element": element}))
-            return element
+        try:
+            with tf_errors(self._path):
+                if element is None:
+                    self._complete()
+                else:
+                    self._writer.write(save({"element": element}))
+        except errors.OpError as e:  # the disk is full: what comes later would have a gap
+            self._failure = e
+            self._abandon()
+            raise
+        return element
+
+    def _complete(self) -> None:
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        os.replace(self._temporary, self._path)
         self._over = True
-        with tf_errors(self._path):
-            self._file.flush()
-            os.fsync(self._file.fileno())
-            self._file.close()
-            os.replace(self._temporary, self._path)
         sync_directory(os.path.dirname(self._path) or ".")
-        return None
+
+    def _abandon(self) -> None:
+        """Lets go of what was written so far, so that another walk may begin."""
+        if self._over:
+            return
+        self._over = True
+        with suppress(OSError):  # what is left in its buffer may find no room
+            self._file.close()
+        with suppress(OSError):
+            os.unlink(self._temporary)
 
     def close(self) -> None:
         self._source.close()
-        if not self._over:
-            self._over = True
-            self._file.close()
-            with suppress(OSError):
-                os.unlink(self._temporary)
+        self._abandon()
 
 
 class _Reading:

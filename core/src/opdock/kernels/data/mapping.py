@@ -25,7 +25,7 @@ from opdock.kernels.data.base import (
 )
 from opdock.kernels.data.memory import dataset_of
 from opdock.kernels.data.outcomes import Outcome, load_outcomes, save_outcomes, settled
-from opdock.kernels.data.placing import Places
+from opdock.kernels.data.placing import Places, batches_again
 from opdock.kernels.data.rows import Rows
 from opdock.shapes import Shape
 
@@ -77,6 +77,7 @@ class _MapIterator(FollowingIterator):
         self._call = dataset.function.within(context)
         self._rows = Rows(dataset.source, dataset.function, context)
         self._made: deque[Outcome] = deque()  # what a batch could not use
+        self._memory = batches_again()
 
     def columns(self, count: int) -> Element | None:
         if self._made:
@@ -88,7 +89,7 @@ class _MapIterator(FollowingIterator):
 
     def _placed(self, count: int) -> Element | None:
         """The next elements, each written in its place."""
-        places = Places(self._dataset, count)
+        places = Places(self._dataset, count, self._memory)
         for i in range(count):
             row = places.row(i)
             try:

@@ -192,6 +192,12 @@ class _Buffer(Crew):
             self.limit = min(2 * self.limit, self.limit + _LARGEST)
             self._was_full = False
 
+    def close(self, patient: bool = True) -> None:
+        """Ends the thread, and lets go of elements: a collector may come late."""
+        super().close(patient)
+        with self.condition:
+            self.waiting.clear()
+
     def produce(self) -> None:
         """Fills the buffer until the source ends."""
         while True:

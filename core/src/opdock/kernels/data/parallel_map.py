@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from opdock import errors
+from opdock.io.recycling import Recycled
 from opdock.kernels.data.base import (
     Call,
     Captured,
@@ -23,7 +24,7 @@ from opdock.kernels.data.base import (
 from opdock.kernels.data.mapping import map_error
 from opdock.kernels.data.outcomes import Outcome, drawn, load_error, save_error, settled
 from opdock.kernels.data.parallel import Crew
-from opdock.kernels.data.placing import Places
+from opdock.kernels.data.placing import Places, batches_again
 from opdock.kernels.data.rows import Rows
 from opdock.kernels.data.statistics import timed
 from opdock.kernels.select.cells import Resources
@@ -96,18 +97,19 @@ class _Room:
     Args:
         dataset: of the results.
         count: how many make a batch.
+        memory: of the batches.
     """
 
-    def __init__(self, dataset: Dataset, count: int) -> None:
+    def __init__(self, dataset: Dataset, count: int, memory: Recycled) -> None:
         self.count = count
-        self._dataset = dataset
+        self._dataset, self._memory = dataset, memory
         self._places: Places | None = None
 
     def lead(self, job: _Job) -> None:
         """Gives the job that comes next its row, if there is memory for it."""
         if self._places is None or self._places.given == self.count:
             try:
-                self._places = Places(self._dataset, self.count)
+                self._places = Places(self._dataset, self.count, self._memory)
             except MemoryError:  # whoever asks for the batch hears of it
                 self._places = None
                 return
@@ -121,10 +123,16 @@ class _Room:
             if job.index == i and job.places is not None and job.places.count == self.count:
                 return job.places
         # They began elsewhere and are copied; those that are still to come get the right rows.
-        begun = Places(self._dataset, self.count)
-        self._places = begun if len(jobs) < self.count else Places(self._dataset, self.count)
+        begun = Places(self._dataset, self.count, self._memory)
+        whole = len(jobs) >= self.count
+        self._places = Places(self._dataset, self.count, self._memory) if whole else begun
         self._places.given = len(jobs) % self.count
         return begun
+
+
+def _closed(element: Element, places: Element = (), /) -> Element:
+    """Stands for the function of an iterator that was closed."""
+    raise errors.CancelledError(None, None, "The iterator was closed.")
 
 
 class _Jobs(Crew):
@@ -189,8 +197,9 @@ class _Jobs(Crew):
                     return None
             element, error = drawn(self.source, BaseException)
             job = _Job(element, None if error is None else (None, error))
-            if self.room is not None and element is not None:
-                self.room.lead(job)
+            room = self.room
+            if room is not None and element is not None:
+                room.lead(job)
             with self.condition:
                 if element is None and error is None:
                     self.over = True
@@ -198,6 +207,15 @@ class _Jobs(Crew):
                     return None
                 self.jobs.append(job)
         return job
+
+    def close(self, patient: bool = True) -> None:
+        """Ends the threads, and lets go of batches: a collector may come late."""
+        super().close(patient)
+        with self.condition:
+            self.jobs.clear()
+            self.again.clear()
+            self.room = None
+            self._call = _closed  # its programs have buffers
 
     def taken(self, in_order: bool) -> _Job | None:
         """The next job that is done, under the condition; None at the end."""
@@ -241,6 +259,7 @@ class _ParallelMapIterator(DatasetIterator):
         self._threads = min(dataset.limit, _MOST_THREADS, context.threads or _MOST_THREADS)
         self._jobs = _Jobs(dataset.resources, source, call, dataset.limit)
         self._rows = Rows(dataset.source, dataset.function, context)
+        self._memory = batches_again()
         self._started = False
         self._end = weakref.finalize(self, self._jobs.close, patient=False)
         self._end.atexit = False
@@ -275,7 +294,7 @@ class _ParallelMapIterator(DatasetIterator):
         jobs = self._jobs
         with jobs.turn, jobs.condition:
             if jobs.room is None or jobs.room.count != count:
-                jobs.room = _Room(self._dataset, count)
+                jobs.room = _Room(self._dataset, count, self._memory)
             places = jobs.room.batch(jobs.jobs)
         self._begin()
         with jobs.condition:

@@ -7,14 +7,24 @@ from typing import Final
 import numpy as np
 
 from opdock import shapes
+from opdock.io.recycling import Recycled
 from opdock.kernels.data.base import Dataset, Element
 
-__all__ = ["Places"]
+__all__ = ["Places", "batches_again"]
 
 _LEAST: Final = 1 << 12
 """Bytes of an element from which copying it takes longer than finding its place."""
 _MOST: Final = 1 << 28
 """Bytes that may be taken before it is known that there are so many elements."""
+_FRESH: Final = 1 << 20
+"""Bytes of a column from which its pages come from the system each time."""
+_BATCHES: Final = 4
+"""One is filled, one waits, one is looked at, and one may be begun."""
+
+
+def batches_again() -> Recycled:
+    """The memory of an iterator's large columns, for one of them in each batch."""
+    return Recycled(_BATCHES, _FRESH, _MOST)
 
 
 class Places:
@@ -23,16 +33,17 @@ class Places:
     Args:
         dataset: of the elements, which are all of one shape.
         count: the number of rows.
+        memory: where large columns come from.
 
     Attributes:
         count: the number of rows.
         given: how many rows somebody was told to fill.
     """
 
-    def __init__(self, dataset: Dataset, count: int) -> None:
+    def __init__(self, dataset: Dataset, count: int, memory: Recycled) -> None:
         self._columns = tuple(
             [
-                np.empty((count, *[d or 0 for d in shape or ()]), dtype.np)
+                memory.empty((count, *[d or 0 for d in shape or ()]), dtype.np)
                 for shape, dtype in zip(dataset.shapes, dataset.types, strict=True)
             ]
         )

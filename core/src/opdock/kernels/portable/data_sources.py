@@ -9,6 +9,7 @@ import numpy as np
 from opdock.kernels.data import csv, files, sources
 from opdock.kernels.data.base import Dataset, declared, invalid, scalar_int
 from opdock.kernels.data.binding import Make, captured, hosted, scalar_text
+from opdock.kernels.data.lmdb import LMDBDataset
 from opdock.kernels.data.memory import held
 from opdock.kernels.select.signature import NodeSig
 
@@ -169,3 +170,10 @@ def sql(sig: NodeSig) -> Make:
         )  # fmt: skip
 
     return run
+
+
+@hosted("LMDBDataset", inputs="filenames")
+def lmdb(sig: NodeSig) -> Make:
+    """Pairs of keys and values."""
+    types, shapes = declared(sig)
+    return lambda names: LMDBDataset(names, types, shapes)

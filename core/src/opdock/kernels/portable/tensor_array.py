@@ -16,6 +16,8 @@ from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.tensor_arrays import TensorArrayState, shape_of
 
+_COUNTER = itertools.count()
+
 
 def _array(handle: Any) -> TensorArrayState:
     found = handle if type(handle) is TensorArrayState else unwrap(handle)
@@ -49,8 +51,10 @@ def create(xp: Any, sig: NodeSig) -> Any:
     def run(size: Any) -> Any:
         if int(size) < 0:
             raise invalid("Size should be >= 0.")
+        # Each of a loop's turns has one of its own.
+        own = f"{name}_{next(_COUNTER)}"
         array = TensorArrayState(
-            name, attrs["dtype"].base_dtype, int(size), attrs["element_shape"], sig.device,
+            own, attrs["dtype"].base_dtype, int(size), attrs["element_shape"], sig.device,
             attrs["dynamic_size"], attrs["clear_after_read"],
             attrs.get("identical_element_shapes", False),
         )  # fmt: skip
@@ -120,7 +124,7 @@ def pack(xp: Any, sig: NodeSig) -> Any:
 
     def run(handle: Any, flow: Any) -> Any:
         array = _array(handle)
-        return stack(array, range(len(array)))
+        return stack(array, range(array.filled))
 
     return run
 
@@ -152,9 +156,9 @@ def _stacker(xp: Any, sig: NodeSig) -> Callable[[TensorArrayState, Sequence[int]
         known = shapes.merge(declared, array.element_shape)
         if known is None or None in known:
             raise invalid(
-                "TensorArray has size zero, but element shape is not fully defined: "
-                f"{shapes.text(known)}.  Currently only static shapes are supported when packing "
-                "zero-size TensorArrays."
+                f"TensorArray has size zero, but element shape {shapes.text(known)} is not fully "
+                "defined. Currently only static shapes are supported when packing zero-size "
+                "TensorArrays."
             )
         return unwritten((0, *(int(d or 0) for d in known)))
 
@@ -199,6 +203,7 @@ def unpack(xp: Any, sig: NodeSig) -> Any:
                 f"({rows} vs. {count})"
             )
         _write_rows(xp, sig, array, range(rows), value, dtype)
+        array.mark()
         return flow
 
     return run
@@ -219,22 +224,36 @@ def concat(xp: Any, sig: NodeSig) -> Any:
 
     def run(handle: Any, flow: Any) -> Any:
         array = _array(handle)
-        parts = array.take_all(range(len(array)), device, dtype, unwritten)
+        parts = array.take_all(range(array.filled), device, dtype, unwritten)
         if not parts:
             if rest is None or None in rest:
                 raise invalid(
-                    "TensorArray has size zero, but element_shape_except0 is not fully defined: "
-                    f"{shapes.text(rest)}.  Currently only static shapes are supported when "
+                    f"TensorArray has size zero, but element_shape_except0 {shapes.text(rest)} is "
+                    "not fully defined. Currently only static shapes are supported when "
                     "concatenating zero-size TensorArrays."
                 )
             return unwritten((0, *rest)), np.zeros(0, np.int64)
-        for part in parts:
-            if not np.shape(part):
-                raise invalid("Concat saw a scalar shape at index 0 but requires at least vectors.")
-        lengths = np.array([np.shape(p)[0] for p in parts], np.int64)
+        given = [shape_of(part) for part in parts]
+        _check_joined(given)
+        lengths = np.array([shape[0] for shape in given], np.int64)
         return join(xp, xp.concat, parts, dtype), lengths
 
     return run
+
+
+def _check_joined(given: Sequence[tuple[int, ...]]) -> None:
+    for i, shape in enumerate(given):
+        if not shape:
+            raise invalid(
+                f"Concat saw a scalar shape at index {i} but requires at least vectors.  Did you "
+                "mean to call pack?"
+            )
+        if shape[1:] != given[0][1:]:
+            raise invalid(
+                "TensorArray has inconsistent shapes.  Index 0 has (excepting dimension 0) shape: "
+                f"{dims(given[0][1:])} but index {i} has (excepting dimension 0) shape: "
+                f"{dims(shape[1:])}"
+            )
 
 
 @portable(*_each("Split"), host_inputs=("handle", "lengths"), may_alias={0: 3})
@@ -243,6 +262,12 @@ def split(xp: Any, sig: NodeSig) -> Any:
     dtype = sig.attrs["T"].base_dtype
 
     def run(handle: Any, value: Any, lengths: Any, flow: Any) -> Any:
+        if len(np.shape(lengths)) != 1:
+            raise invalid(
+                f"Expected lengths to be a vector, received shape: {dims(np.shape(lengths))}"
+            )
+        if not np.shape(value):
+            raise invalid("Expected value to be at least a vector, but received shape: []")
         array, counts = _array(handle), ints(lengths)
         if sum(counts) != np.shape(value)[0]:
             raise invalid(
@@ -257,6 +282,7 @@ def split(xp: Any, sig: NodeSig) -> Any:
         ends = itertools.accumulate(counts)
         parts = [take_rows(xp, value, e - n, e) for e, n in zip(ends, counts, strict=True)]
         array.write_all(range(len(counts)), parts, sig.device, dtype, xp.add)
+        array.mark()
         return flow
 
     return run

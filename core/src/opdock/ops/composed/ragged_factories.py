@@ -17,7 +17,7 @@ from opdock.ops.arithmetic import maximum
 from opdock.ops.array import shape as shape_of
 from opdock.ops.cast import cast
 from opdock.ops.check import assert_equal, assert_less, assert_less_equal, assert_non_negative
-from opdock.ops.composed.check_static import assert_rank_at_least
+from opdock.ops.composed.check_static import assert_rank, assert_rank_at_least
 from opdock.ops.composed.ragged_value import RaggedTensorValue
 from opdock.ops.control import with_dependencies
 from opdock.ops.fill import range as range_
@@ -87,6 +87,7 @@ class RaggedFactories:
             if validate:
                 message = "Arguments to from_value_rowids do not form a valid RaggedTensor"
                 checks = [
+                    assert_rank(ids, 1, message=message), assert_rank(nrows, 0, message=message),
                     assert_equal(_length(values), _length(ids), message=message),
                     assert_non_negative(ids[:1], message=message),
                     _ascending(ids, message), assert_less(ids[-1:], nrows, message=message),

@@ -17,7 +17,7 @@ from opdock.graph.nodes.typespec import (
 )
 from opdock.ops.composed.ragged_tensor import RaggedTensor
 from opdock.ops.composed.ragged_value import RaggedTensorValue
-from opdock.ops.ragged import from_variant_op, to_variant_op
+from opdock.ops.ragged import from_variant_op
 from opdock.shapes import TensorShape
 
 __all__: list[str] = []
@@ -115,9 +115,7 @@ class RaggedTensorSpec(BatchableTypeSpec):
     def _boxed(self, value: Any, batched: bool) -> Tensor:
         if isinstance(value, RaggedTensorValue):
             value = tensor_of(value)
-        found: Tensor = to_variant_op(
-            list(value.nested_row_splits), value.flat_values, batched_input=batched
-        )
+        found: Tensor = value._to_variant(batched_input=batched)
         return found
 
     def _from_compatible_tensor_list(self, tensor_list: list[Tensor]) -> Any:

@@ -19,6 +19,7 @@ from opdock.ops.composed.ragged_value import RaggedTensorValue
 from opdock.ops.fill import ones
 from opdock.ops.gather import gather
 from opdock.ops.joining import concat, stack
+from opdock.ops.ragged import from_variant_op, to_variant_op
 from opdock.ops.reduce import reduce_max
 from opdock.ops.support.ragged_rows import positive_axis, splits_to_ids
 from opdock.shapes import Shape, TensorShape
@@ -53,6 +54,9 @@ class RaggedTensor(RaggedFactories, CompositeTensor):
             raise TypeError(f"values must be a Tensor or RaggedTensor, got {values!r}")
         if row_splits.dtype not in SPLIT_TYPES:
             raise ValueError("Row-partitioning argument must be int32 or int64")
+        for cached in (cached_row_lengths, cached_value_rowids, cached_nrows):
+            if not (cached is None or isinstance(cached, Tensor)):
+                raise TypeError("Cached value must be a Tensor or None.")
         row_splits.shape.assert_has_rank(1)
         values.shape.with_rank_at_least(1)
         row_splits.set_shape([None])
@@ -278,6 +282,43 @@ class RaggedTensor(RaggedFactories, CompositeTensor):
         for splits in reversed(parts[1:]):
             found = RaggedTensorValue(found, splits)
         return found  # type: ignore[no-any-return]
+
+    def _to_variant(self, batched_input: bool = False, name: str | None = None) -> Tensor:
+        """The whole in a scalar variant, or each row in one of a vector of them."""
+        with name_scope(name, "RaggedToVariant", [self._row_splits]):
+            found: Tensor = to_variant_op(
+                list(self.nested_row_splits), self.flat_values, batched_input=batched_input
+            )
+            return found
+
+    @classmethod
+    def _from_variant(
+        cls, variant: Any, dtype: Any, output_ragged_rank: int,
+        input_ragged_rank: int | None = None, name: str | None = None,
+    ) -> RaggedTensor:  # fmt: skip
+        """What `_to_variant` put into variants, whose own dimensions become ragged ones.
+
+        Raises:
+            ValueError: the ragged ranks and that of `variant` do not fit together.
+        """
+        variant = convert_to_tensor(variant, dtypes.variant, "variant")
+        rank = variant.shape.ndims
+        if None not in (rank, input_ragged_rank) and (
+            output_ragged_rank != input_ragged_rank + rank
+        ):
+            raise ValueError(
+                "output_ragged_rank must be equal to input_ragged_rank + variant.shape.ndims, "
+                f"found variant.shape.ndims: {rank}, input_ragged_rank: {input_ragged_rank}, "
+                f"output_ragged_rank: {output_ragged_rank}"
+            )
+        with name_scope(name, "RaggedFromVariant", [variant]):
+            splits, values = from_variant_op(
+                variant, input_ragged_rank=-1 if input_ragged_rank is None else input_ragged_rank,
+                output_ragged_rank=output_ragged_rank, Tvalues=dtypes.as_dtype(dtype),
+                Tsplits=dtypes.int64,
+            )  # fmt: skip
+            found: RaggedTensor = cls.from_nested_row_splits(values, splits, validate=False)
+            return found
 
     def _composite_feed(self, value: Any) -> list[tuple[Tensor, Any]]:
         """What the parts are fed, of a value."""

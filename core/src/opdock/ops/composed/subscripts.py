@@ -46,7 +46,7 @@ def slice_helper(tensor: Any, slice_spec: Any, var: Any = None) -> Tensor:
         if isinstance(item, slice):
             start = _bound(item.start, masks, "begin_mask", i)
             stop = _bound(item.stop, masks, "end_mask", i)
-            step = 1 if item.step is None else item.step
+            step = _step(item.step)
         elif item is Ellipsis:
             masks["ellipsis_mask"] |= 1 << i
         elif item is newaxis:
@@ -84,6 +84,13 @@ def _bound(value: Any, masks: dict[str, int], mask: str, i: int) -> Any:
     if value is None or (isinstance(value, int) and value == sys.maxsize):
         masks[mask] |= 1 << i
         return 0
+    _check_index(value)
+    return value
+
+
+def _step(value: Any) -> Any:
+    if value is None or (isinstance(value, int) and value == sys.maxsize):
+        return 1
     _check_index(value)
     return value
 

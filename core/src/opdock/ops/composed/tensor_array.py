@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from opdock import dtypes, shapes
+from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import colocate_with, name_scope
@@ -27,17 +28,13 @@ class _Elements:
 
     def merge(self, shape: Shape) -> None:
         """Takes the shape of a new element into account."""
-        if not self.infer:
-            return
-        if not self.known:
-            self.shape, self.known = shape, True
-        elif not shapes.is_compatible(self.shape, shape):
+        if not shapes.is_compatible(self.shape, shape):
             raise ValueError(
                 f"Inconsistent shapes: saw {TensorShape(shape)} but expected "
-                f"{TensorShape(self.shape)} (and infer_shape=True)"
+                f"{TensorShape(self.shape)} (and infer_shape={self.infer})"
             )
-        else:
-            self.shape = shapes.merge(self.shape, shape)
+        if self.infer:
+            self.shape, self.known = shapes.merge(self.shape, shape), True
 
 
 class TensorArray:
@@ -85,9 +82,7 @@ class TensorArray:
         self._dynamic = dynamic_size or False
         self._first_write = colocate_with_first_write_call
         known = None if element_shape is None else shapes.as_shape(element_shape)
-        self._elements = _Elements(
-            known, element_shape is not None, infer_shape or element_shape is not None
-        )
+        self._elements = _Elements(known, element_shape is not None, infer_shape)
         with name_scope(name, "TensorArray", [handle, size, flow]) as scope:
             if handle is not None:
                 self._handle = handle
@@ -244,10 +239,14 @@ class TensorArray:
         with self._scope(name, "TensorArraySplit", value, lengths):
             value = convert_to_tensor(value, self._dtype, name="value")
             lengths = get("Cast")(convert_to_tensor(lengths), DstT=dtypes.int64)
-            if value.raw_shape is not None and len(value.raw_shape) > 0:
-                self._elements.merge((None, *value.raw_shape[1:]))
+            self._merge_parts(value.raw_shape, constant_value(lengths))
             flow = raw.tensor_array_split_op(self._handle, value, lengths, self._flow)
         return self._with_flow(flow)
+
+    def _merge_parts(self, whole: Shape, lengths: Any) -> None:
+        """What is known of the parts of a tensor: its own shape, if all are as long."""
+        if whole and lengths is not None and lengths.size and lengths.min() == lengths.max():
+            self._elements.merge((int(lengths.flat[0]), *whole[1:]))
 
     def size(self, name: str | None = None) -> Tensor:
         """The number of elements."""

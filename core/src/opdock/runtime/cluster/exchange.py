@@ -7,6 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
+import numpy as np
+
 from opdock import errors
 from opdock.compiler.ir.block import Node
 from opdock.runtime.cancellation import Cancellation
@@ -103,7 +105,7 @@ def bind_send(node: Node, resources: ResourceManager) -> Callable[..., None]:
     exchange, task, key = _exchange(resources), node.attrs["task"], node.attrs["key"]
 
     def send(step: Any, *values: Any) -> None:
-        exchange.send(task, int(step), key, values)
+        exchange.send(task, *_marked(step, key), values)
 
     return send
 
@@ -114,10 +116,18 @@ def bind_receive(node: Node, resources: ResourceManager) -> Callable[[Any], Any]
     alone = len(node.out_dtypes) == 1
 
     def receive(step: Any) -> Any:
-        values = exchange.take(int(step), key, resources.wait)
-        return step if alone else (step, *values)
+        number, place = _marked(step, key)
+        values = exchange.take(number, place, resources.wait)
+        arrived = np.int64(number)
+        return arrived if alone else (arrived, *values)
 
     return receive
+
+
+def _marked(step: Any, key: str) -> tuple[int, str]:
+    """The number of the step, and the key with the turns of the loops around it."""
+    number, *turns = np.ravel(step).tolist()
+    return number, ";".join((key, *map(str, turns)))
 
 
 def _exchange(resources: ResourceManager) -> Exchange:

@@ -17,12 +17,11 @@ import numpy as np
 from opdock import errors
 from opdock.compiler.clean.prune import as_written as block_of
 from opdock.compiler.clean.prune import refine_shapes
-from opdock.compiler.ir.block import Node
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.placeable import Placeable
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target, parsed
-from opdock.compiler.tasks.assign import assign
+from opdock.compiler.tasks.assign import Tasks, assign
 from opdock.compiler.tasks.split import Part, split
 from opdock.dtypes import DType
 from opdock.graph.nodes.devicespec import DeviceSpec
@@ -66,7 +65,7 @@ class Master:
 
     def __init__(self, address: str, config: Any) -> None:
         self.experience = Experience()
-        self._cancellation = Cancellation("Session was closed.")
+        self._cancellation = Cancellation(servers.CLOSED)
         limit = 0 if config is None else config.operation_timeout_in_ms
         default, tasks, self._home = _cluster(address, config, limit)
         chosen = default if config is None else config
@@ -218,13 +217,11 @@ class Master:
         weakref.finalize(program, self._released.extend, list(parts))
         return program
 
-    def _all_at_home(
-        self, tasks: Mapping[Node, str], feeds: Sequence[tuple[Tensor, DType, Shape]]
-    ) -> bool:
+    def _all_at_home(self, tasks: Tasks, feeds: Sequence[tuple[Tensor, DType, Shape]]) -> bool:
         """Whether a step is the master's own task's, what it is fed included."""
         home = parsed(self._home)
         asked = (parsed(t.op.device) for t, _, _ in feeds)
-        return set(tasks.values()) <= {self._home} and all(
+        return tasks.everywhere() <= {self._home} and all(
             s.job in (None, home.job) and s.task in (None, home.task) for s in asked
         )
 
@@ -340,6 +337,7 @@ def _patiently(
     Raises:
         DeadlineExceededError: it is not within the limit; 0 is none.
         UnimplementedError: there is no limit, and no cluster engine that could reach it.
+        FailedPreconditionError: it is there, with another opdock or as another task.
     """
     began = told = time.monotonic()
     pause = _FIRST_LOOK
@@ -360,6 +358,10 @@ def _patiently(
             if now - told >= _TELL_EVERY:
                 told = now
                 _log.warning("CreateSession still waiting for response from worker: %s", text)
+        except errors.FailedPreconditionError as e:
+            raise errors.FailedPreconditionError(
+                None, None, f"{task} at {address} and this process do not fit: {e.message}"
+            ) from None
         time.sleep(pause)
         pause = min(2 * pause, _LAST_LOOK)
 

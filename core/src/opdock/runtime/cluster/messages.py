@@ -20,9 +20,11 @@ from opdock.io.parsing import parsed_json
 from opdock.io.tensor_proto import decode_array, encode_array
 from opdock.plugins.clusters import Packet
 
-__all__ = ["Message", "decode", "encode", "failure", "raised"]
+__all__ = ["PROTOCOL", "Message", "decode", "encode", "failure", "raised"]
 
 _ERROR: Final = "error"
+PROTOCOL: Final = 2
+"""What tasks have to agree on: goes up with every change of what messages say or mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,10 @@ def encode(message: Message) -> Packet:
         array, dtype = _array(value)
         described.append((dtype.name, array.shape))
         parts.append(_bytes(array, dtype))
-    header = {"kind": message.kind, "fields": plain, "blobs": [*blobs], "tensors": described}
+    header = {
+        "protocol": PROTOCOL, "kind": message.kind, "fields": plain, "blobs": [*blobs],
+        "tensors": described,
+    }  # fmt: skip
     return Packet(json.dumps(header).encode(), tuple(parts))
 
 
@@ -79,10 +84,12 @@ def decode(packet: Packet) -> Message:
 
     Raises:
         InvalidArgumentError: it is none.
+        FailedPreconditionError: it is of an opdock that says other things, or means others.
     """
     try:
         header = parsed_json(packet.header, "its header")
         names, described = header["blobs"], header["tensors"]
+        _check_protocol(header.get("protocol", 1))
         if len(names) + len(described) != len(packet.parts):
             raise ValueError(f"{len(packet.parts)} parts for {len(names)} + {len(described)}")
         fields = dict(header["fields"])
@@ -92,10 +99,19 @@ def decode(packet: Packet) -> Message:
             for (dtype, shape), part in zip(described, packet.parts[len(names) :], strict=True)
         ]
         return Message(str(header["kind"]), fields, tensors)
-    except (ValueError, KeyError, TypeError, DecodeError) as e:
+    except (ValueError, KeyError, TypeError, AttributeError, DecodeError) as e:
         raise errors.InvalidArgumentError(
             None, None, f"What came from another task is no message: {type(e).__name__}: {e}"
         ) from None
+
+
+def _check_protocol(found: object) -> None:
+    if found != PROTOCOL:
+        raise errors.FailedPreconditionError(
+            None, None,
+            f"Tasks of this opdock speak version {PROTOCOL} of their protocol, but what came is of "
+            f"version {found}. Install the same version of opdock for all tasks.",
+        )  # fmt: skip
 
 
 def _tensor(dtype: dtypes.DType, shape: tuple[int, ...], part: Any) -> np.ndarray[Any, Any]:

@@ -253,6 +253,10 @@ class Step:
         """The error that was the cause of all others, as far as that can be told."""
         causes = [f for f in self._failed if not isinstance(f[1], errors.CancelledError)]
         task, error = (causes or self._failed)[0]
+        ended = self._members.cancellation
+        if ended.cancelled and isinstance(error, (errors.AbortedError, errors.CancelledError)):
+            # A task that has closed the session before the step came to it does not know of either.
+            return errors.CancelledError(None, None, ended.text)
         return located(task, error, self._graph)
 
 

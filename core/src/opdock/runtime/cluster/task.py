@@ -256,6 +256,13 @@ class Task:
         fields = request.fields
         config = protos.ConfigProto.FromString(fields["config"])
         name = fields["session"]
+        own = self._server.task
+        if fields["task"] != own and not config.cluster_def.job:
+            raise errors.FailedPreconditionError(
+                None, None,
+                f"it is {own}, not {fields['task']}: the processes have different ClusterSpecs, or "
+                "one was started with the job name or task index of another.",
+            )  # fmt: skip
         with self._lock:
             session = self._sessions.get(name)  # of a request that was carried twice
             if session is None:

@@ -16,6 +16,7 @@ from opdock.compiler.ir.state import cell_inputs
 from opdock.compiler.pipeline import Compiled
 from opdock.compiler.place.ladder import node_sig
 from opdock.compiler.place.target import Target, memory_of
+from opdock.devices.answers import uploading
 from opdock.kernels.select.cells import Cell, UserFunction
 from opdock.kernels.select.context import KernelContext
 from opdock.kernels.select.notes import Noting
@@ -161,7 +162,7 @@ def _preset(node: Node, nodes: Sequence[Node], services: Services) -> Any:
     value = node.attrs["value"]
     if node.target is None or node.target.is_host or value.dtype.hasobject:
         return value
-    upload = node.target.device.upload
+    upload = uploading(node.target.device)
     if services.checks is not None:
         upload = services.checks.hop(upload, HOST, node.target.name, "upload", node)
     try:

@@ -28,12 +28,15 @@ def _assign(node: Node, resources: ResourceManager) -> Callable[..., Any]:
     static = node.inputs[0].shape
 
     def assign(cell: Any, value: Any) -> Any:
-        if static is not None and not shapes.is_compatible(static, tuple(value.shape)):
+        held, given, expected = cell.held_shape, tuple(value.shape), static
+        if held is not None and static is not None and None not in static:
+            # Another graph, or an assignment that looked at no shape, may have given it another.
+            expected = held
+        if expected is not None and not shapes.is_compatible(expected, given):
             raise errors.InvalidArgumentError(
                 None, None,
                 "Assign requires shapes of both tensors to match. lhs shape= "
-                f"{shapes.text(static)} "
-                f"rhs shape= {shapes.text(tuple(value.shape))}",
+                f"{shapes.text(expected)} rhs shape= {shapes.text(given)}",
             )  # fmt: skip
         cell.write(value)
         return cell

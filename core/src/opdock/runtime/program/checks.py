@@ -17,6 +17,7 @@ from opdock import errors, shapes
 from opdock.codes import coded
 from opdock.compiler.ir.block import COPY, HOST, Node
 from opdock.compiler.place.target import Target
+from opdock.devices.answers import unchecked
 from opdock.devices.router import Hop
 from opdock.devices.segment import Loan
 from opdock.dtypes import DType
@@ -211,6 +212,7 @@ class Checks:
             how: "upload", "download", or another way.
             node: whose value it is.
         """
+        carry = unchecked(carry)
         dtype = node.out_dtypes[0].base_dtype if node.out_dtypes else None
         end = next((t for t in self._targets() if t.name == (src if dst == HOST else dst)), None)
         told = f"{how} from {src} to {dst}"

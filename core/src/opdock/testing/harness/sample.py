@@ -64,7 +64,7 @@ class ErrorSample:
 
     Args:
       inputs: arrays in the op's input order.
-      attrs: attribute values as for :class:`Sample`.
+      attrs: attribute values as for ``Sample``.
       exception: name of the class that must be raised: ``"ValueError"`` and ``"TypeError"`` when
         the graph is built, a class of ``tf.errors`` when it runs.
       match: regular expression searched for in the message; "" matches every message.
@@ -242,7 +242,7 @@ def samples(
 
 
 def error_samples(*ops: str) -> Callable[[ErrorFn], ErrorFn]:
-    """Registers a generator of :class:`ErrorSample` for each op named."""
+    """Registers a generator of ``ErrorSample`` for each op named."""
 
     def register(fn: ErrorFn) -> ErrorFn:
         for op in ops:

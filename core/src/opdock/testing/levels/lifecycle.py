@@ -14,6 +14,7 @@ from opdock.plugins.loading import resolve
 from opdock.testing.harness.case import Result, Skip, Unit, check, single
 from opdock.testing.harness.sample import Sampler
 from opdock.testing.levels.device import DeviceUnderTest
+from opdock.testing.levels.namespaces import check_namespace
 from opdock.testing.levels.queued import QUEUE_TESTS
 
 __all__ = ["lifecycle_units"]
@@ -39,6 +40,8 @@ def lifecycle_units(dut: DeviceUnderTest, only: frozenset[str] = frozenset()) ->
                 ),
             )  # fmt: skip
     for name, check_device in _TESTS.items():
+        if name == "namespace" and dut.device.namespace is None:
+            continue
         if not only or name in only:
             yield single("L0", name, lambda fn=check_device: fn(dut), _SINCE)  # type: ignore[misc]
 
@@ -256,6 +259,7 @@ def _type(dut: DeviceUnderTest) -> DType:
 
 
 _TESTS: dict[str, Test] = {
+    "namespace": check_namespace,
     "mutate-after-upload": _mutate_after_upload,
     "fresh-download": _fresh_download,
     "empty": _empty,

@@ -6,22 +6,24 @@ They compute what the single ops compute, in every bit: each rounds where its op
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, dtypes, errors
-from opdock_cpu.int8 import Factors, Outputs
+from opdock_cpu.int8 import ByEnds, Factors, Outputs
 from opdock_cpu.kernels.quantize import requested, used
-from opdock_cpu.kernels.quantized import Addends, bias_summands, check_bias
+from opdock_cpu.kernels.quantized import Addends, BiasSummands, bias_summands, check_bias
 from opdock_cpu.narrowing import Narrowing
 from opdock_cpu.onednn.kernels.common import PRIORITY, Array
 from opdock_cpu.onednn.kernels.quantized import Summed, Sums, convolution_sums, product_sums
 from opdock_cpu.onednn.narrowed_fusions import CHAINS, Chain
+from opdock_cpu.onednn.packing import Kept
 from opdock_cpu.onednn.stays import kept_of
 from opdock_cpu.ranges import F32, Range, clamped, integers, storage
+from opdock_cpu.sums32 import Sums32
 
 __all__ = ["table"]
 
@@ -38,11 +40,13 @@ class Wide(NamedTuple):
         range: what the lowest and the highest of 32 bits stand for.
         made: the integers, from which their range is measured.
         narrowed: the bytes that a `Narrowing` makes of them.
+        sums: they themselves, where they are those of products.
     """
 
     range: Range
     made: Callable[[], Array]
     narrowed: Callable[[Narrowing], Array]
+    sums: Sums32 | None = None
 
 
 Source = Callable[..., Wide]
@@ -54,7 +58,8 @@ def _product(sig: NodeSig, sums: Sums, factors: Factors) -> Source:
     def run(x: Array, weights: Array, *ends: Array) -> Wide:
         product = factors(ends)
         found = sums(storage(x), weights, product.zeros)
-        return Wide((product.low, product.high), lambda: found, lambda narrow: narrow(found))
+        ends_of_sums = product.low, product.high
+        return Wide(ends_of_sums, found.whole, found.narrowed, found)
 
     return run
 
@@ -113,28 +118,81 @@ def _active(narrow: Narrowing, ends: Range, activation: str) -> Narrowing:
 
 def _chain(sig: NodeSig, chain: Chain) -> Callable[..., Outputs]:
     source, dtype = _source(sig, chain.source), sig.out_dtypes[0].np
+    twice = _twice(sig.const(8) is not None, chain) if chain.biased else None
 
-    def result(out: Array, ends: Range) -> Outputs:
+    def narrow_between(ends: Sequence[Array]) -> tuple[Narrowing, Range]:
+        target = requested(*ends[2:])
+        narrow = Narrowing.between((F32(ends[0]), F32(ends[1])), target)
+        return _active(narrow, target, chain.activation), target
+
+    narrowing = ByEnds(narrow_between)
+
+    def narrowed(wide: Wide, args: Sequence[Array]) -> tuple[Array, Range]:
+        if twice is not None:
+            return twice(wide, args)
+        if chain.measured:
+            sums = wide.made()
+            ends = used(sums, *wide.range)
+            narrow = _active(Narrowing.between(wide.range, ends), ends, chain.activation)
+            return wide.narrowed(narrow), ends
+        narrow, ends = narrowing((*map(np.asarray, wide.range), *args))
+        return wide.narrowed(narrow), ends
+
+    def run(*args: Array) -> Outputs:
+        out, ends = narrowed(source(*args[:6]), args[6:])
         return out.view(dtype), np.asarray(ends[0]), np.asarray(ends[1])
 
-    def once(*args: Array) -> Outputs:
-        wide = source(*args[:6])
-        ends = used(wide.made(), *wide.range) if chain.measured else requested(*args[6:])
-        narrow = Narrowing.between(wide.range, ends)
-        return result(wide.narrowed(_active(narrow, ends, chain.activation)), ends)
+    return run
 
-    def twice(*args: Array) -> Outputs:
-        wide, ends = source(*args[:6]), requested(*args[6:8])
-        sums, bias = wide.made(), args[8]
-        check_bias(sums, bias)
-        found = bias_summands(np.uint8, storage(bias), (*map(np.asarray, ends), *args[9:11]))
-        last = requested(*args[11:])
+
+class _Twice(NamedTuple):
+    """How sums become bytes, and these bytes others, behind a bias.
+
+    Attributes:
+        first, then: make them.
+        found: the bias, and the bytes in its scale.
+        ends: of the last range.
+    """
+
+    first: Narrowing
+    then: Narrowing
+    found: BiasSummands
+    ends: Range
+
+
+def _twice(
+    stays: bool, chain: Chain
+) -> Callable[[Wide, Sequence[Array]], tuple[Array, Range]]:  # fmt: skip
+    """The bytes of sums with a bias behind, from what follows the first op's inputs.
+
+    Args:
+        stays: whether the bias is the same in all steps.
+        chain: what is computed.
+    """
+
+    def work_out(bias: Array, ends: Sequence[Array]) -> _Twice:
+        low, high, *rest = ends
+        first, last = requested(*rest[:2]), requested(*rest[4:])
+        found = bias_summands(np.uint8, storage(bias), (*map(np.asarray, first), *rest[2:4]))
         narrow = Narrowing.between((F32(-found.spread), found.spread), last)
-        first = Narrowing.between(wide.range, ends)
-        active = _active(narrow, last, chain.activation)
-        return result(active.after(first, sums, found.every, found.bias), last)
+        before = Narrowing.between((F32(low), F32(high)), first)
+        return _Twice(before, _active(narrow, last, chain.activation), found, last)
 
-    return twice if chain.biased else once
+    def given(bias: Array) -> Callable[[Sequence[Array]], _Twice]:
+        return functools.partial(work_out, bias)
+
+    by_bias = Kept(lambda bias: ByEnds(given(bias))) if stays else given
+
+    def run(wide: Wide, args: Sequence[Array]) -> tuple[Array, Range]:
+        low, high, bias, *others = args
+        sums = wide.sums
+        assert sums is not None
+        check_bias(sums.values, bias)
+        how = by_bias(bias)((*map(np.asarray, wide.range), low, high, *others))
+        out = sums.narrowed_twice(how.first, how.then, how.found.every, how.found.bias)
+        return out, how.ends
+
+    return run
 
 
 def _when(sig: NodeSig) -> bool | str:

@@ -21,16 +21,19 @@ from opdock_cpu.onednn.packing import Kept
 from opdock_cpu.onednn.quantized import ConvolutionS32, ProductS32, exact
 from opdock_cpu.onednn.stays import stays
 from opdock_cpu.ranges import storage
+from opdock_cpu.sums32 import Sums32
 
 __all__ = ["Summed", "Sums", "convolution_sums", "product_sums", "table", "worth"]
 
 table = KernelTable()
 
-Sums = Callable[[Array, Array, tuple[int, int]], Array]
-"""From plain integers, the other factor as it comes, and both zeros: whole numbers of 32 bits."""
+Sums = Callable[[Array, Array, tuple[int, int]], Sums32]
+"""From plain integers, the other factor as it comes, and both zeros."""
 
 _WORTH: Final = 200_000
 """Multiply-adds from which oneDNN wins: a call costs 10 us, one through NumPy's floats 4."""
+_WORTH_IN_A_CHAIN: Final = 20_000
+"""The same where what follows is done with the sums, without a pass for each op."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +64,14 @@ class Summed:
         return Kept(packed) if self.kept else packed
 
 
-def worth(sig: NodeSig) -> bool | str:
-    """Whether oneDNN pays for a product of quantized factors, or the reason why not."""
+def worth(sig: NodeSig, chain: bool = False) -> bool | str:
+    """Whether oneDNN pays for a product of quantized factors, or the reason why not.
+
+    Args:
+        sig: the product.
+        chain: whether what follows is done in the same call.
+    """
+    least = _WORTH_IN_A_CHAIN if chain else _WORTH
     why = declined(sig, 0, 1)
     if why:
         return why
@@ -72,7 +81,7 @@ def worth(sig: NodeSig) -> bool | str:
     filters = sig.in_shapes[1]
     terms = size(filters) // out[-1] if out[-1] else 0
     macs = size(out) * terms
-    return macs >= _WORTH or f"{macs} multiply-adds; oneDNN pays from {_WORTH}"
+    return macs >= least or f"{macs} multiply-adds; oneDNN pays from {least}"
 
 
 # ---------------------------------------------------------------- matrices
@@ -80,9 +89,9 @@ def product_sums(asked: Summed) -> Sums:
     """The sums of a product of matrices."""
     ta, tb = asked.attrs["transpose_a"], asked.attrs["transpose_b"]
 
-    def plainly(a: Array, b: Array, zeros: tuple[int, int]) -> Array:
+    def plainly(a: Array, b: Array, zeros: tuple[int, int]) -> Sums32:
         weights = storage(b)
-        return multiplied(a.T if ta else a, weights.T if tb else weights, zeros)
+        return Sums32(multiplied(a.T if ta else a, weights.T if tb else weights, zeros))
 
     def make(a: Array, b: Array, zeros: tuple[int, int]) -> Sums:
         checks.check_matmul(a, b, ta, tb)
@@ -94,16 +103,16 @@ def product_sums(asked: Summed) -> Sums:
         if not exact():
             direct = ProductS32((rows, inner), b.shape, tb, asked.unsigned, threads_for(macs))
             packed = asked.once(direct.pack)
-            return lambda a, b, zeros: direct(a.T if ta else a, packed(b), zeros)
+            return lambda a, b, zeros: direct.sums(a.T if ta else a, packed(b), zeros)
         if not 0 <= zeros[0] <= 255:
             return plainly
         carried, q = CarriedProduct(rows, inner, columns), zeros[1]
         shares = asked.once(lambda b: carried.pack(b.T if tb else b, q))
-        return lambda a, b, zeros: carried(a.T if ta else a, shares(b), zeros[0])
+        return lambda a, b, zeros: Sums32(carried(a.T if ta else a, shares(b), zeros[0]))
 
     shapes = PerShape(make)
 
-    def run(a: Array, b: Array, zeros: tuple[int, int]) -> Array:
+    def run(a: Array, b: Array, zeros: tuple[int, int]) -> Sums32:
         p, q = zeros
         # Weights that floats carry are laid out as distances from their zero.
         key = (a.shape, b.shape, *((0 <= p <= 255, q) if exact() else ()))
@@ -117,8 +126,8 @@ def convolution_sums(asked: Summed) -> Sums:
     """The sums of a convolution."""
     placement, middle = Placement(asked.attrs), 128 if asked.unsigned else 0
 
-    def plainly(x: Array, kernel: Array, zeros: tuple[int, int]) -> Array:
-        return convolved(x, storage(kernel), zeros, placement)
+    def plainly(x: Array, kernel: Array, zeros: tuple[int, int]) -> Sums32:
+        return Sums32(convolved(x, storage(kernel), zeros, placement))
 
     def make(x: Array, kernel: Array, zeros: tuple[int, int]) -> Sums:
         (top, left), where = placement(x.shape, kernel.shape)
@@ -136,7 +145,7 @@ def convolution_sums(asked: Summed) -> Sums:
         except errors.UnimplementedError:
             return plainly
         shares = asked.once(lambda kernel: carried.pack(kernel, q))
-        return lambda x, kernel, zeros: carried(x[:, top:, left:], shares(kernel), zeros[0])
+        return lambda x, kernel, zeros: Sums32(carried(x[:, top:, left:], shares(kernel), zeros[0]))
 
     def directly(
         shape: ConvShape, start: tuple[int, int], where: windows.Window, zeros: tuple[int, int]
@@ -146,11 +155,11 @@ def convolution_sums(asked: Summed) -> Sums:
             return plainly
         convolve = ConvolutionS32(shape, where.is_padded and p != 0, asked.unsigned, q != middle)
         packed = asked.once(convolve.pack)
-        return lambda x, kernel, zeros: convolve(x[:, top:, left:], packed(kernel), zeros)
+        return lambda x, kernel, zeros: convolve.sums(x[:, top:, left:], packed(kernel), zeros)
 
     shapes = PerShape(make)
 
-    def run(x: Array, kernel: Array, zeros: tuple[int, int]) -> Array:
+    def run(x: Array, kernel: Array, zeros: tuple[int, int]) -> Sums32:
         p, q = zeros
         # What is made depends on whether there are zeros, and on whether images can be padded.
         key = (x.shape, kernel.shape, p != 0, 0 <= p <= 255, q if exact() else q != middle)
@@ -185,7 +194,7 @@ def _summing(
 
     def run(x: Array, weights: Array, *ends: Array) -> Outputs:
         product = factors(ends)
-        found = sums(storage(x), weights, product.zeros)
+        found = sums(storage(x), weights, product.zeros).whole()
         return product.result(found.astype(np.int32, copy=False), dtype)
 
     return run

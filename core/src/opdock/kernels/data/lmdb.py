@@ -1,0 +1,109 @@
+"""The pairs of keys and values in LMDB databases, which the package `lmdb` reads."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from opdock import dtypes, errors
+from opdock.io.files import local_path
+from opdock.kernels.data.base import (
+    Context,
+    Dataset,
+    DatasetIterator,
+    Element,
+    State,
+    check_fits,
+    invalid,
+)
+from opdock.kernels.data.binding import boxed
+from opdock.kernels.data.files import texts
+
+__all__ = ["LMDBDataset"]
+
+
+class LMDBDataset(Dataset):
+    """The pairs of databases, one database after the other, each in the order of its keys.
+
+    Args:
+        filenames: folders of databases, or files that are one.
+        types, shapes: what somebody expects: two scalar strings.
+
+    Raises:
+        InvalidArgumentError: somebody expects something else, or the names are a matrix.
+    """
+
+    def __init__(self, filenames: Any, types: Any, shapes: Any) -> None:
+        super().__init__((dtypes.string, dtypes.string), ((), ()))
+        if np.ndim(filenames) > 1:
+            raise invalid("`filenames` must be a scalar or a vector.")
+        check_fits(types, shapes, self.types, self.shapes)
+        self.filenames = tuple(texts(filenames))
+
+    def iterator(self, context: Context) -> DatasetIterator:
+        """A new iterator, before the first element."""
+        return _LMDBIterator(self)
+
+
+class _LMDBIterator(DatasetIterator):
+    def __init__(self, dataset: LMDBDataset) -> None:
+        self._filenames = dataset.filenames
+        self._file = self._read = 0
+        self._pairs: Iterator[tuple[bytes, bytes]] | None = None
+
+    def next(self) -> Element | None:
+        while self._file < len(self._filenames):
+            if self._pairs is None:
+                self._pairs = _pairs(self._filenames[self._file])
+            try:
+                pair = next(self._pairs, None)
+            except errors.OpError:
+                self._next_file()  # what comes after an error may still be had
+                raise
+            if pair is not None:
+                self._read += 1
+                return boxed(pair[0]), boxed(pair[1])
+            self._next_file()
+        return None
+
+    def _next_file(self) -> None:
+        self._pairs = None
+        self._file, self._read = self._file + 1, 0
+
+    def save(self) -> State:
+        return {"file": self._file, "read": self._read}
+
+    def restore(self, state: State) -> None:
+        self.close()
+        self._file, self._read, self._pairs = state["file"], 0, None
+        while self._file == state["file"] and self._read < state["read"]:
+            if self.next() is None:
+                return
+
+    def close(self) -> None:
+        close = getattr(self._pairs, "close", None)
+        if close is not None:
+            close()
+
+
+def _pairs(name: str) -> Iterator[tuple[bytes, bytes]]:
+    """The pairs of a database, as long as somebody asks for them."""
+    try:
+        library: Any = importlib.import_module("lmdb")
+    except ImportError:
+        raise errors.UnimplementedError(
+            None, None, f"LMDB databases need the package lmdb ({name}): pip install lmdb"
+        ) from None
+    path = local_path(name)
+    try:
+        folder = os.path.isdir(path)
+        with library.open(path, subdir=folder, readonly=True, lock=False, create=False) as database:
+            with database.begin() as transaction:
+                yield from transaction.cursor()
+    except library.Error as e:
+        text = str(e)
+        raise invalid(text if path in text else f"{name}: {text}") from e
