@@ -66,7 +66,8 @@ class RestoredFunction(Trackable):
         coder = StructureCoder()
         self._arguments = coder.decode_proto(spec.fullargspec)
         self._is_method = spec.is_method
-        self._input_signature = coder.decode_proto(spec.input_signature)
+        told = spec.input_signature
+        self._input_signature = coder.decode_proto(told) if told.WhichOneof("kind") else None
 
     @property
     def function_spec(self) -> RestoredSpec:

@@ -73,7 +73,7 @@ class Function:
     @functools.cached_property
     def function_spec(self) -> FunctionSpec:
         """The parameters."""
-        called = self.python_function
+        called: Any = self.python_function
         if not inspect.isroutine(called) and not isinstance(called, (type, functools.partial)):
             called = called.__call__
         bound = bool(self._own) or inspect.ismethod(called)
@@ -143,8 +143,7 @@ class Function:
             functools.partial(self.python_function, *self._own),
             self._name, names[: len(wanted[0])], *wanted,
         )  # fmt: skip
-        if self._known.variables is None:
-            self._known.variables = list(getattr(function.graph, "variables", ()))
+        self._check_new(list(getattr(function.graph, "variables", ())))
         self._known.traced.append((wanted, graph, function))
         return function
 
