@@ -15,6 +15,7 @@ from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.variables.trackable import Trackable
 from opdock.lookup.initializers import (
     KeyValueTensorInitializer,
     TextFileIdTableInitializer,
@@ -117,6 +118,8 @@ class IdTableWithHashBuckets(LookupInterface):
         TypeError: a type or `hasher_spec` is wrong.
     """
 
+    _is_owner = False
+
     def __init__(
         self, table: Any, num_oov_buckets: int, hasher_spec: HasherSpec = FastHashSpec,
         name: str | None = None, key_dtype: Any = None,
@@ -143,6 +146,8 @@ class IdTableWithHashBuckets(LookupInterface):
         name = name or (table.name if table else "hash_bucket")
         self._table_name = name.split("/")[-1] if name else None
         super().__init__(key_type, dtypes.int64)
+        if isinstance(self._table, Trackable):
+            self._track_trackable(self._table, "_table")
 
     @property
     def initializer(self) -> Operation:

@@ -15,7 +15,7 @@ from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, device
 from opdock.graph.variables.resource_variable import ResourceVariable
-from opdock.graph.variables.trackable_resources import CapturableResource, TrackableAsset
+from opdock.graph.variables.trackable_resources import TrackableAsset, owns_resource
 from opdock.io import protos
 from opdock.ops.composed.concrete_function import ConcreteFunction
 from opdock.ops.control import no_op
@@ -79,7 +79,7 @@ class ExportedGraph:
             self._save(thing, found)
         elif isinstance(thing, TrackableAsset):
             self._copy_asset(thing, number)
-        elif isinstance(thing, CapturableResource):
+        elif owns_resource(thing):
             twin = copy.copy(thing)
             with device(thing._resource_device):
                 twin._resource_handle = twin._create_resource()
@@ -170,7 +170,7 @@ class ExportedGraph:
         """The operation that fills the resources when the model is loaded."""
         starts = list(self._asset_starts.values())
         for thing in self._view.nodes:
-            if isinstance(thing, CapturableResource):
+            if owns_resource(thing):
                 (function,) = self._view.traced(self._view.functions(thing)["_initialize"])
                 with control_dependencies(list(self._asset_starts.values())):
                     made = self._call(function, ())

@@ -8,7 +8,7 @@ from typing import Any
 
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.variables.trackable import Trackable
-from opdock.graph.variables.trackable_resources import CapturableResource
+from opdock.graph.variables.trackable_resources import CapturableResource, owns_resource
 from opdock.graph.variables.tracked_attributes import AutoTrackable
 from opdock.ops.composed.concrete_function import ConcreteFunction
 from opdock.ops.composed.function import Function
@@ -158,7 +158,7 @@ def _own_functions(owner: Any) -> dict[str, Any]:
     """The functions that are attributes of an object, and those that make a resource."""
     if isinstance(owner, SignatureMap):
         return dict(owner)
-    if isinstance(owner, CapturableResource) and "_create_resource" not in vars(owner):
+    if owns_resource(owner) and "_create_resource" not in vars(owner):
         return _of_resource(owner)
     if not isinstance(owner, AutoTrackable):
         return {}

@@ -14,7 +14,7 @@ from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.typespec import TensorSpec
 from opdock.graph.variables.resource_variable import ResourceVariable
 from opdock.graph.variables.trackable import Trackable
-from opdock.graph.variables.trackable_resources import CapturableResource, TrackableAsset
+from opdock.graph.variables.trackable_resources import TrackableAsset, owns_resource
 from opdock.io import protos
 from opdock.io.files import as_path, write_file
 from opdock.ops.composed.concrete_function import ConcreteFunction
@@ -137,7 +137,7 @@ def _describe_node(thing: Any, view: ModelView, graph: ExportedGraph, node: Any)
     elif isinstance(thing, TrackableAsset):
         node.asset.asset_file_def_index = graph.asset_index(thing)
         node.asset.SetInParent()
-    elif isinstance(thing, CapturableResource):
+    elif owns_resource(thing):
         node.resource.device = thing._resource_device
         node.resource.SetInParent()
     else:

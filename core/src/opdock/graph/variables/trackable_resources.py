@@ -10,7 +10,7 @@ from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import device, init_scope
 from opdock.graph.variables.trackable import Trackable
 
-__all__ = ["CapturableResource", "TrackableAsset"]
+__all__ = ["CapturableResource", "TrackableAsset", "owns_resource"]
 
 
 class CapturableResource(Trackable):
@@ -18,6 +18,8 @@ class CapturableResource(Trackable):
 
     _resource_handle: Any = None
     _resource_device = ""
+    # Whether there is a resource of the object's own, or it works with that of another.
+    _is_owner = True
 
     def _create_resource(self) -> Tensor:
         """Makes the handle."""
@@ -31,6 +33,11 @@ class CapturableResource(Trackable):
     def resource_handle(self) -> Any:
         """The handle in the graph."""
         return self._resource_handle
+
+
+def owns_resource(thing: Any) -> bool:
+    """Whether an object makes a resource of its own."""
+    return isinstance(thing, CapturableResource) and thing._is_owner
 
 
 class TrackableAsset(Trackable):
