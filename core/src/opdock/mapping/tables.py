@@ -24,7 +24,7 @@ _RAGGED: Final = (
 _ALIKE: Final = (
     ("data.util", "data.util", "convert nest options random_seed sparse structure"),
     ("saved_model", "saved_model", ("builder constants loader model_utils nested_structure_coder "
-     "signature_constants signature_def_utils tag_constants utils model_utils.export_output "
+     "save signature_constants signature_def_utils tag_constants utils model_utils.export_output "
      "model_utils.export_utils model_utils.mode_keys")),
     ("tools", "tools", ("freeze_graph inspect_checkpoint optimize_for_inference_lib "
      "saved_model_utils strip_unused_lib")),
@@ -190,6 +190,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.training.tracking.tracking": (
         "opdock.graph.variables.tracked_attributes",
         "opdock.graph.variables.trackable",
+        "opdock.graph.variables.trackable_resources",
     ),
     "python.training.tracking.graph_view": ("opdock.train.tracking.object_graph",),
     "python.training.tracking.python_state": ("opdock.train.tracking.base",),

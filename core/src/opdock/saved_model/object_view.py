@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import warnings
+import inspect
 from typing import Any
 
 from opdock.graph.nodes.operation import Tensor
@@ -164,9 +163,8 @@ def _own_functions(owner: Any) -> dict[str, Any]:
         return {}
     found = {}
     for name in dir(owner):
-        # Properties of others may fail in any way.
-        with contextlib.suppress(Exception), warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        # To ask a property may make what it gives, such as a checkpoint's counter.
+        if not isinstance(inspect.getattr_static(owner, name, None), property):
             value = getattr(owner, name, None)
             if isinstance(value, _FUNCTIONS):
                 found[name] = value

@@ -33,7 +33,7 @@ from opdock.saved_model.signature_functions import (
 )
 from opdock.train.tracking.util import TrackableSaver
 
-__all__ = ["save", "save_and_return_nodes"]
+__all__ = ["save"]
 
 
 def save(obj: Any, export_dir: Any, signatures: Any = None) -> None:
@@ -54,17 +54,6 @@ def save(obj: Any, export_dir: Any, signatures: Any = None) -> None:
         KeyError: a function uses a variable that no attribute holds.
         ValueError: the object is not trackable, or something of it cannot be saved.
         tf.errors.FailedPreconditionError: there is no session, or a variable has no value in it.
-    """
-    save_and_return_nodes(obj, export_dir, signatures)
-
-
-def save_and_return_nodes(
-    obj: Any, export_dir: Any, signatures: Any = None, options: Any = None
-) -> tuple[list[Any], dict[Any, Any]]:
-    """`save`, as libraries ask for it that write more next to the model.
-
-    Returns:
-        The objects as the model numbers them, and the path of names to each.
     """
     if get_default_graph().building_function:
         raise AssertionError(
@@ -89,7 +78,6 @@ def save_and_return_nodes(
     model = protos.SavedModel(saved_model_schema_version=constants.SAVED_MODEL_SCHEMA_VERSION)
     model.meta_graphs.add().CopyFrom(meta)
     write_file(os.path.join(directory, constants.SAVED_MODEL_FILENAME_PB), to_bytes(model))
-    return view.nodes, objects.paths()
 
 
 # ---------------------------------------------------------------- the objects as a protobuf

@@ -1,0 +1,242 @@
+"""`tf.saved_model.save`: what a model of objects gives back, to objects and to sessions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opdock as tf
+from opdock.graph.nodes.typespec import TensorSpec
+
+VECTOR = TensorSpec([None], tf.float32)
+
+
+@pytest.fixture(autouse=True)
+def fresh_graph():
+    with tf.Graph().as_default():
+        yield
+
+
+class Dense(tf.Module):
+    """y = x w, and how often it was asked."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.w = tf.Variable(np.full([2, width], 2.0, np.float32), use_resource=True)
+        self.asked = tf.Variable(0, trainable=False, use_resource=True)
+
+    @tf.function(input_signature=[TensorSpec([None, 2], tf.float32)])
+    def __call__(self, x: Any) -> Any:
+        self.asked.assign_add(1)
+        return {"y": tf.matmul(x, self.w), "asked": self.asked.read_value()}
+
+
+def save(thing: Any, folder: Path, signatures: Any = None) -> str:
+    """Saves what a session has just initialized; gives the model's directory."""
+    path = str(folder / "model")
+    with tf.Session() as session:
+        session.run([tf.global_variables_initializer(), tf.tables_initializer()])
+        tf.saved_model.save(thing, path, signatures)
+    return path
+
+
+def found(fetches: Any, feeds: Any = None) -> Any:
+    with tf.Session() as session:
+        session.run([tf.global_variables_initializer(), tf.tables_initializer()])
+        return session.run(fetches, feeds)
+
+
+def module(**parts: Any) -> tf.Module:
+    made = tf.Module()
+    for name, part in parts.items():
+        setattr(made, name, part)
+    return made
+
+
+# ---------------------------------------------------------------- objects
+def test_variables_and_functions_come_back(tmp_path: Path) -> None:
+    path = save(Dense(3), tmp_path)
+    with tf.Graph().as_default():
+        loaded = tf.saved_model.load_v2(path)
+        assert loaded.w.trainable and not loaded.asked.trainable
+        outputs = loaded([[1.0, 2.0]])
+        (grad,) = tf.gradients(outputs["y"], loaded.w.handle)
+        outputs, grad = found([outputs, grad])
+        assert outputs["y"].tolist() == [[6, 6, 6]] and outputs["asked"] == 1
+        assert grad.tolist() == [[1, 1, 1], [2, 2, 2]]
+
+
+def test_a_session_has_the_only_function_as_its_signature(tmp_path: Path) -> None:
+    path = save(Dense(1), tmp_path)
+    with tf.Graph().as_default(), tf.Session() as session:
+        meta = tf.saved_model.load(session, ["serve"], path)
+        signature = meta.signature_def["serving_default"]
+        assert signature.method_name == "tensorflow/serving/predict"
+        names = {key: info.name for key, info in signature.outputs.items()}
+        feeds = {signature.inputs["x"].name: [[1.0, 0.5]]}
+        assert [session.run(names, feeds)["asked"] for _ in range(2)] == [1, 2]
+        assert session.run(names, feeds)["y"].tolist() == [[3]]
+
+
+def test_a_function_is_saved_for_all_that_it_was_called_with(tmp_path: Path) -> None:
+    @tf.function
+    def power(x: Any, times: int = 2, negative: bool = False) -> Any:
+        for _ in range(times - 1):
+            x = x * x
+        return -x if negative else x
+
+    three = tf.constant(3.0)
+    power(three), power(three, 3), power(tf.constant([1, 2]), negative=True)
+    path = save(module(power=power), tmp_path)
+    with tf.Graph().as_default():
+        loaded = tf.saved_model.load_v2(path)
+        two = tf.constant(2.0)
+        results = [loaded.power(two), loaded.power(two, times=3), loaded.power([1, 3], 2, True)]
+        assert [np.asarray(r).tolist() for r in found(results)] == [4, 16, [-1, -9]]
+        with pytest.raises(ValueError, match="Could not find matching function to call"):
+            loaded.power(two, 4)
+
+
+def test_what_objects_share_is_one_object(tmp_path: Path) -> None:
+    one = Dense(1)
+    root = module(first=one, layers=[one, Dense(2)], named={"a": one, "b": [tf.constant(1.0)]})
+    path = save(root, tmp_path)
+    with tf.Graph().as_default():
+        loaded = tf.saved_model.load_v2(path)
+        assert loaded.first is loaded.layers[0] is loaded.named["a"]
+        assert loaded.layers[1].w.shape.as_list() == [2, 2]
+
+
+def test_control_flow_constants_and_random_numbers(tmp_path: Path) -> None:
+    table = tf.constant([1.0, 10.0, 100.0])
+
+    @tf.function(input_signature=[TensorSpec([], tf.int32), VECTOR])
+    def grown(n: Any, x: Any) -> Any:
+        inside = tf.random.uniform([], 0.5, 1.5)
+        x = tf.while_loop(lambda i, x: i < n, lambda i, x: (i + 1, x * 2.0), [0, x])[1]
+        return tf.cond(inside > 2.0, lambda: x, lambda: x + tf.gather(table, n))
+
+    path = save(module(grown=grown), tmp_path)
+    with tf.Graph().as_default():
+        loaded = tf.saved_model.load_v2(path)
+        assert found(loaded.grown(2, [1.0, 2.0])).tolist() == [104, 108]
+
+
+def test_tables_take_their_files_along(tmp_path: Path) -> None:
+    words = tmp_path / "words.txt"
+    words.write_text("a\nb\n")
+    initializer = tf.lookup.TextFileInitializer(
+        str(words), tf.string, tf.lookup.TextFileIndex.WHOLE_LINE, tf.int64,
+        tf.lookup.TextFileIndex.LINE_NUMBER,
+    )  # fmt: skip
+    numbers = tf.lookup.KeyValueTensorInitializer(["x"], tf.constant([7], tf.int64))
+    text = TensorSpec([None], tf.string)
+    root = module(
+        ids=tf.lookup.StaticVocabularyTable(initializer, 1),
+        plain=tf.lookup.StaticHashTable(numbers, -1),
+    )
+    root.look = tf.function(
+        lambda keys: (root.ids.lookup(keys), root.plain.lookup(keys)), input_signature=[text]
+    )
+    path = save(root, tmp_path, root.look)
+    words.unlink()
+    assert (tmp_path / "model/assets/words.txt").read_text() == "a\nb\n"
+    with tf.Graph().as_default():
+        loaded = tf.saved_model.load_v2(path)
+        assert [r.tolist() for r in found(loaded.look(["b", "x"]))] == [[1, 2], [-1, 7]]
+    with tf.Graph().as_default(), tf.Session() as session:
+        meta = tf.saved_model.load(session, ["serve"], path)
+        outputs = meta.signature_def["serving_default"].outputs
+        (given,) = meta.signature_def["serving_default"].inputs.values()
+        names = [outputs[key].name for key in sorted(outputs)]
+        assert [r.tolist() for r in session.run(names, {given.name: ["x"]})] == [[2], [7]]
+
+
+def test_what_was_loaded_can_be_saved_again(tmp_path: Path) -> None:
+    path = save(Dense(2), tmp_path)
+    with tf.Graph().as_default():
+        loaded = tf.saved_model.load_v2(path)
+        change = loaded.w.assign(np.zeros([2, 2]))
+        with tf.Session() as session:
+            session.run([tf.global_variables_initializer(), change])
+            tf.saved_model.save(loaded, str(tmp_path / "again"), loaded.signatures)
+    with tf.Graph().as_default():
+        again = tf.saved_model.load_v2(str(tmp_path / "again"))
+        assert found(again([[1.0, 1.0]])["y"]).tolist() == [[0, 0]]
+        outputs = again.signatures["serving_default"](tf.constant([[1.0, 1.0]]))
+        assert found(outputs["y"]).tolist() == [[0, 0]]
+
+
+def test_optimizers_keep_their_slots(tmp_path: Path) -> None:
+    dense, optimizer = Dense(1), tf.train.AdamOptimizer(0.1)
+    train = optimizer.minimize(tf.reduce_sum(dense.w.read_value()), var_list=[dense.w])
+    root = tf.train.Checkpoint(dense=dense, optimizer=optimizer)
+    path = str(tmp_path / "model")
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(train)
+        tf.saved_model.save(root, path)
+    with tf.Graph().as_default():
+        again = Dense(1)
+        slots = tf.train.AdamOptimizer(0.1)
+        slots.minimize(tf.reduce_sum(again.w.read_value()), var_list=[again.w])
+        status = tf.train.Checkpoint(dense=again, optimizer=slots).restore(
+            path + "/variables/variables"
+        )
+        with tf.Session() as session:
+            status.initialize_or_restore(session)
+            np.testing.assert_allclose(session.run(slots.get_slot(again.w, "m")), 0.1, 1e-6)
+            np.testing.assert_allclose(session.run(again.w), 1.9, 1e-6)
+
+
+# ---------------------------------------------------------------- mistakes
+def test_what_cannot_be_saved_says_why(tmp_path: Path) -> None:
+    path = str(tmp_path / "model")
+    one = tf.Variable(1.0, use_resource=True)
+    signed = tf.function(lambda x: x * one, input_signature=[VECTOR])
+    fed = tf.placeholder(tf.float32, [])
+    nested = tf.function(lambda x: {"a": {"b": x}}, input_signature=[VECTOR])
+    unsigned = tf.function(lambda x: x)
+    reserved = module(f=tf.function(lambda x: x, input_signature=[VECTOR]))
+    reserved.signatures = tf.Module()
+    cases: list[tuple[Any, Any, type[Exception], str]] = [
+        (3, None, ValueError, "Expected a Trackable object for export"),
+        (module(f=signed), None, AssertionError, "captured by functions must be tracked"),
+        (module(f=tf.function(lambda x: x * fed, input_signature=[VECTOR])), None, ValueError,
+         "not a simple constant"),
+        (module(), nested, ValueError, "dictionary containing non-Tensor value"),
+        (module(), unsigned, ValueError, "Only `tf.functions` with an input signature"),
+        (reserved, reserved.f, ValueError, "reserved attribute"),
+    ]  # fmt: skip
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for thing, signatures, kind, words in cases:
+            with pytest.raises(kind, match=words):
+                tf.saved_model.save(thing, path, signatures)
+    assert not (tmp_path / "model/saved_model.pb").exists()
+
+
+def test_variables_without_values_or_session(tmp_path: Path) -> None:
+    path = str(tmp_path / "model")
+    dense = Dense(1)
+    with pytest.raises(tf.errors.FailedPreconditionError):
+        with tf.Session():
+            tf.saved_model.save(dense, path)
+    with pytest.raises((RuntimeError, ValueError, tf.errors.FailedPreconditionError)):
+        tf.saved_model.save(dense, path)
+    assert not (tmp_path / "model/saved_model.pb").exists()
+
+
+def test_concrete_functions_are_functions_of_tensors() -> None:
+    dense = Dense(1)
+    concrete = dense.__call__.get_concrete_function()
+    assert concrete is dense.__call__.get_concrete_function()
+    assert concrete.output_shapes["y"].as_list() == [None, 1]
+    assert found(concrete(tf.constant([[1.0, 1.0]]))["y"]).tolist() == [[4]]
+    twice = tf.function(lambda x, y=1.0: x + y).get_concrete_function(VECTOR, 2.0)
+    assert found(twice(tf.constant([1.0]))).tolist() == [3]
+    with pytest.raises(TypeError, match="takes"):
+        twice(tf.constant([1.0]), z=1)
