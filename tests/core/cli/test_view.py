@@ -121,13 +121,13 @@ def test_a_trace(tmp_path: Path) -> None:
 
 def test_the_graphs_that_training_leaves(tmp_path: Path) -> None:
     """In event files, their folder, and beside checkpoints."""
-    v = tf.get_variable("v", [2], initializer=tf.zeros_initializer())
-    tf.multiply(v, 2.0, name="twice")
-    log = tmp_path / "log"
-    tf.summary.FileWriter(str(log), tf.get_default_graph()).close()
+    log, meta = tmp_path / "log", tmp_path / "model.meta"
+    with tf.Graph().as_default() as graph:
+        v = tf.get_variable("v", [2], initializer=tf.zeros_initializer())
+        tf.multiply(v, 2.0, name="twice")
+        tf.summary.FileWriter(str(log), graph).close()
+        tf.train.export_meta_graph(str(meta))
     (events,) = log.iterdir()
-    meta = tmp_path / "model.meta"
-    tf.train.export_meta_graph(str(meta))
     for file in (events, log, meta):
         for words in ((), ("--as-written",)):
             told = run(file, "-o", tmp_path / "page.html", *words)

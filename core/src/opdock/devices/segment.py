@@ -163,6 +163,11 @@ class HeldVariable:
         """Whether there is a value."""
         return self.value is not None
 
+    @property
+    def held_shape(self) -> tuple[int, ...] | None:
+        """None: what is compiled relies on the static shape."""
+        return None
+
     def read(self) -> Any:
         """The value as it is by now."""
         return self.value

@@ -65,9 +65,9 @@ _CALLS: Final[dict[str, Call]] = {
     "zeros((2,), dtype=float32, device=d)": lambda xp, x, i, b, d: xp.zeros(
         (2,), dtype=xp.float32, device=d
     ),
-    "x < 0, x + 1.0, x[0, ...], x[:, None]": lambda xp, x, i, b, d: xp.where(
+    "x < 0, x + 1.0, x[0, ...], x[:, None, :]": lambda xp, x, i, b, d: xp.where(
         x < 0, x + 1.0, x[0, ...]
-    )[:, None],
+    )[:, None, :],
     "all(b, axis=(0, 1))": lambda xp, x, i, b, d: xp.all(b, axis=(0, 1)),
     "argsort(x, axis=1, descending=True, stable=True)": lambda xp, x, i, b, d: xp.argsort(
         x, axis=1, descending=True, stable=True
