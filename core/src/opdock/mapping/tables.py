@@ -371,6 +371,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "_confusion_matrix_at_thresholds": "opdock.metrics.thresholds:counts_at",
         "_remove_squeezable_dimensions": "opdock.metrics.common:aligned",
         "_safe_scalar_div": "opdock.metrics.common:safe_div",
+        "_streaming_confusion_matrix": "opdock.metrics.iou:streaming_confusion_matrix",
         "_streaming_sparse_average_precision_at_top_k": (
             "opdock.metrics.at_k:average_precision_at_top_k"
         ),

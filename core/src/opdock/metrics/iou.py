@@ -22,6 +22,29 @@ def _flat(values: Any) -> Any:
     return values if rank is not None and rank <= 1 else emit("Reshape", values, [-1])
 
 
+def streaming_confusion_matrix(
+    labels: Any, predictions: Any, num_classes: int, weights: Any = None
+) -> tuple[Any, Tensor]:
+    """A variable that counts which classes were predicted for which labels, and its update.
+
+    Args:
+        labels: class indices.
+        predictions: class indices of the same shape.
+        num_classes: how many classes there are.
+        weights: a tensor of the same shape, or None.
+
+    Returns:
+        The variable [num_classes, num_classes] of float64 and an operation that adds a batch.
+    """
+    total = metric_variable([num_classes, num_classes], dtypes.float64, "total_confusion_matrix")
+    matrix = confusion_matrix(
+        _flat(cast(labels, dtypes.int64)), _flat(cast(predictions, dtypes.int64)), num_classes,
+        dtype=dtypes.float64,
+        weights=None if weights is None else _flat(cast(weights, dtypes.float64)),
+    )  # fmt: skip
+    return total, assign_add(total, matrix)
+
+
 @explained(
     WORDS, labels="class indices.", predictions="class indices of the same shape.",
     num_classes="the number of classes.", weights="a tensor of the same shape, or None.",
@@ -40,14 +63,7 @@ def mean_iou(
         predictions = cast(predictions, dtypes.int64)
         labels = cast(labels, dtypes.int64)
         predictions.shape.assert_is_compatible_with(labels.shape)
-        total = metric_variable(
-            [num_classes, num_classes], dtypes.float64, "total_confusion_matrix"
-        )
-        matrix = confusion_matrix(
-            _flat(labels), _flat(predictions), num_classes, dtype=dtypes.float64,
-            weights=None if weights is None else _flat(cast(weights, dtypes.float64)),
-        )  # fmt: skip
-        update = assign_add(total, matrix)
+        total, update = streaming_confusion_matrix(labels, predictions, num_classes, weights)
         value = across(lambda: _mean_iou(total))
         return collected(value, update, metrics_collections, updates_collections)
 
