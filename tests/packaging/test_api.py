@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -46,3 +49,21 @@ def test_tensors_have_operators_whatever_is_imported_first(module):
     program = code.format("lambda x: (x + 1 < 2) & (x[...] >= 0)")
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_no_module_takes_the_place_of_a_public_name():
+    """An import of a submodule would hide what its package finds by the same name."""
+    hidden = []
+    for found in pkgutil.walk_packages(tf.__path__, "opdock."):
+        package = importlib.import_module(found.name) if found.ispkg else None
+        find = vars(package).get("__getattr__") if package else None
+        if package is None or find is None:
+            continue
+        for part in pkgutil.iter_modules(package.__path__):
+            try:
+                value = find(part.name)
+            except AttributeError:
+                continue
+            if not isinstance(value, ModuleType):
+                hidden.append(f"{found.name}.{part.name}")
+    assert not hidden

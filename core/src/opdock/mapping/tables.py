@@ -24,7 +24,7 @@ _RAGGED: Final = (
 _ALIKE: Final = (
     ("data.util", "data.util", "convert nest options random_seed sparse structure"),
     ("saved_model", "saved_model", ("builder constants loader model_utils nested_structure_coder "
-     "save signature_constants signature_def_utils tag_constants utils model_utils.export_output "
+     "signature_constants signature_def_utils tag_constants utils model_utils.export_output "
      "model_utils.export_utils model_utils.mode_keys")),
     ("tools", "tools", ("freeze_graph inspect_checkpoint optimize_for_inference_lib "
      "saved_model_utils strip_unused_lib")),
@@ -207,6 +207,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         f"python.saved_model.{name}_impl": (f"opdock.saved_model.{name}",)
         for name in ("builder", "loader", "signature_def_utils", "utils")
     },
+    "python.saved_model.save": ("opdock.saved_model.object_saving",),
     "python.keras.engine.training": ("opdock.layers.network",),
     "python.util.nest": ("opdock.util.nest", "opdock.util.nest_paths"),
     "python.ops.critical_section_ops": ("opdock.ops.composed.critical_section",),

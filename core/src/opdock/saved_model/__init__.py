@@ -31,7 +31,7 @@ _WHERE: dict[str, str] = {
         "build_signature_def classification_signature_def is_valid_signature"
         " predict_signature_def regression_signature_def"
     ),
-    "save": "save",
+    "object_saving": "save",
     "simple": "simple_save",
     "utils": "build_tensor_info get_tensor_from_tensor_info",
 }
