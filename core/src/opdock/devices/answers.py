@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock import errors
+from opdock import errors, shapes
 from opdock.devices.protocols import Device
 
 
@@ -61,5 +61,7 @@ def as_buffer(made: Any, device: object, what: str) -> Any:
 def strange(found: Any, device: object, what: str, wanted: str) -> errors.InternalError:
     """The error of a function that gave something else than is `wanted`."""
     got = "None" if found is None else f"a {type(found).__name__}"
+    if isinstance(shape := getattr(found, "shape", None), tuple):
+        got += f" of shape {shapes.text(shape)}"
     kind = f"{type(device).__module__}.{type(device).__qualname__}"
     return errors.InternalError(None, None, f"{kind}.{what} gave {got}, expected {wanted}")

@@ -63,7 +63,8 @@ def surrender(block: Block) -> None:
         made = source.node
         fresh = made.op == SEGMENT or _is_fresh(source)
         if fresh and uses[source] == 1 and made.target is not None:
-            node.attrs.update(carry=made.target.device.surrender, surrenders=True)
+            carry = downloading(made.target.device.surrender, made.target.name)
+            node.attrs.update(carry=carry, surrenders=True)
 
 
 def _is_of_host(block: Block, results_at: str | None) -> bool:

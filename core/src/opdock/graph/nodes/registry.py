@@ -270,14 +270,17 @@ class OpSpec:
             result = self.shape_fn(sig)
         except (ValueError, errors.InvalidArgumentError) as e:
             raise ValueError(f"{e} {_describe(sig)}") from None
+        if result is None:
+            return [None] * sig.n_outputs
         if sig.n_outputs == 1 and not isinstance(result, list):
-            return [result]
-        shapes = list(result) if result is not None else [None] * sig.n_outputs
-        if len(shapes) != sig.n_outputs:
+            result = [result]
+        if not isinstance(result, (list, tuple)):
+            raise TypeError(_no_shape(sig, result, f"a list of {sig.n_outputs} shapes"))
+        if len(result) != sig.n_outputs:
             raise ValueError(
-                f"{len(shapes)} shapes are known for {sig.n_outputs} outputs {_describe(sig)}"
+                f"{len(result)} shapes are known for {sig.n_outputs} outputs {_describe(sig)}"
             )
-        return shapes
+        return [s if _is_plain(s) else _static(sig, s) for s in result]
 
     # ------------------------------------------------------------ building nodes
     def __call__(self, *inputs: Any, name: str | None = None, **attrs: Any) -> Any:
@@ -306,6 +309,35 @@ class OpSpec:
 
     def __repr__(self) -> str:
         return f"<op {self.name}: {self._signature}>"
+
+
+def _is_plain(shape: Any) -> bool:
+    """Whether a shape is in the one form that everybody else relies on."""
+    if shape is None:
+        return True
+    if type(shape) is not tuple:
+        return False
+    for length in shape:
+        if length is not None and (type(length) is not int or length < 0):
+            return False
+    return True
+
+
+def _static(sig: ShapeSig, given: Any) -> Shape:
+    """What a shape function gave for an output, if it is not in that form."""
+    wanted = "a tuple of lengths, None where one is not known"
+    if isinstance(given, (str, bytes, int)):
+        raise TypeError(_no_shape(sig, given, wanted))
+    try:
+        return shapes.as_shape(given)
+    except (TypeError, ValueError):
+        raise TypeError(_no_shape(sig, given, wanted)) from None
+
+
+def _no_shape(sig: ShapeSig, given: Any, wanted: str) -> str:
+    code = sig.spec.shape_fn.__code__ if hasattr(sig.spec.shape_fn, "__code__") else None
+    at = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
+    return f"The shape function of {sig.op}{at} gave {given!r}, expected {wanted} {_describe(sig)}"
 
 
 def _describe(sig: ShapeSig) -> str:
