@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from opdock.shapes import Shape
 if TYPE_CHECKING:
     from opdock.graph.nodes.operation import Operation
 
+_FAMILIES: Final = "opdock.ops"
 _REGISTRY: dict[str, OpSpec] = {}
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -335,7 +336,7 @@ def _static(sig: ShapeSig, given: Any) -> Shape:
 
 
 def _no_shape(sig: ShapeSig, given: Any, wanted: str) -> str:
-    code = sig.spec.shape_fn.__code__ if hasattr(sig.spec.shape_fn, "__code__") else None
+    code = getattr(sig.spec.shape_fn, "__code__", None)
     at = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
     return f"The shape function of {sig.op}{at} gave {given!r}, expected {wanted} {_describe(sig)}"
 
@@ -380,9 +381,11 @@ def define_op(
         probe: whether the op is for tests of graphs alone: `all_ops` passes over it.
 
     Raises:
-        ValueError: the name is taken.
+        ValueError: the name is taken, be it by an op of core's whose family is not imported yet.
     """
     home = _running()
+    if name in _homes() and not home.get("__name__", "").startswith(f"{_FAMILIES}."):
+        raise ValueError(f"Op '{name}' is an op of opdock's; give yours a prefix: 'acme>{name}'.")
     known = _REGISTRY.get(name)
     if known is not None and not _abandoned(known):
         raise ValueError(f"Op '{name}' is registered already.")
@@ -430,7 +433,7 @@ def find(name: str) -> OpSpec | None:
     """The definition of op type `name`, or None; imports the family of one that is core's."""
     spec = _REGISTRY.get(name)
     if spec is None and (family := _homes().get(name)):
-        importlib.import_module(f"opdock.ops.{family}")
+        importlib.import_module(f"{_FAMILIES}.{family}")
         spec = _REGISTRY.get(name)
     return spec
 
@@ -456,7 +459,7 @@ def all_ops(probes: bool = False) -> Iterator[OpSpec]:
 def load_all() -> None:
     """Imports every op family."""
     # By name: the families stand above this layer.
-    families = importlib.import_module("opdock.ops")
+    families = importlib.import_module(_FAMILIES)
     for module in pkgutil.iter_modules(families.__path__):
         importlib.import_module(f"{families.__name__}.{module.name}")
 
