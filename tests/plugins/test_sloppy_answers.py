@@ -20,6 +20,7 @@ from opdock.plugin import (
     FLOATS,
     BackendSpec,
     BaseDevice,
+    CopyRoute,
     DeviceAttributes,
     KernelTable,
     Probe,
@@ -152,6 +153,58 @@ def op(**parts: Any) -> Any:
     made.shape(parts.pop("shape", lambda sig: sig.shapes[0]))
     made.decomposition(parts.pop("decomposition", lambda sig, x: tf.identity(x)))
     return made
+
+
+ROUTES: Final[dict[str, tuple[Callable[..., Any], str]]] = {
+    "nothing": (lambda b, s, d: None, r"the .*route.* from .*:0 to .*:1 gave None, expected a buf"),
+    "a list": (lambda b, s, d: [1.0], r"the .*route.* from .*:0 to .*:1 gave a list, expected a b"),
+    "an error": (lambda b, s, d: 1 // 0, r"by zero\n\t \(the .*route.* from .*:0 to .*:1"),
+}
+
+
+@pytest.mark.parametrize("case", ROUTES)
+def test_a_route_that_brings_something_else(case: str, plugin: Any) -> None:
+    function, words = ROUTES[case]
+    module: Any = backend(Sound)
+
+    def route(buffer: Any, src: Any, dst: Any) -> Any:
+        return function(buffer, src, dst)
+
+    @hookimpl
+    def opdock_copy_routes() -> Iterator[CopyRoute]:
+        yield CopyRoute(src="SLOPPY", dst="SLOPPY", cost=0.1, copy=route)
+
+    module.opdock_copy_routes = opdock_copy_routes
+    module.probe = lambda: Probe(devices=[DeviceAttributes(index=i) for i in range(2)])
+    plugin(module)
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [3])
+        with tf.device("/device:SLOPPY:0"):
+            y = tf.tanh(x)
+        with tf.device("/device:SLOPPY:1"):
+            z = y + 1.0
+        with pytest.raises(tf.errors.OpError, match=words), tf.Session() as sess:
+            sess.run(z, {x: X})
+
+
+def test_a_placement_that_fails_at_every_node_is_told_once(
+    plugin: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    module: Any = ModuleType("sloppy_placement")
+
+    @hookimpl
+    def opdock_place_node(node: Any) -> str:
+        raise LookupError("no plan")
+
+    module.opdock_place_node = opdock_place_node
+    plugin(module)
+    with tf.Graph().as_default():
+        x = tf.placeholder(tf.float32, [3])
+        y = tf.tanh(tf.matmul(x[None], tf.ones([3, 3])) + 1.0)
+        with tf.Session() as sess, caplog.at_level("WARNING", "opdock.plugins"):
+            assert sess.run(y, {x: X}).shape == (1, 3)
+    (told,) = [r.getMessage() for r in caplog.records if "opdock_place_node" in r.getMessage()]
+    assert "of plugin 'sloppy_placement' failed on" in told and "LookupError: no plan" in told
 
 
 SHAPES: Final[dict[str, tuple[Any, str]]] = {

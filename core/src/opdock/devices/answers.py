@@ -29,6 +29,21 @@ def downloading(download: Callable[[Any], Any], device: str) -> Callable[[Any], 
     return carry
 
 
+def arriving(carry: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:
+    """A way to a device, called `what`; InternalError where no buffer arrives."""
+
+    def checked(value: Any) -> Any:
+        found = carry(value)
+        if hasattr(found, "shape") and hasattr(found, "dtype"):
+            return found
+        got = "None" if found is None else f"a {type(found).__name__}"
+        text = f"the {what} gave {got}, expected a buffer with shape and dtype"
+        raise errors.InternalError(None, None, text)
+
+    checked.__dict__["unchecked"] = carry
+    return checked
+
+
 def uploading(device: Device) -> Callable[[Any], Any]:
     """The device's `upload`; InternalError where it gives no buffer."""
     upload = device.upload

@@ -49,7 +49,8 @@ def as_op_error(error: Exception, node: Node, what: str = "") -> errors.OpError:
         return miscounted(node, _words(error))
     for kind, cls in _TRANSLATED:
         if isinstance(error, kind):
-            by = f"\n\t ({' of '.join(filter(None, (what, culprit(node))))})" if what else ""
+            named = what or node.op == COPY  # a copy is nothing that the user's program says
+            by = f"\n\t ({' of '.join(filter(None, (what, culprit(node))))})" if named else ""
             text = _words(error) or _WORDLESS.get(kind, kind.__name__)
             return cls(None, node.origin, f"{_in_our_words(text)}{by}{where(node)}")
     if (name := _missing(error, node)) is not None:
