@@ -291,8 +291,8 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
     Raises:
         ValueError: the shapes differ, or the axis is out of range.
     """
-    if axis == 0 and not all(isinstance(v, Tensor) for v in values):
-        # Numbers alone make a constant.
+    if axis == 0 and (len(values) == 0 or not all(isinstance(v, Tensor) for v in values)):
+        # Numbers alone make a constant, and so does nothing.
         return convert_to_tensor(values, name=name)
     first = convert_to_tensor(values[0], name=name).raw_shape
     if first is not None:
