@@ -24,7 +24,11 @@ from opdock.graph.variables.variable import Variable
 from opdock.graph.variables.variable_scope import VariableScope, get_variable, variable_scope
 from opdock.layers import named
 from opdock.layers.spec import check_inputs
+from opdock.layers.surface import KerasSurface
+from opdock.ops.array import shape
+from opdock.ops.cast import cast
 from opdock.util import nest
+from opdock.util.module import Module
 
 _OF_A_GRAPH: Final = (Graph, Tensor, Operation, Variable, VariableScope)
 
@@ -43,10 +47,12 @@ def _numbered(base: str) -> str:
     return f"{base}_{counts[base]}"
 
 
-class Layer(Weighted, Trackable):
+class Layer(Weighted, KerasSurface, Module):
     """A function with variables: made once, called as often as wanted.
 
     Subclasses make their variables in `build` (through `add_weight`) and their ops in `call`.
+    Layers in its attributes are its `submodules`, whose variables are their own: as in TF, the
+    weights of a layer are what it made itself.
 
     Args:
         trainable: whether optimizers update the variables.
@@ -108,6 +114,10 @@ class Layer(Weighted, Trackable):
             memo.update((id(v), v) for v in inside if isinstance(v, _OF_A_GRAPH))
         vars(made).update((name, copy.deepcopy(v, memo)) for name, v in vars(self).items())
         return made
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # What depends on the layer in checkpoints is told by `add_weight`, not by attributes.
+        object.__setattr__(self, name, value)
 
     # ------------------------------------------------------------ facts
     @property
@@ -285,14 +295,25 @@ class Layer(Weighted, Trackable):
                 if regularizer is not None and not any(0 <= i < known for i in places):
                     for part in parts:
                         self._regularize(name, part, regularizer)
-        # A custom getter may have overruled `trainable`.
-        for part in parts:
-            trained = wanted and graph._collection_index(GraphKeys.TRAINABLE_VARIABLES, part) >= 0
-            listed = self._trainable_weights if trained else self._non_trainable_weights
-            listed.append(part)
+        self._note_weight(variable, wanted)
         if isinstance(variable, Trackable):
             self._track_trackable(variable, name, overwrite=True)
         return variable
+
+    def _call_getter(self) -> Callable[..., Any] | None:
+        """What sees the variables that `call` gets from `tf.get_variable`; layers look at none."""
+        return None
+
+    def _note_weight(self, variable: Any, trainable: bool) -> None:
+        graph = get_default_graph()
+        for part in list(variable) if _partitioned(variable) else [variable]:
+            # A custom getter may have overruled what was wanted.
+            trained = (
+                trainable and graph._collection_index(GraphKeys.TRAINABLE_VARIABLES, part) >= 0
+            )
+            listed = self._trainable_weights if trained else self._non_trainable_weights
+            if not any(part is known for known in listed):
+                listed.append(part)
 
     add_variable = add_weight
 
@@ -328,7 +349,12 @@ class Layer(Weighted, Trackable):
         """
         self._set_scope(kwargs.pop("scope", None))
         reuse = True if self.built else self._reuse
-        with variable_scope(self._scope, reuse=reuse, auxiliary_name_scope=False) as scope:
+        with variable_scope(
+            self._scope,
+            reuse=reuse,
+            auxiliary_name_scope=False,
+            custom_getter=self._call_getter(),
+        ) as scope:
             self._current_scope = scope
             if self._call_has_scope_arg:
                 kwargs["scope"] = scope
@@ -365,9 +391,6 @@ class Layer(Weighted, Trackable):
         return outputs
 
     def _regularize_activity(self, inputs: Any, outputs: list[Tensor]) -> None:
-        from opdock.ops.array import shape
-        from opdock.ops.cast import cast
-
         assert self.activity_regularizer is not None
         with name_scope("ActivityRegularizer"):
             for output in outputs:

@@ -81,7 +81,7 @@ class BatchNormalization(Layer):
         data_format: str | None = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(trainable, name, **kwargs)
-        axis = _axis_of(axis, data_format)
+        axis, self.data_format = _axis_of(axis, data_format), data_format
         if not isinstance(axis, (int, list, tuple)):
             raise TypeError(f"axis must be int or list, type given: {type(axis)}")
         self.axis: list[int] = [axis] if isinstance(axis, int) else list(axis)
@@ -111,6 +111,12 @@ class BatchNormalization(Layer):
         # Whether the moving variance of a fused layer is the unbiased one, which that of an unfused
         # layer is not; TF's tests switch it off to compare them.
         self._bessels_correction_test_only = True
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make such a layer; `axis` says what `data_format` meant."""
+        config = super().get_config()
+        del config["data_format"]
+        return config
 
     # ------------------------------------------------------------ variables
     def build(self, input_shape: Any) -> None:

@@ -11,7 +11,7 @@ from opdock.graph.variables.trackable import Trackable
 from opdock.graph.variables.variable_scope import variable_scope
 from opdock.layers import named
 from opdock.layers.base import static
-from opdock.layers.rnn_base import LSTMStateTuple, RNNCell, check_types
+from opdock.layers.rnn_base import LayerRNNCell, LSTMStateTuple, RNNCell, check_types
 from opdock.layers.rnn_wrappers import DeviceWrapper, DropoutWrapper, ResidualWrapper
 from opdock.layers.spec import InputSpec
 from opdock.ops.bias import bias_add
@@ -29,7 +29,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class UnitCell(RNNCell):
+class UnitCell(LayerRNNCell):
     """A cell with `num_units` outputs."""
 
     def __init__(

@@ -396,7 +396,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "rnn_cell_impl": "opdock.layers.rnn_cell",
     },
     "python.ops.rnn_cell_impl": {
-        "LayerRNNCell": "opdock.layers.rnn_base:RNNCell",
+        "LayerRNNCell": "opdock.layers.rnn_base:LayerRNNCell",
         "_concat": "opdock.layers.rnn_base:joined_sizes",
         "_zero_state_tensors": "opdock.layers.rnn_base:zero_states",
         "assert_like_rnncell": "opdock.layers.rnn_base:checked_cell",
