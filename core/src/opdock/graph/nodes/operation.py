@@ -453,9 +453,9 @@ class Tensor(Referable):
         )
 
 
-def is_tensor(value: Any) -> bool:
-    """Whether `value` is a Tensor or a graph object that stands for one (variable, slices)."""
-    return isinstance(value, Tensor) or getattr(value, "_is_tensor_like", False)
+def is_tensor(x: Any) -> bool:
+    """Whether `x` is a Tensor or a graph object that stands for one (variable, slices)."""
+    return isinstance(x, Tensor) or getattr(x, "_is_tensor_like", False)
 
 
 __all__ = ["Operation", "Tensor", "is_tensor"]
