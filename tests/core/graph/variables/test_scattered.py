@@ -31,8 +31,9 @@ def test_some_rows_and_slices(variable):
 @pytest.mark.parametrize(
     ("name", "want"),
     [
-        ("scatter_add", [13.0, 24.0]), ("scatter_sub", [-7.0, -16.0]), ("scatter_mul", [30.0, 80.0]),
-        ("scatter_div", [0.3, 0.2]), ("scatter_update", [10.0, 20.0]), ("scatter_min", [3.0, 4.0]),
+        ("scatter_add", [13.0, 24.0]), ("scatter_sub", [-7.0, -16.0]),
+        ("scatter_mul", [30.0, 80.0]), ("scatter_div", [0.3, 0.2]),
+        ("scatter_update", [10.0, 20.0]), ("scatter_min", [3.0, 4.0]),
         ("scatter_max", [10.0, 20.0]),
     ],
 )  # fmt: skip
