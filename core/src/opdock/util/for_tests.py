@@ -252,7 +252,7 @@ def assert_meta_graph_protos_equal(tester: Any, a: Any, b: Any) -> None:
             continue
         one, two = first.bytes_list.value, second.bytes_list.value
         assert [kind.FromString(v) for v in one] == [kind.FromString(v) for v in two]
-    assert_equal_graph_def(a.graph_def, b.graph_def)
+    assert_equal_graph_def(a.graph_def, b.graph_def, checkpoint_v2=True)
     tester.assertProtoEquals(a.graph_def.versions, b.graph_def.versions)
     for message in (a, b):
         message.ClearField("collection_def")
