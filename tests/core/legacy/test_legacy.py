@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from opdock.legacy import functions, names, restore
+from opdock.legacy import arrays, functions, names, restore
 
 RUN = [sys.executable, "-m", "opdock.cli.main", "run"]
 
@@ -134,6 +134,13 @@ def test_the_shape_of_reshape_has_its_old_name(tmp_path: Path) -> None:
         "print(np.reshape(np.ones(4), [2, 2]).shape)\n",
         tmp_path,
     ) == ["[[1], [2]]", "(2, 2)"]
+
+
+def test_a_numpy_that_has_the_old_name_is_left_alone() -> None:
+    def reshape(a: object, newshape: object) -> object:
+        return newshape
+
+    assert arrays._reshaping(reshape) is reshape
 
 
 def test_methods_that_numpys_arrays_have_lost(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ bytes read by `fromstring`. And protobuf, which took NumPy's booleans while they
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -87,6 +88,9 @@ def _counting(before: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _reshaping(before: Callable[..., Any]) -> Callable[..., Any]:
+    if "shape" not in inspect.signature(before).parameters:  # NumPy before 2.1
+        return before
+
     @functools.wraps(before)
     def reshape(*args: Any, **kwargs: Any) -> Any:
         if "newshape" in kwargs and "shape" not in kwargs:
