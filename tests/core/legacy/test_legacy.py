@@ -136,6 +136,15 @@ def test_the_shape_of_reshape_has_its_old_name(tmp_path: Path) -> None:
     ) == ["[[1], [2]]", "(2, 2)"]
 
 
+def test_what_iterators_give_is_stacked(tmp_path: Path) -> None:
+    assert printed(
+        "import numpy as np\n"
+        "print(np.vstack(map(np.atleast_1d, [1, 2])).tolist(), np.hstack(iter([[1], [2]])))\n"
+        "print(np.stack(([i] for i in range(2)), axis=1), np.vstack([[1], [2]]).shape)\n",
+        tmp_path,
+    ) == ["[[1], [2]] [1 2]", "[[0 1]] (2, 1)"]
+
+
 def test_a_numpy_that_has_the_old_name_is_left_alone() -> None:
     def reshape(a: object, newshape: object) -> object:
         return newshape

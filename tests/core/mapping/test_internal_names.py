@@ -384,3 +384,21 @@ def test_gather_nd_within_batches() -> None:
             np.testing.assert_array_equal(found, [3] if batch == 0 else [2, 3])
     with pytest.raises(TypeError, match="batch_dims must be an int; got '1'"):
         array_ops.batch_gather_nd(x, [[0]], "1")
+
+
+def test_sparse_tensors_by_their_internal_functions() -> None:
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import gradients_impl, sparse_ops
+
+    assert dtypes._TYPE_TO_STRING[1] == "float32" and callable(
+        gradients_impl._hessian_vector_product
+    )
+    assert sparse_ops._DEFAULT_HASH_KEY == 0xDECAFCAFFE
+    with tf.Graph().as_default(), tf.Session() as session:
+        value = tf.SparseTensor([[0, 1], [1, 0]], [3, 4], [2, 2])
+        handles = sparse_ops._add_many_sparse_to_tensors_map(value)
+        taken = sparse_ops._take_many_sparse_from_tensors_map(handles.op, handles, rank=2)
+        read = sparse_ops.deserialize_sparse(tf.serialize_sparse(value), tf.int32, rank=2)
+        more = sparse_ops.sparse_dense_cwise_add(value, [[10, 20]])
+        found = session.run([taken, read, more])
+        assert [each.values.tolist() for each in found] == [[3, 4], [3, 4], [23, 14]]

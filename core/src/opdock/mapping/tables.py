@@ -288,6 +288,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "list_local_devices": "opdock.util.graph_helpers:list_local_devices",
     },
     **FEATURE_COLUMN_NAMES,
+    "python.framework.dtypes": {"_TYPE_TO_STRING": "opdock.util.dtype_names:TYPE_TO_STRING"},
     "python.framework.graph_io": {"write_graph": "opdock:train.write_graph"},
     "python.framework.ops": {
         "NoGradient": "opdock.graph.nodes.gradient_registry:not_differentiable",
