@@ -402,3 +402,19 @@ def test_sparse_tensors_by_their_internal_functions() -> None:
         more = sparse_ops.sparse_dense_cwise_add(value, [[10, 20]])
         found = session.run([taken, read, more])
         assert [each.values.tolist() for each in found] == [[3, 4], [3, 4], [23, 14]]
+
+
+def test_what_the_variables_of_cells_are_called() -> None:
+    from tensorflow.python.ops import rnn_cell_impl
+
+    with tf.Graph().as_default():
+        cell = tf.nn.rnn_cell.BasicLSTMCell(2)
+        cell(tf.ones([1, 3]), cell.zero_state(1, tf.float32))
+        names = [v.op.name for v in cell.variables]
+        assert names == [
+            f"basic_lstm_cell/{name}"
+            for name in (rnn_cell_impl._WEIGHTS_VARIABLE_NAME, rnn_cell_impl._BIAS_VARIABLE_NAME)
+        ]
+        tf.TensorArray(tf.float32, 1).unstack([1.0]).mark_used()
+        variable = tf.get_variable("v", [], use_resource=True)
+        assert variable._graph_element is tf.get_default_graph().as_graph_element(variable)

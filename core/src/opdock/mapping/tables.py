@@ -398,6 +398,8 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "python.ops.rnn_cell_impl": {
         "LayerRNNCell": "opdock.layers.rnn_base:RNNCell",
+        "_BIAS_VARIABLE_NAME": "opdock.layers.rnn_cell:BIAS",
+        "_WEIGHTS_VARIABLE_NAME": "opdock.layers.rnn_cell:WEIGHTS",
         "_concat": "opdock.layers.rnn_base:joined_sizes",
         "_zero_state_tensors": "opdock.layers.rnn_base:zero_states",
         "assert_like_rnncell": "opdock.layers.rnn_base:checked_cell",
