@@ -418,3 +418,21 @@ def test_what_the_variables_of_cells_are_called() -> None:
         tf.TensorArray(tf.float32, 1).unstack([1.0]).mark_used()
         variable = tf.get_variable("v", [], use_resource=True)
         assert variable._graph_element is tf.get_default_graph().as_graph_element(variable)
+
+
+def test_generated_functions_by_the_type_of_the_op() -> None:
+    from tensorflow.python.ops import gen_math_ops
+
+    assert gen_math_ops.Add(x=1.0, y=2.0).op.type == gen_math_ops.add(1.0, 2.0).op.type == "Add"
+    with pytest.raises(TypeError, match="only takes keyword args"):
+        gen_math_ops.Add(1.0, 2.0)
+
+
+def test_a_module_of_ragged_tensors_joins_plain_lists_as_such() -> None:
+    from tensorflow.python.ops.ragged import ragged_concat_ops
+
+    with pytest.raises(ValueError, match="rt_inputs may not be empty"):
+        ragged_concat_ops.concat([], axis=0)
+    unknown = tf.placeholder(tf.int64)
+    with pytest.raises(ValueError, match="axis may only be negative if ndims is statically known"):
+        ragged_concat_ops.concat([unknown, unknown], -1)

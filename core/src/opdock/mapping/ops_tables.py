@@ -57,6 +57,10 @@ OPS_NAMES: Final[dict[str, dict[str, str]]] = {
             )
         },
     },
+    # Modules of ragged tensors have the plain functions of these names as well.
+    "python.ops.ragged.ragged_concat_ops": {
+        name: f"opdock.ops.composed.ragged_rows:{name}" for name in ("concat", "stack")
+    },
     "python.ops.gradients_impl": {
         "_hessian_vector_product": "opdock.autodiff.jacobians:hessian_vector_product",
     },
