@@ -149,5 +149,5 @@ def test_arrays_in_the_other_byte_order_become_ours():
 def test_numbers_in_arrays_of_text_are_read() -> None:
     for texts in (np.array(["1", "-2"]), np.array([b"1", b"-2"])):
         assert tf.get_static_value(tf.constant(texts, tf.int32)).tolist() == [1, -2]
-    with pytest.raises(ValueError, match=r"invalid literal for int\(\) with base 10: 'a'"):
+    with pytest.raises(ValueError, match="invalid literal for int"):
         tf.constant(np.array(["a"]), tf.int32)
