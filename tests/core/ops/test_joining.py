@@ -31,7 +31,7 @@ def test_concat(graph):
 def test_concat_of_one_is_an_identity(graph):
     out = tf.concat([tf.zeros([2])], 0)
     assert out.op.type == "Identity"
-    assert names(graph) == ["zeros", "concat/concat_dim", "concat"]
+    assert names(graph) == ["zeros", "concat/concat_dim", "concat/concat"]
 
 
 @pytest.mark.parametrize("shape", [[None, 2], None])

@@ -22,6 +22,7 @@ from opdock.graph.variables.flavour import VariableSynchronization
 from opdock.graph.variables.trackable import Trackable, Weighted
 from opdock.graph.variables.variable import Variable
 from opdock.graph.variables.variable_scope import VariableScope, get_variable, variable_scope
+from opdock.layers import named
 from opdock.layers.spec import check_inputs
 from opdock.util import nest
 
@@ -65,8 +66,8 @@ class Layer(Weighted, Trackable):
     ) -> None:
         scope = kwargs.pop("_scope", None)
         self._reuse = kwargs.pop("_reuse", None)
-        self.activity_regularizer: Callable[[Any], Any] | None = kwargs.pop(
-            "activity_regularizer", None
+        self.activity_regularizer: Callable[[Any], Any] | None = named.regularizer(
+            kwargs.pop("activity_regularizer", None)
         )
         if kwargs:
             raise TypeError(f"Keyword argument not understood: {min(kwargs)!r}")
@@ -230,7 +231,7 @@ class Layer(Weighted, Trackable):
 
     def add_weight(
         self, name: str, shape: Any, dtype: Any = None, initializer: Any = None,
-        regularizer: Callable[[Any], Any] | None = None, trainable: bool | None = None,
+        regularizer: Any = None, trainable: bool | None = None,
         constraint: Any = None, use_resource: bool | None = None,
         synchronization: Any = VariableSynchronization.AUTO, aggregation: Any = None,
         partitioner: Any = None, **kwargs: Any,
@@ -241,18 +242,18 @@ class Layer(Weighted, Trackable):
             name: the name below the layer's scope.
             shape: its shape.
             dtype: its type; the layer's by default.
-            initializer: its initializer; the scope's by default, then glorot uniform.
-            regularizer: a function from the variable to a loss.
+            initializer: its initializer, or its name; the scope's by default, then glorot uniform.
+            regularizer: a function from the variable to a loss, or its name.
             trainable: whether optimizers update it.
-            constraint: applied after each update.
+            constraint: applied after each update; a function or its name.
             use_resource: whether to make a resource variable.
             synchronization, aggregation: for variables with copies.
             partitioner: splits the variable.
             **kwargs: more arguments of `tf.get_variable`.
 
         Raises:
-            ValueError: the scope forbids the variable, or `trainable` contradicts
-                `synchronization`.
+            ValueError: the scope forbids the variable, `trainable` contradicts
+                `synchronization`, or there is nothing of a name that was given.
         """
         if synchronization is VariableSynchronization.ON_READ:
             if trainable:
@@ -263,6 +264,7 @@ class Layer(Weighted, Trackable):
                 )
             trainable = False
         wanted = (True if trainable is None else trainable) and self.trainable
+        initializer, regularizer = named.initializer(initializer), named.regularizer(regularizer)
         graph = get_default_graph()
         known = graph._collection_size(GraphKeys.GLOBAL_VARIABLES)
         self._set_scope(None)
@@ -272,7 +274,8 @@ class Layer(Weighted, Trackable):
             with name_scope(scope.original_name_scope):
                 variable = get_variable(
                     name, shape=shape, dtype=dtypes.as_dtype(dtype or self._dtype or "float32"),
-                    initializer=initializer, trainable=wanted, constraint=constraint,
+                    initializer=initializer, trainable=wanted,
+                    constraint=named.constraint(constraint),
                     use_resource=use_resource, partitioner=partitioner,
                     synchronization=synchronization, aggregation=aggregation, **kwargs,
                 )  # fmt: skip

@@ -11,6 +11,7 @@ from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import colocate_with, control_dependencies, name_scope
 from opdock.graph.variables.flavour import VariableAggregation, VariableSynchronization
 from opdock.graph.variables.initializers import ones_initializer, zeros_initializer
+from opdock.layers import named
 from opdock.layers.base import Layer, applied, static
 from opdock.layers.spec import InputSpec
 from opdock.layers.utils import smart_cond, static_bool
@@ -88,7 +89,7 @@ class BatchNormalization(Layer):
         self.center, self.scale = center, scale
         self.beta_initializer, self.gamma_initializer = beta_initializer, gamma_initializer
         self.moving_mean_initializer = moving_mean_initializer
-        self.moving_variance_initializer = moving_variance_initializer
+        self.moving_variance_initializer = named.initializer(moving_variance_initializer)
         self.beta_regularizer, self.gamma_regularizer = beta_regularizer, gamma_regularizer
         self.beta_constraint, self.gamma_constraint = beta_constraint, gamma_constraint
         self.fused: bool = True if fused is None else fused

@@ -9,6 +9,7 @@ from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.initializers import constant_initializer, zeros_initializer
 from opdock.graph.variables.trackable import Trackable
 from opdock.graph.variables.variable_scope import variable_scope
+from opdock.layers import named
 from opdock.layers.base import static
 from opdock.layers.rnn_base import LSTMStateTuple, RNNCell, check_types
 from opdock.layers.rnn_wrappers import DeviceWrapper, DropoutWrapper, ResidualWrapper
@@ -42,7 +43,7 @@ class UnitCell(RNNCell):
         super().__init__(_reuse=reuse, name=name, dtype=dtype, **kwargs)
         self.input_spec = InputSpec(ndim=2)
         self._num_units = num_units
-        self._activation = activation or tanh
+        self._activation = named.activation(activation) or tanh
         self._kernel_initializer: Any = None
         self._bias_initializer: Any = None
 

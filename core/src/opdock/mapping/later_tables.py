@@ -120,7 +120,7 @@ LATER_V2: Final[dict[str, str]] = {
     "data.Iterator": "opdock:data.Iterator",
     "debugging.is_traceback_filtering_enabled": "opdock.util.eager_context:executing_eagerly",
     "distribute.ReduceOp": "opdock.distribute.reductions:ReduceOp",
-    "errors.OperatorNotAllowedInGraphError": "builtins:TypeError",
+    "errors.OperatorNotAllowedInGraphError": "opdock.errors:OperatorNotAllowedInGraphError",
     "function": f"{_KERAS}.functions:function",
     "get_current_name_scope": "opdock.util.graph_helpers:get_name_scope",
     "inside_function": "opdock.util.graph_helpers:inside_function",

@@ -123,10 +123,16 @@ def to_array(value: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
         except (ValueError, TypeError) as e:
             raise _conversion_error(value, dtype, e) from None
         except OverflowError:
-            raise TypeError(
-                f"Expected {dtype.name}, got {value!r} which is out of range."
-            ) from None
+            return _wrapped(value, dtype)
     return _inferred(value)
+
+
+def _wrapped(value: Any, dtype: DType) -> np.ndarray[Any, Any]:
+    """Integers whose upper bits `dtype` has no room for lose them, as in TF and in NumPy 1."""
+    wide = np.array(value)
+    if wide.dtype.kind not in "iu":
+        raise TypeError(f"Expected {dtype.name}, got {value!r} which is out of range.")
+    return wide.astype(dtype.np)
 
 
 def _from_numpy(array: np.ndarray[Any, Any], dtype: DType | None) -> np.ndarray[Any, Any]:
@@ -162,6 +168,8 @@ def _inferred(value: Any) -> np.ndarray[Any, Any]:
         return _string_array(value)
     try:
         array = np.array(value)
+    except NotImplementedError:  # What Tensor.__array__ raises.
+        raise TypeError("List of Tensors when single Tensor expected") from None
     except UnicodeError:
         # Text beside bytes that are no ASCII.
         return _object_array(value, np.array(value, object))
@@ -188,25 +196,31 @@ def _native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 def _object_array(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     leaves = list(array.reshape(-1))
-    if any(v is None for v in leaves):
-        raise ValueError("None values not supported.")
     if all(isinstance(v, (str, bytes)) for v in leaves):
         return _string_array(value)
     if any(isinstance(v, (list, tuple, np.ndarray)) for v in leaves):
         raise ValueError(f"Argument must be a dense tensor: {value!r} is ragged.")
     if all(hasattr(v, "__index__") or hasattr(v, "value") for v in leaves):
-        return to_array([int(v) for v in leaves], None).reshape(array.shape)
-    bad = next(v for v in leaves if not isinstance(v, (str, bytes)))
-    raise TypeError(f"Failed to convert object of type {type(bad)} to Tensor. Contents: {value!r}.")
+        return _int_array(np.array([int(v) for v in leaves]), value).reshape(array.shape)
+    raise _unsupported(value)
+
+
+def _unsupported(value: Any) -> TypeError:
+    return TypeError(
+        f"Failed to convert object of type {type(value)} to Tensor. Contents: {value!r}. "
+        "Consider casting elements to a supported type."
+    )
 
 
 def _int_array(array: np.ndarray[Any, Any], value: Any) -> np.ndarray[Any, Any]:
     if array.size == 0:
         return array.astype(np.int32)
+    if array.dtype == object:  # Not even 64 bits have room for it.
+        raise _unsupported(value)
     low, high = array.min(), array.max()
     if low >= -(2**31) and high < 2**31:
         return array.astype(np.int32)
-    return array.astype(np.int64)
+    return array  # int64; uint64 where that alone has room
 
 
 def _typed_leaf(value: Any) -> bool:
@@ -251,15 +265,13 @@ def _check_elements(value: Any, dtype: DType) -> None:
         for item in value:
             _check_elements(item, dtype)
         return
-    if value is None:
-        raise ValueError("None values not supported.")
-    ok = True
+    ok = value is not None and not isinstance(value, Tensor)
     if isinstance(value, (str, bytes)):
         ok = dtype is dtypes.string
     elif dtype is dtypes.string:
         ok = isinstance(value, np.ndarray)
     elif isinstance(value, bool):
-        ok = dtype.is_bool
+        ok = True  # A number to Python, and so to TF.
     elif isinstance(value, float):
         ok = dtype.is_floating or dtype.is_complex
     elif isinstance(value, complex):
