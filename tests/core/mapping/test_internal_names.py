@@ -436,3 +436,12 @@ def test_a_module_of_ragged_tensors_joins_plain_lists_as_such() -> None:
     unknown = tf.placeholder(tf.int64)
     with pytest.raises(ValueError, match="axis may only be negative if ndims is statically known"):
         ragged_concat_ops.concat([unknown, unknown], -1)
+
+
+def test_what_tensorflow_tells_of_itself() -> None:
+    from tensorflow.python.framework import versions
+
+    for module in (importlib.import_module("tensorflow"), versions):
+        told = module.__version__, module.__git_version__, module.__compiler_version__
+        assert told == (tf.VERSION, tf.GIT_VERSION, tf.COMPILER_VERSION)
+        assert (module.__cxx11_abi_flag__, module.__monolithic_build__) == (1, 0)
