@@ -17,7 +17,7 @@ def to_array(value: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
 
     Raises:
         TypeError: an element does not fit `dtype` ("Expected int32, got 1.5 of type 'float'").
-        ValueError: `value` is None or ragged.
+        ValueError: `value` is None or ragged, or an array of text that is no number.
     """
     if value is None:
         raise ValueError("None values not supported.")
@@ -66,7 +66,9 @@ def _from_numpy(array: np.ndarray[Any, Any], dtype: DType | None) -> np.ndarray[
         if dtype is not None and dtype.base_dtype is not dtypes.string:
             if array.dtype == object:
                 return to_array(array.tolist(), dtype)
-            raise TypeError(f"Expected {dtype.name}, got an array of strings.")
+            if dtype.base_dtype.np.hasobject:
+                raise TypeError(f"Expected {dtype.name}, got an array of strings.")
+            return array.astype(dtype.base_dtype.np)  # NumPy reads the numbers
         return _string_array(array)
     if dtype is None:
         return _native(array)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.initializers import constant_initializer, zeros_initializer
@@ -27,6 +27,10 @@ __all__ = [
     "BasicLSTMCell", "BasicRNNCell", "DeviceWrapper", "DropoutWrapper", "GRUCell", "LSTMCell",
     "LSTMStateTuple", "MultiRNNCell", "RNNCell", "ResidualWrapper",
 ]  # fmt: skip
+
+# What variables are called, in checkpoints too.
+BIAS: Final = "bias"
+WEIGHTS: Final = "kernel"
 
 
 class UnitCell(LayerRNNCell):
@@ -76,8 +80,8 @@ class BasicRNNCell(UnitCell):
     def build(self, input_shape: Any) -> None:
         """Makes the variables."""
         n = self._num_units
-        self._kernel = self.add_weight("kernel", [self._depth(input_shape) + n, n])
-        self._bias = self.add_weight("bias", [n], initializer=zeros_initializer())
+        self._kernel = self.add_weight(WEIGHTS, [self._depth(input_shape) + n, n])
+        self._bias = self.add_weight(BIAS, [n], initializer=zeros_initializer())
         self.built = True
 
     def call(self, inputs: Any, state: Any) -> Any:
@@ -181,8 +185,8 @@ class LSTMCell(UnitCell):
         """Makes the variables."""
         n, make = self._num_units, self._kernel_initializer
         depth = self._depth(input_shape) + self.output_size
-        self._kernel = self.add_weight("kernel", [depth, 4 * n], initializer=make)
-        self._bias = self.add_weight("bias", [4 * n], initializer=zeros_initializer())
+        self._kernel = self.add_weight(WEIGHTS, [depth, 4 * n], initializer=make)
+        self._bias = self.add_weight(BIAS, [4 * n], initializer=zeros_initializer())
         if self._use_peepholes:
             self._peepholes = [
                 self.add_weight(f"w_{gate}_diag", [n], initializer=make) for gate in "fio"

@@ -288,6 +288,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "list_local_devices": "opdock.util.graph_helpers:list_local_devices",
     },
     **FEATURE_COLUMN_NAMES,
+    "python.framework.dtypes": {"_TYPE_TO_STRING": "opdock.util.dtype_names:TYPE_TO_STRING"},
     "python.framework.graph_io": {"write_graph": "opdock:train.write_graph"},
     "python.framework.ops": {
         "NoGradient": "opdock.graph.nodes.gradient_registry:not_differentiable",
@@ -397,6 +398,8 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "python.ops.rnn_cell_impl": {
         "LayerRNNCell": "opdock.layers.rnn_base:LayerRNNCell",
+        "_BIAS_VARIABLE_NAME": "opdock.layers.rnn_cell:BIAS",
+        "_WEIGHTS_VARIABLE_NAME": "opdock.layers.rnn_cell:WEIGHTS",
         "_concat": "opdock.layers.rnn_base:joined_sizes",
         "_zero_state_tensors": "opdock.layers.rnn_base:zero_states",
         "assert_like_rnncell": "opdock.layers.rnn_base:checked_cell",

@@ -149,6 +149,13 @@ def test_arrays_in_the_other_byte_order_become_ours():
         np.testing.assert_array_equal(value(c), np.asarray(array, np.float32))
 
 
+def test_numbers_in_arrays_of_text_are_read() -> None:
+    for texts in (np.array(["1", "-2"]), np.array([b"1", b"-2"])):
+        assert tf.get_static_value(tf.constant(texts, tf.int32)).tolist() == [1, -2]
+    with pytest.raises(ValueError, match="invalid literal for int"):
+        tf.constant(np.array(["a"]), tf.int32)
+
+
 @pytest.mark.parametrize(
     ("given_as", "words"),
     [

@@ -98,9 +98,10 @@ class IndexedSlices(CompositeTensor):
     @property
     def shape(self) -> TensorShape:
         """The static shape of the dense tensor."""
-        if self._dense_shape is None:
-            return TensorShape(None)
-        return TensorShape(known_shape(self._dense_shape))
+        # Programs give a list too: nothing is converted before it is used.
+        if isinstance(self._dense_shape, Tensor):
+            return TensorShape(known_shape(self._dense_shape))
+        return TensorShape(self._dense_shape)
 
     @property
     def name(self) -> str:
