@@ -64,7 +64,7 @@ def _variables_by_name() -> dict[str, Any]:
     """What `get_variable` made, by name; the partitions of one variable under its name."""
     store = variable_store()
     parts = {id(p) for whole in store._partitioned.values() for p in whole}
-    whole = {k: v for k, v in store._variables.items() if id(v) not in parts}
+    whole = {k: v for k, v in store._vars.items() if id(v) not in parts}
     return {**whole, **store._partitioned}
 
 
