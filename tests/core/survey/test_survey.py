@@ -175,7 +175,8 @@ def test_what_libraries_lack_is_put_back_for_those_that_have_names(tmp_path: Pat
     """What is told as removed is so, whatever is put back before libraries are imported."""
     program = tmp_path / "uses.py"
     program.write_text(
-        "import numpy as np\nimport tensorflow as tf\nx = np.float\ntf.contrib.distributions.Normal\n"
+        "import numpy as np\nimport tensorflow as tf\n"
+        "x = np.float\ntf.contrib.distributions.Normal\n"
     )
     asked: list[str] = []
     report = survey.check(str(program), lambda: asked.append("put back"))
