@@ -8,7 +8,7 @@ from opdock.mapping.contrib_tables import CONTRIB
 from opdock.mapping.data_tables import DATA_NAMES, DATA_SOURCES
 from opdock.mapping.distribute_tables import DISTRIBUTE_NAMES, DISTRIBUTE_SOURCES
 from opdock.mapping.feature_tables import FEATURE_COLUMN_NAMES, FEATURE_COLUMN_SOURCES
-from opdock.mapping.later_tables import LATER_SOURCES, LATER_V1, LATER_V2
+from opdock.mapping.later_tables import LATER_NAMES, LATER_SOURCES, LATER_V1, LATER_V2
 from opdock.mapping.ops_tables import OPS_NAMES, OPS_SOURCES, OPS_V2
 from opdock.mapping.training_tables import TRAINING_NAMES
 
@@ -276,6 +276,7 @@ _GFILE: Final = {
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
     "": LATER_V1,
+    **LATER_NAMES,
     **CONTRIB,
     **DATA_NAMES,
     **DISTRIBUTE_NAMES,
