@@ -7,6 +7,7 @@ bytes read by `fromstring`. And protobuf, which took NumPy's booleans while they
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -36,7 +37,8 @@ def allow(numpy: ModuleType) -> None:
         setattr(numpy, name, _answering(getattr(numpy, name), numpy))
     for name in _COUNTING:
         setattr(numpy, name, _counting(getattr(numpy, name)))
-    numpy.reshape = _reshaping(numpy.reshape)  # type: ignore[attr-defined]
+    if "newshape" not in inspect.signature(numpy.reshape).parameters:
+        numpy.reshape = _reshaping(numpy.reshape)  # type: ignore[attr-defined]
     numpy.fromstring = _of_bytes(numpy.fromstring, numpy)  # type: ignore[attr-defined]
     numpy.issubdtype = _of_kinds(numpy.issubdtype, numpy)  # type: ignore[attr-defined]
 

@@ -58,6 +58,11 @@ class GraphContents:
         self._watchers: tuple[weakref.WeakMethod[Callable[[], None]], ...] = ()
 
     @property
+    def _c_graph(self) -> GraphContents:
+        """What TensorFlow's C interface would know the graph by."""
+        return self
+
+    @property
     def graph_def_versions(self) -> Any:
         """The VersionDef that `as_graph_def` writes."""
         from opdock.io import protos
