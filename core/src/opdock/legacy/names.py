@@ -116,6 +116,8 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "fractions": {"gcd": "math:gcd"},
     "os": {"errno": "errno", "getcwdu": "os:getcwd"},
     "sys": {"maxint": "sys:maxsize", "setcheckinterval": f"{_OWN}:nothing"},
+    # TensorFlow imported them, so programs that import `urllib` alone found them there.
+    "urllib": {name: f"urllib.{name}" for name in ("error", "parse", "request", "response")},
     "base64": {"encodestring": "base64:encodebytes", "decodestring": "base64:decodebytes"},
     "cgi": {"escape": "html:escape"},
     "locale": {"format": "locale:format_string"},
@@ -234,6 +236,8 @@ KERAS_METHODS: Final[dict[str, dict[str, str]]] = {
 }
 
 METHODS: Final[dict[str, dict[str, str]]] = {
+    # Keras 2.2 stands for tf.keras where tf_keras is not installed.
+    "keras.engine.base_layer:Layer": {"apply": "__call__"},
     "threading:Thread": {"isAlive": "is_alive"},
     "unittest:TestCase": {
         "assertItemsEqual": "assertCountEqual",
