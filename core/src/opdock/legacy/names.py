@@ -229,9 +229,13 @@ MODULES: Final[dict[str, str]] = {
 # Class -> method -> what stands for it: another method, or a function at "module:name".
 # What tf_keras 2.15 asks of NumPy 1.
 KERAS_NAMES: Final[dict[str, tuple[str, ...]]] = {"numpy": ("Inf", "unicode_")}
-# What layers could do in TensorFlow 1.15.
+# What layers could do in TensorFlow 1.15, and the list of a layer's own layers.
 KERAS_METHODS: Final[dict[str, dict[str, str]]] = {
     f"tf_keras.src.engine.{module}:Layer": {"apply": "__call__"}
+    for module in ("base_layer", "base_layer_v1")
+}
+KERAS_ATTRIBUTES: Final[dict[str, dict[str, str]]] = {
+    f"tf_keras.src.engine.{module}:Layer": {"_layers": "_self_tracked_trackables"}
     for module in ("base_layer", "base_layer_v1")
 }
 

@@ -106,6 +106,12 @@ class Trackable:
         return [TrackableReference(n, d) for n, d in self._self_dependencies.items()]
 
     @property
+    def _unconditional_dependency_names(self) -> dict[str, Trackable]:
+        """The dependencies by name; libraries add to it what they make while one is looked up."""
+        self._maybe_initialize_trackable()
+        return self._self_dependencies
+
+    @property
     def _checkpoint_dependencies(self) -> list[TrackableReference]:
         """The dependencies, in the order in which they came."""
         return self._unconditional_checkpoint_dependencies
