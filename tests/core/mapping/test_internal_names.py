@@ -451,3 +451,14 @@ def test_what_of_tfe_is_for_graphs() -> None:
     assert tfe.Variable is tf.contrib.eager.Variable and not tfe.in_eager_mode()
     assert tfe.run_test_in_graph_and_eager_modes(lambda self: None) is not None
     assert tf_inspect._inspect.__name__ == "inspect"
+
+
+def test_a_variable_scope_without_a_name_scope() -> None:
+    from tensorflow.python.ops import variable_scope as vs
+
+    with tf.Graph().as_default(), vs._pure_variable_scope("s", dtype=tf.float64) as scope:
+        made = tf.get_variable("v", [])
+        assert (made.op.name, made.dtype.base_dtype) == ("s/v", tf.float64)
+        assert tf.constant(1, name="c").op.name == "c"
+        with vs._pure_variable_scope(scope, reuse=True, old_name_scope="old/") as inner:
+            assert tf.get_variable("v", []) is made and inner.original_name_scope == "old/"

@@ -29,6 +29,7 @@ EAGER: Final = {
     "Checkpoint": "opdock:train.Checkpoint",
     "Checkpointable": "opdock.graph.variables.tracked_attributes:AutoTrackable",
     "Variable": "opdock.graph.variables.resource_variable:ResourceVariable",
+    "defun": "opdock:function",
     "in_eager_mode": "opdock:executing_eagerly",
     "list_devices": "opdock:config.experimental_list_devices",
     "py_func": "opdock:py_function",

@@ -415,6 +415,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "python.ops.variable_scope": {
         "_PartitionInfo": "opdock.graph.variables.partitioned:PartitionInfo",
+        "_pure_variable_scope": "opdock.util.variable_helpers:pure_variable_scope",
         "_get_default_variable_store": "opdock.graph.variables.variable_scope:variable_store",
         "variable": "opdock:Variable",
     },
