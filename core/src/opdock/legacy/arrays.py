@@ -41,7 +41,8 @@ def allow(numpy: ModuleType) -> None:
         setattr(numpy, name, _stacking(getattr(numpy, name)))
     for name in _COUNTING:
         setattr(numpy, name, _counting(getattr(numpy, name)))
-    numpy.reshape = _reshaping(numpy.reshape)  # type: ignore[attr-defined]
+    if "newshape" not in inspect.signature(numpy.reshape).parameters:
+        numpy.reshape = _reshaping(numpy.reshape)  # type: ignore[attr-defined]
     numpy.fromstring = _of_bytes(numpy.fromstring, numpy)  # type: ignore[attr-defined]
     numpy.issubdtype = _of_kinds(numpy.issubdtype, numpy)  # type: ignore[attr-defined]
 

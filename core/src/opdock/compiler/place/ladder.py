@@ -188,6 +188,11 @@ class _NoOuter:
         self._scoped_state: dict[Any, Any] = {}
 
     @property
+    def _count(self) -> list[int]:
+        """None yet: a decomposition numbers its operations itself."""
+        return [0]
+
+    @property
     def _names_in_use(self) -> dict[str, int]:
         """None yet: a decomposition has names of its own."""
         return {}
