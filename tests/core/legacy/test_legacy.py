@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from opdock.legacy import functions, names, restore
+from opdock.legacy import arrays, functions, names, restore
 
 RUN = [sys.executable, "-m", "opdock.cli.main", "run"]
 
@@ -134,6 +134,13 @@ def test_the_shape_of_reshape_has_its_old_name(tmp_path: Path) -> None:
         "print(np.reshape(np.ones(4), [2, 2]).shape)\n",
         tmp_path,
     ) == ["[[1], [2]]", "(2, 2)"]
+
+
+def test_a_reshape_that_has_its_old_name_alone_is_left_as_it_is() -> None:
+    def of_numpy_1(a: object, newshape: object, order: str = "C") -> object:
+        return newshape
+
+    assert arrays._reshaping(of_numpy_1) is of_numpy_1
 
 
 def test_methods_that_numpys_arrays_have_lost(tmp_path: Path) -> None:
