@@ -104,7 +104,8 @@ def _stacking(before: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _reshaping(before: Callable[..., Any]) -> Callable[..., Any]:
-    if "shape" not in inspect.signature(before).parameters:  # NumPy before 2.1
+    """The function itself where it still has the old name; NumPy 1.26 has no other."""
+    if "newshape" in inspect.signature(before).parameters:
         return before
 
     @functools.wraps(before)
