@@ -125,26 +125,22 @@ class DType:
 
     @property
     def min(self) -> Any:
-        """The smallest representable value."""
+        """The smallest representable value; TypeError for types without an order or a range."""
         return self._limit("min")
 
     @property
     def max(self) -> Any:
-        """The largest representable value."""
+        """The largest representable value; TypeError for types without an order or a range."""
         return self._limit("max")
 
     def _limit(self, which: str) -> Any:
-        if self.is_quantized:
-            return getattr(np.iinfo(self.np[0]), which)
-        if self.is_bool:
-            return which == "max"
         if self.is_integer:
             return getattr(np.iinfo(self.np), which)
         if self.base_dtype is bfloat16:
             return float(getattr(_BFLOAT16_LIMITS, which))
         if self.is_floating:
             return getattr(np.finfo(self.np), which)
-        raise TypeError(f"Cannot find {which}imum value of {self._name}.")
+        raise TypeError(f"Cannot find {which}imum value of {self}.")
 
     def is_compatible_with(self, other: Any) -> builtins.bool:
         """Whether a tensor of type `other` may be used where this type is wanted."""

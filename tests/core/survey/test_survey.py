@@ -169,3 +169,16 @@ def test_a_program_of_python_2_is_told_so(tmp_path: Path) -> None:
     assert "a.py:2: xrange: Python 2's; Python 3 has range" in found.output
     report = json.loads(CliRunner().invoke(command, [str(tmp_path), "--json"]).output)
     assert [f["name"] for f in report["outdated"]] == ["xrange"]
+
+
+def test_what_libraries_lack_is_put_back_for_those_that_have_names(tmp_path: Path) -> None:
+    """What is told as removed is so, whatever is put back before libraries are imported."""
+    program = tmp_path / "uses.py"
+    program.write_text(
+        "import numpy as np\nimport tensorflow as tf\n"
+        "x = np.float\ntf.contrib.distributions.Normal\n"
+    )
+    asked: list[str] = []
+    report = survey.check(str(program), lambda: asked.append("put back"))
+    assert asked == ["put back"]
+    assert [f.name for f in report.removed] == ["numpy.float"]

@@ -36,11 +36,11 @@ def command(target: str, json_output: bool) -> None:
     the names that opdock does not have, those that NumPy, SciPy and others have removed, and what
     is of Python 2 or of TensorFlow before 1.0 and has to be changed.
     """
-    from opdock import survey
+    from opdock import legacy, survey
 
     try:
         with working(f"reading {target}"):
-            report = survey.check(target)
+            report = survey.check(target, legacy.put_back)
     except survey.NotFoundError as e:
         raise Wrong(str(e)) from None
     if json_output:

@@ -8,7 +8,7 @@ import importlib.metadata
 import importlib.util
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -72,8 +72,13 @@ class Report:
         }
 
 
-def check(target: str) -> Report:
+def check(target: str, put_back: Callable[[], None] = lambda: None) -> Report:
     """Reads a file, a folder, or an installed module or distribution; runs none of it.
+
+    Args:
+        target: its path or name.
+        put_back: called before the first library is imported that has names of TensorFlow's, and
+            after others have been asked for what they have removed.
 
     Raises:
         NotFoundError: there is no such thing.
@@ -82,8 +87,12 @@ def check(target: str) -> Report:
     read = [(path, found) for path in _files(target) if (found := _read(path, report)) is not None]
     # What a program sets itself, such as a collection's key of its own, is not TensorFlow's.
     own = {_plain(use.name) for _, found in read for use in found if use.sets}
-    for path, found in read:
-        _judge(path, [use for use in found if own.isdisjoint(_heads(use.name))], report)
+    kept = [(path, [u for u in found if own.isdisjoint(_heads(u.name))]) for path, found in read]
+    for path, found in kept:
+        report.removed.extend(_removed_of(path, found))
+    put_back()
+    for path, found in kept:
+        _judge(path, found, report)
     return report
 
 
@@ -115,12 +124,16 @@ def _read(path: Path, report: Report) -> list[Use] | None:
     return found.uses
 
 
+def _removed_of(path: Path, found: list[Use]) -> Iterator[Finding]:
+    for use in found:
+        if not use.name.startswith("tensorflow.") and (why := _removed(use.name)):
+            yield Finding(str(path), use.line, use.name, why)
+
+
 def _judge(path: Path, found: list[Use], report: Report) -> None:
     for use in found:
         root, _, name = use.name.partition(".")
         if root != "tensorflow":
-            if why := _removed(use.name):
-                report.removed.append(Finding(str(path), use.line, use.name, why))
             continue
         report.uses += 1
         if _covers(name):
