@@ -7,8 +7,8 @@ is `place`'s step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -40,16 +40,17 @@ class Choice:
         kind: "builtin", "native", "portable" or "decomposed".
         kernel: the kernel, when there is a single one.
         plugin: where the kernel comes from.
-        parts: the inner choices of a decomposition, by operation of `body`.
         body: the traced decomposition.
+        outputs: those of `body`.
+        parts: the inner choices, by operation of `body`.
     """
 
     kind: str
     kernel: Kernel | None = None
     plugin: str = ""
     body: Any = None
-    outputs: list[Tensor] = field(default_factory=list)
-    parts: dict[Operation, Choice] = field(default_factory=dict)
+    outputs: Sequence[Tensor] = ()
+    parts: Mapping[Operation, Choice] | None = None
 
 
 def node_sig(
@@ -190,6 +191,11 @@ class _NoOuter:
         self._scoped_state: dict[Any, Any] = {}
 
     @property
+    def _count(self) -> list[int]:
+        """None yet: a decomposition numbers its operations itself."""
+        return [0]
+
+    @property
     def _names_in_use(self) -> dict[str, int]:
         """None yet: a decomposition has names of its own."""
         return {}
@@ -263,6 +269,7 @@ def body_nodes(body: Any, node: Node) -> dict[Operation, Node]:
 
 def expand(block: Block, node: Node, choice: Choice) -> tuple[list[Node], dict[Value, Value]]:
     """The nodes of a decomposition in place of `node`, and where its outputs now come from."""
+    assert choice.parts is not None
     made = body_nodes(choice.body, node)
     out: list[Node] = []
     mapping: dict[Value, Value] = {}

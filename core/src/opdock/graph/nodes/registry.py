@@ -93,14 +93,21 @@ class ShapeSig:
         """Input `index` read as a shape vector: its entries where known, None elsewhere.
 
         Entries of -1 are unknown dimensions.
+
+        Raises:
+            ValueError: the input is no vector, or an entry is below -1.
         """
+        length = shapes.with_rank(self.shapes[index], 1)
         value = self.known(index)
         if isinstance(value, PartialShape):
             return value.shape
         if value is not None:
-            return tuple(None if d < 0 else int(d) for d in np.asarray(value).reshape(-1))
-        length = self.shapes[index]
-        if length is not None and len(length) == 1 and length[0] is not None:
+            sizes = np.asarray(value).reshape(-1).tolist()
+            if sizes and min(sizes) < -1:
+                wrong = next(size for size in sizes if size < -1)
+                raise ValueError(f"Invalid value in tensor used for shape: {wrong}")
+            return tuple(None if size < 0 else size for size in sizes)
+        if length is not None and length[0] is not None:
             return (None,) * length[0]
         return None
 
