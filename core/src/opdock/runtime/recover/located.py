@@ -9,6 +9,7 @@ from opdock import errors
 from opdock.codes import coded
 from opdock.compiler.emit.asking import compiler_of
 from opdock.compiler.ir.block import COPY, HOST, SEGMENT, Node
+from opdock.io.files import error_from_os
 
 __all__ = ["as_op_error", "culprit", "where"]
 
@@ -41,6 +42,8 @@ def as_op_error(error: Exception, node: Node, what: str = "") -> errors.OpError:
         same: Any = type(error)
         located: errors.OpError = same(None, node.origin, error.message + _late(node) + where(node))
         return located
+    if isinstance(error, OSError) and error.errno is not None:
+        return as_op_error(error_from_os(error), node, what)
     for kind, cls in _TRANSLATED:
         if isinstance(error, kind):
             by = f"\n\t ({' of '.join(filter(None, (what, culprit(node))))})" if what else ""
