@@ -88,7 +88,8 @@ def set_up(suites: list[Suite]) -> None:
         needs += bare
         if suite.requirement not in there:
             where = ("--target", str(apart(suite))) if suite.apart else ()
-            pip("install", "--no-deps", "--no-build-isolation", *where, suite.requirement)
+            wanted = (suite.requirement, *suite.beside)
+            pip("install", "--no-deps", "--no-build-isolation", *where, *wanted)
             if suite.from_source:
                 unpack(suite)
             needs.append(suite.requirement)
