@@ -680,4 +680,4 @@ SUBMODULES: Final = {
     "version": "opdock.version",
     "xla": "opdock.api.xla",
 }
-INTERNAL: Final = frozenset(["axes", "codegen", "codes", "docstrings", "nearest", "plugin", "shapes", "syntax", "windows"])
+INTERNAL: Final = frozenset(["axes", "codegen", "codes", "docstrings", "nearest", "plugin", "shapes", "syntax", "values", "windows"])

@@ -101,6 +101,13 @@ def test_padded_batches(walk):
         rows.padded_batch(3, [None], "x")
 
 
+def test_padded_batches_of_scalar_strings_have_bytes_in_them(walk):
+    rows = tf.data.Dataset.from_tensor_slices((["one", "two", "three"], [1, 2, 3]))
+    first, last = walk(rows.padded_batch(2, ([], [])))
+    assert [type(word) for word in (*first[0], *last[0])] == [bytes] * 3
+    assert [*first[0], *last[0]] == [b"one", b"two", b"three"]
+
+
 def test_windows_are_datasets(walk):
     windows = Dataset.range(7).window(3, shift=2, stride=2, drop_remainder=True)
     assert [b.tolist() for b in walk(windows.flat_map(lambda d: d.batch(3)))] == [

@@ -8,7 +8,7 @@ from opdock.mapping.contrib_tables import CONTRIB
 from opdock.mapping.data_tables import DATA_NAMES, DATA_SOURCES
 from opdock.mapping.distribute_tables import DISTRIBUTE_NAMES, DISTRIBUTE_SOURCES
 from opdock.mapping.feature_tables import FEATURE_COLUMN_NAMES, FEATURE_COLUMN_SOURCES
-from opdock.mapping.later_tables import LATER_SOURCES, LATER_V1, LATER_V2
+from opdock.mapping.later_tables import LATER_NAMES, LATER_SOURCES, LATER_V1, LATER_V2
 from opdock.mapping.ops_tables import OPS_NAMES, OPS_SOURCES, OPS_V2
 from opdock.mapping.training_tables import TRAINING_NAMES
 
@@ -276,6 +276,7 @@ _GFILE: Final = {
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
     "": LATER_V1,
+    **LATER_NAMES,
     **CONTRIB,
     **DATA_NAMES,
     **DISTRIBUTE_NAMES,
@@ -288,6 +289,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "list_local_devices": "opdock.util.graph_helpers:list_local_devices",
     },
     **FEATURE_COLUMN_NAMES,
+    "python.framework.dtypes": {"_TYPE_TO_STRING": "opdock.util.dtype_names:TYPE_TO_STRING"},
     "python.framework.graph_io": {"write_graph": "opdock:train.write_graph"},
     "python.framework.ops": {
         "NoGradient": "opdock.graph.nodes.gradient_registry:not_differentiable",
@@ -401,7 +403,9 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "rnn_cell_impl": "opdock.layers.rnn_cell",
     },
     "python.ops.rnn_cell_impl": {
-        "LayerRNNCell": "opdock.layers.rnn_base:RNNCell",
+        "LayerRNNCell": "opdock.layers.rnn_base:LayerRNNCell",
+        "_BIAS_VARIABLE_NAME": "opdock.layers.rnn_cell:BIAS",
+        "_WEIGHTS_VARIABLE_NAME": "opdock.layers.rnn_cell:WEIGHTS",
         "_concat": "opdock.layers.rnn_base:joined_sizes",
         "_zero_state_tensors": "opdock.layers.rnn_base:zero_states",
         "assert_like_rnncell": "opdock.layers.rnn_base:checked_cell",

@@ -86,6 +86,12 @@ def test_an_edited_graph_is_looked_at_again() -> None:
     assert tf.zeros([total]).shape.as_list() == [8]
 
 
+def test_numbers_of_unknown_rank_make_a_shape_of_known_rank() -> None:
+    size = tf.placeholder(tf.int32, None)
+    assert tf.zeros(tf.concat([[2, 3], [size]], 0)).shape.as_list() == [2, 3, None]
+    assert tf.eye(size, batch_shape=[2, 3]).shape.as_list() == [2, 3, None, None]
+
+
 def test_bodies_know_what_is_known_around_them() -> None:
     x = tf.placeholder(tf.float32, [None, 4])
     known = tf.identity([2, 3])

@@ -294,7 +294,8 @@ def _shape_vector(tensor: Tensor, depth: int) -> Shape:
         return _shape_vector(op._inputs[tensor._value_index], depth + 1)
     if not op._inputs and (outer := _outside(tensor)) is not None:
         return _shape_vector(outer, depth + 1)
-    if op.type == "Pack" and tensor._shape is not None and len(tensor._shape) == 1:
+    # Of tensors of unknown rank too: they are numbers, or what they make would be no shape.
+    if op.type == "Pack" and (tensor._shape is None or len(tensor._shape) == 1):
         entries = [_value(t, depth + 1) for t in op._inputs]
         return tuple(None if v is None or v < 0 else int(v) for v in entries)
     if op.type == "ConcatV2":

@@ -426,17 +426,16 @@ class Tensor(Referable):
         setattr(Tensor, operator, func)
 
     def __iter__(self) -> Iterator[Any]:
-        raise TypeError(
-            f"Tensor objects are only iterable when eager execution is enabled. To iterate over "
+        raise errors.OperatorNotAllowedInGraphError(
+            "iterating over `tf.Tensor` is not allowed in Graph execution. To iterate over "
             f"this tensor ({self.name}) use tf.map_fn or tf.unstack."
         )
 
     def __bool__(self) -> bool:
-        raise TypeError(
-            f"Using a `tf.Tensor` ({self.name}) as a Python `bool` is not allowed. Use `if t is "
-            "not "
-            "None:` instead of `if t:` to test if a tensor is defined, and use TensorFlow ops such "
-            "as tf.cond to execute subgraphs conditioned on the value of a tensor."
+        raise errors.OperatorNotAllowedInGraphError(
+            "using a `tf.Tensor` as a Python `bool` is not allowed in Graph execution. Ask "
+            f"`if t is not None:` whether there is a tensor ({self.name}), and use tf.cond to "
+            "compute what depends on its value."
         )
 
     __nonzero__ = __bool__  # Python 2's name, which code for both asks classes for
@@ -465,9 +464,9 @@ class Tensor(Referable):
         )
 
 
-def is_tensor(value: Any) -> bool:
-    """Whether `value` is a Tensor or a graph object that stands for one (variable, slices)."""
-    return isinstance(value, Tensor) or getattr(value, "_is_tensor_like", False)
+def is_tensor(x: Any) -> bool:
+    """Whether `x` is a Tensor or a graph object that stands for one (variable, slices)."""
+    return isinstance(x, Tensor) or getattr(x, "_is_tensor_like", False)
 
 
 __all__ = ["Operation", "Tensor", "is_tensor"]

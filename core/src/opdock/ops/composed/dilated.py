@@ -224,7 +224,8 @@ def convolution(
     rate = renamed("dilations", dilations, "dilation_rate", dilation_rate)
     with name_scope(name, "convolution", [input, filter]) as scope:
         input = convert_to_tensor(input, name="input")
-        filter = convert_to_tensor(filter, name="filter")
+        # An array takes the type of the input, as the op's own conversion would have it.
+        filter = convert_to_tensor(filter, name="filter", preferred_dtype=input.dtype)
         count = _spatial_rank(input, filter)
         steps, rates = strides_and_rates(count, strides, rate)
         return convolve(input, filter, steps, padding, rates, data_format, scope)

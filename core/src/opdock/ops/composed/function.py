@@ -21,6 +21,7 @@ from opdock.ops.composed.tracing import traced
 from opdock.ops.identity import identity
 from opdock.util import nest
 from opdock.util.decorators import TFDecorator
+from opdock.util.inspecting import ismethod
 
 __all__ = ["Function", "function"]
 
@@ -56,19 +57,19 @@ class Function:
 
     Args:
         python_function: the function.
-        signature: what its arguments are said to be, or None.
         name: its name.
+        input_signature: what its arguments are said to be, or None.
         own: the object of which it is a method, in a tuple.
         known: what is known of it.
     """
 
     def __init__(
-        self, python_function: Callable[..., Any], signature: Any, name: str,
+        self, python_function: Callable[..., Any], name: str, input_signature: Any = None,
         own: tuple[Any, ...] = (), known: _Known | None = None,
     ) -> None:  # fmt: skip
         functools.update_wrapper(self, python_function)
         self.python_function = python_function
-        self.input_signature = signature
+        self.input_signature = input_signature
         self._name = name
         self._own = own
         self._known = known or _Known()
@@ -84,7 +85,7 @@ class Function:
             known = self._of_methods.setdefault(instance, _Known())
         except TypeError:  # nothing can refer to it weakly, or it has no hash
             known = self._known
-        return Function(self.python_function, self.input_signature, self._name, (instance,), known)
+        return Function(self.python_function, self._name, self.input_signature, (instance,), known)
 
     @property
     def _tf_decorator(self) -> TFDecorator:
@@ -98,7 +99,7 @@ class Function:
         called: Any = self.python_function
         if not inspect.isroutine(called) and not isinstance(called, (type, functools.partial)):
             called = called.__call__
-        bound = bool(self._own) or inspect.ismethod(called)
+        bound = bool(self._own) or ismethod(called)
         return FunctionSpec(called, self.input_signature, bound)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -247,6 +248,6 @@ def function(
         # A scope at the top begins with a letter.
         plain = name.lstrip("_") if name.isidentifier() else ""
         inspect.signature(inner)
-        return Function(inner, input_signature, plain or "function")
+        return Function(inner, plain or "function", input_signature)
 
     return decorate if func is None else decorate(func)
