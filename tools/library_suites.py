@@ -159,15 +159,6 @@ SUITES = (
               "image-classifiers==1.0.0", "segmentation-models==1.0.1"),
     ),
     Suite(
-        "ampligraph", "ampligraph==1.3.2", ("tests/ampligraph/latent_features",
-        "tests/ampligraph/evaluation", "tests/ampligraph/utils"), apart=True,
-        needs=("pandas<3", "rdflib", "scikit-learn", "tqdm", "beautifultable", "networkx==2.6.3"),
-        left_out={
-            "tests/ampligraph/datasets": "downloads data",
-            "tests/ampligraph/discovery": "downloads data",
-        },
-    ),
-    Suite(
         "tf-agents", "tf-agents==0.3.0",
         tuple(
             f"tf_agents/{folder}"
@@ -178,7 +169,7 @@ SUITES = (
         ),
         apart=True, beside=("tensorflow-probability==0.8.0", "tf_keras==2.15.0"),
         needs=("absl-py", "gin-config==0.2.1", "six", "mock", "decorator", "cloudpickle>=3",
-               "dm-tree", "attrs", "requests", "wrapt", *KERAS),
+               "dm-tree", "attrs", "requests", "wrapt", "gast==0.2.2", *KERAS),
         bare=("gym==0.17.3", "pyglet==1.5.27"),
         left_out={
             "tf_agents/agents": "minutes each",
