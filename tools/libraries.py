@@ -52,7 +52,7 @@ REASONS = (
     (r"Timeout|TimeoutError", "too slow here"),
     (r"saved_model' has no attribute 'save'", "functions of TensorFlow 2"),
     (r"json\.encoder", "Python has changed"),
-    (r"there is no eager execution", "eager execution"),
+    (r"eager execution|not allowed in Graph execution", "eager execution"),
     (r"there are no TPUs", "TPUs"),
     (r"does not (cover|map)|module '.*' has no attribute", "a name that opdock does not have"),
 )
