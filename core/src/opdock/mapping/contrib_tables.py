@@ -169,6 +169,10 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
         "_length_penalty": "opdock.contrib.seq2seq.beam_step:length_penalty",
         "_mask_probs": "opdock.contrib.seq2seq.beam_step:mask_probs",
     },
+    "contrib.seq2seq.python.ops.decoder": {
+        "_transpose_batch_time": "opdock.layers.rnn:transpose_batch_time",
+        "_zero_state_tensors": "opdock.layers.rnn_base:zero_states",
+    },
     "contrib.seq2seq.python.ops.helper": {
         "bernoulli_sample": "opdock.contrib.seq2seq.helpers:bernoulli_sample",
         "categorical_sample": "opdock.contrib.seq2seq.helpers:categorical_sample",
