@@ -51,7 +51,8 @@ def check_inputs(specs: Any, inputs: Sequence[Any], layer_name: str) -> None:
     """
     if not specs:
         return
-    wanted = [specs] if isinstance(specs, InputSpec) else list(specs)
+    # Keras has a class of its own that says the same.
+    wanted = list(specs) if isinstance(specs, (list, tuple)) else [specs]
     if len(wanted) != len(inputs):
         raise ValueError(
             f"Layer {layer_name} expects {len(wanted)} inputs, but it received {len(inputs)} input "
