@@ -121,7 +121,28 @@ LATER_V1: Final[dict[str, str]] = {
     "mixed_precision": "opdock:train.experimental",
 }
 
+_SUMMARIES: Final = "opdock.summary.recording_v2"
+
 LATER_V2: Final[dict[str, str]] = {
+    **{
+        f"summary.{name}": f"{_SUMMARIES}:{name}"
+        for name in (
+            "SummaryWriter",
+            "create_file_writer",
+            "create_noop_writer",
+            "flush",
+            "histogram",
+            "image",
+            "record_if",
+            "scalar",
+            "text",
+            "write",
+        )
+    },
+    **{
+        f"summary.experimental.{name}": f"{_SUMMARIES}:{name}"
+        for name in ("get_step", "set_step", "summary_scope", "write_raw_pb")
+    },
     **{f"__internal__.{name}": place for name, place in _INTERNAL.items()},
     "__operators__.getitem": "opdock.ops.composed.subscripts:slice_helper",
     "__operators__.ragged_getitem": "opdock.ops.composed.ragged_slices:subscript",
@@ -133,7 +154,7 @@ LATER_V2: Final[dict[str, str]] = {
     "data.Iterator": "opdock:data.Iterator",
     "debugging.is_traceback_filtering_enabled": "opdock.util.eager_context:executing_eagerly",
     "distribute.ReduceOp": "opdock.distribute.reductions:ReduceOp",
-    "errors.OperatorNotAllowedInGraphError": "builtins:TypeError",
+    "errors.OperatorNotAllowedInGraphError": "opdock.errors:OperatorNotAllowedInGraphError",
     "function": f"{_KERAS}.functions:function",
     "get_current_name_scope": "opdock.util.graph_helpers:get_name_scope",
     "inside_function": "opdock.util.graph_helpers:inside_function",
