@@ -151,7 +151,15 @@ class RestoredFunction(Function, Trackable):
 
 
 def _full_arg_spec(saved: Any) -> FullArgSpec:
-    """What `inspect.getfullargspec` gave of the function that was saved."""
+    """What `inspect.getfullargspec` gave of the function that was saved.
+
+    Raises:
+        DataLossError: it is something else.
+    """
+    if not hasattr(saved, "_asdict"):
+        raise errors.DataLossError(
+            None, None, f"A function of the model says of its arguments no more than {saved!r}."
+        )
     told = saved._asdict()
     return FullArgSpec(
         list(told.get("args") or ()), told.get("varargs"), told.get("varkw"), told.get("defaults"),
