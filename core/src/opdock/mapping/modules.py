@@ -10,8 +10,16 @@ from typing import Any, Final
 from opdock import version
 from opdock.mapping import absent, listing, missing, removed, resolve, tables
 
+# What TensorFlow tells of itself.
+_VERSIONS: Final = {
+    "__version__": version.VERSION,
+    "__git_version__": version.GIT_VERSION,
+    "__compiler_version__": version.COMPILER_VERSION,
+    "__cxx11_abi_flag__": version.CXX11_ABI_FLAG,
+    "__monolithic_build__": version.MONOLITHIC_BUILD,
+}
 # What the import system and pickling ask of every module, and no program of TF's.
-_ASKED_OF_ALL: Final = frozenset({"__all__", "__version__", "__git_version__"})
+_ASKED_OF_ALL: Final = frozenset({"__all__", *_VERSIONS})
 # Modules of TensorFlow 2's interface that are named so.
 _MODULES: Final = frozenset({"__internal__", "__operators__"})
 
@@ -90,8 +98,8 @@ class Mapped(ModuleType):
             raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
         if name == "__all__":
             return listing.public_names(path)
-        if name in ("__version__", "__git_version__"):
-            return version.VERSION if name == "__version__" else version.GIT_VERSION
+        if name in _VERSIONS:
+            return _VERSIONS[name]
         found = lookup(self, path, name, root)
         if name not in tables.LIVE:
             _own(self)[name] = found
