@@ -8,6 +8,28 @@ import pytest
 import opdock as tf
 
 
+def test_a_variable_without_elements_need_not_be_initialized():
+    """So programs gather strings in one that is in no collection; a handle leads nowhere yet."""
+    words = tf.Variable([], dtype=tf.string, collections=[], use_resource=False)
+    table = tf.Variable(tf.zeros([2, 0]), use_resource=False)
+    resource = tf.Variable(tf.zeros([2, 0]), use_resource=True)
+    unknown = tf.Variable(tf.zeros([0]), validate_shape=False, use_resource=False)
+    more = tf.assign(words, tf.concat([words, ["a"]], 0), validate_shape=False)
+    with tf.Session() as session:
+        assert session.run(words).shape == (0,)
+        assert session.run(tf.assign_add(table, tf.zeros([2, 0]))).shape == (2, 0)
+        lacking = tf.report_uninitialized_variables([table, resource, unknown])
+        assert sorted(session.run(lacking)) == [b"Variable_2", b"Variable_3"]
+        for variable in (resource, unknown):
+            with pytest.raises(tf.errors.FailedPreconditionError):
+                session.run(variable)
+        # What has grown since is not taken for what it was.
+        assert session.run(more).tolist() == [b"a"]
+        assert session.run(more).tolist() == [b"a", b"a"]
+        joined = tf.concat([tf.identity(words), ["b"]], 0)
+        assert session.run(joined).tolist() == [b"a", b"a", b"b"]
+
+
 @pytest.fixture(autouse=True)
 def graph():
     with tf.Graph().as_default() as made:

@@ -91,9 +91,15 @@ def _split(node: Node, site: Site) -> Value | None:
 def _concat(node: Node, site: Site) -> Value | None:
     """Only one of the pieces has elements, or there is only one."""
     pieces = node.inputs[1:] if node.op == "Concat" else node.inputs[:-1]
-    shapes = [known(v.shape) for v in pieces]
-    full = [v for v, shape in zip(pieces, shapes, strict=True) if shape is None or 0 not in shape]
+    full = [v for v in pieces if 0 not in (known(v.shape) or ()) or _of_variable(v)]
     return full[0] if len(full) == 1 and keeps(node, full[0]) else None
+
+
+def _of_variable(value: Value) -> bool:
+    """Whether this is a variable, which an assignment that looks at no shape may give another."""
+    while value.node.op == "Identity":
+        value = value.node.inputs[0]
+    return value.dtype._is_ref_dtype
 
 
 def _select(node: Node, site: Site) -> Value | None:

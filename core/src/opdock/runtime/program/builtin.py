@@ -102,17 +102,19 @@ def _temporary(node: Node, resources: ResourceManager) -> Callable[..., Any]:
             None, None, f"TemporaryVariable needs a whole shape, got {shapes.text(shape)}"
         )
     zeros = np.zeros(shape, dtype.np)
-    target = node.target
 
     def make() -> Cell:
         cell = Storage(_temporary_name(node), dtype)
-        if target is None or target.is_host:
-            cell.write(zeros.copy())
-        else:
-            cell.write(target.device.upload(zeros))
+        cell.write(_kept(node, zeros))
         return cell
 
     return make
+
+
+def _kept(node: Node, value: np.ndarray[Any, Any]) -> Any:
+    """A buffer of the node's device with a copy of the value."""
+    target = node.target
+    return value.copy() if target is None or target.is_host else target.device.upload(value)
 
 
 def _destroy_temporary(node: Node, resources: ResourceManager) -> Callable[..., Any]:
@@ -266,4 +268,9 @@ def variable_cell(node: Node, resources: ResourceManager) -> Cell:
     cell = resources.cell(container, shared, dtype, resource=not node.out_dtypes[0]._is_ref_dtype)
     if node.target is not None and not cell.initialized:
         cell.home = node.target.name
+        # As in TensorFlow, nothing has to be written to a variable that has no elements; only a
+        # handle leads to nothing before that.
+        shape = node.attrs["shape"] or ()
+        if not cell.resource and dtype is not None and 0 in shape and None not in shape:
+            cell.write(_kept(node, np.empty(shape, dtype.np)))
     return cell
