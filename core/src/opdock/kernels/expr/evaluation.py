@@ -108,7 +108,7 @@ class _Writer:
         body.append(f"return {', '.join(found)}")
         heading = f"def run({', '.join(self._params + ['out=None'] * self._out)}):"
         exec(_code("\n    ".join([heading, *body])), self._scope)  # noqa: S102 - written here
-        run: Callable[..., Any] = self._scope["run"]
+        run: Callable[..., Any] = self._scope.pop("run")
         return run
 
     def walk(self) -> Callable[..., Any]:

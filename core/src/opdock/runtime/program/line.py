@@ -50,7 +50,8 @@ class Line:
         scope.update({f"b{i}": b for i, b in enumerate(bound.buffers)})
         scope.update({f"k{i}": c for i, c in enumerate(calls or bound.calls)})
         exec(code, scope)  # noqa: S102 - see above
-        self.function = scope["step"]
+        # A function that its own globals held would live, with all of them, until a collection.
+        self.function = scope.pop("step")
 
     def halted(self, error: BaseException) -> tuple[int, dict[int, Any]] | None:
         """The step that raised `error`, and the values by slot at that moment.

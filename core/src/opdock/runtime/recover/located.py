@@ -9,6 +9,7 @@ from opdock import errors
 from opdock.codes import coded
 from opdock.compiler.emit.asking import compiler_of
 from opdock.compiler.ir.block import COPY, HOST, SEGMENT, Node
+from opdock.io.files import error_from_os
 
 __all__ = ["LINE", "as_op_error", "culprit", "miscounted", "where"]
 
@@ -47,6 +48,8 @@ def as_op_error(error: Exception, node: Node, what: str = "") -> errors.OpError:
         return located
     if _is_miscounted(error):
         return miscounted(node, _words(error))
+    if isinstance(error, OSError) and error.errno is not None:
+        return as_op_error(error_from_os(error), node, what)
     for kind, cls in _TRANSLATED:
         if isinstance(error, kind):
             named = what or node.op == COPY  # a copy is nothing that the user's program says
