@@ -90,3 +90,7 @@ def test_names_that_python_keeps_and_lists_that_are_empty() -> None:
     assert library.apply_op("ReservedInput", input_=7).type == "ReservedInput"
     assert library.apply_op("ReservedAttr", range_=7).get_attr("range") == 7
     assert library.apply_op("OutTypeList", T=[]) == []
+
+
+def test_a_function_may_be_given_by_its_name() -> None:
+    assert library.apply_op("FuncAttr", f="by_name").node_def.attr["f"].func.name == "by_name"

@@ -81,7 +81,8 @@ def has_effect(node: Node) -> bool:
     """Whether a run without the node is a different run, even if nobody uses its result."""
     if node.spec is None:
         return node.op == UPDATES
-    return node.spec.has_effect or not node.traits.drop or (bool(written(node)) and node.stateful)
+    # In this order: calls of functions, which are not taken apart yet, have no body to look into.
+    return node.spec.has_effect or not node.traits.drop or (node.stateful and bool(written(node)))
 
 
 def follow_effects(node: Node, effects: set[Node]) -> None:

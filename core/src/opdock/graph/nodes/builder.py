@@ -463,7 +463,7 @@ def _coerce(op: str, attr: AttrDef, kind: str, value: Any) -> Any:
 
         return make_ndarray(value) if hasattr(value, "tensor_shape") else np.asarray(value)
     if kind == "func":
-        if isinstance(value, (bool, int, float, str, bytes, type(None))):
+        if isinstance(value, (bool, int, float, type(None))):
             text = f"Don't know how to convert {value!r} to a func for argument {attr.name}"
             raise _about(op, text)
         # A function that is called by itself elsewhere knows its graph.
