@@ -152,6 +152,29 @@ def test_a_numpy_that_has_the_old_name_is_left_alone() -> None:
     assert arrays._reshaping(reshape) is reshape
 
 
+def test_parts_of_urllib_are_there_without_their_import(tmp_path: Path) -> None:
+    assert printed(
+        "import sys, urllib\n"
+        "for name in ('request', 'error', 'parse', 'response'):\n"
+        "    sys.modules.pop(f'urllib.{name}', None); vars(urllib).pop(name, None)\n"
+        "print(urllib.parse.quote('a b'), urllib.request.Request('http://x/y').host)\n"
+        "print(issubclass(urllib.error.URLError, OSError), hasattr(urllib, 'nothing'))\n",
+        tmp_path,
+    ) == ["a%20b x", "True False"]
+
+
+def test_layers_of_keras_2_2_are_applied_too(tmp_path: Path) -> None:
+    (tmp_path / "keras" / "engine").mkdir(parents=True)
+    for folder in ("keras", "keras/engine"):
+        (tmp_path / folder / "__init__.py").write_text("")
+    (tmp_path / "keras" / "engine" / "base_layer.py").write_text(
+        "class Layer:\n    def __call__(self, x): return x + 1\n"
+    )
+    assert printed(
+        "from keras.engine.base_layer import Layer\nprint(Layer().apply(1))\n", tmp_path
+    ) == ["2"]
+
+
 def test_methods_that_numpys_arrays_have_lost(tmp_path: Path) -> None:
     assert printed(
         "import numpy as np\n"

@@ -54,6 +54,17 @@ def test_saved_and_loaded(tmp_path: Path) -> None:
             loader.load(session, {"nobody"}, str(tmp_path / "m"))
 
 
+@pytest.mark.parametrize("name", ["/etc/passwd", "../../words.txt", "a/../../words.txt", "a\0b"])
+def test_assets_outside_of_the_model(name: str) -> None:
+    """TensorFlow would have the graph read the file."""
+    meta = protos.MetaGraphDef()
+    meta.asset_file_def.add(filename=name).tensor_info.name = "asset:0"
+    with pytest.raises(tf.errors.InvalidArgumentError, match="outside of its folder /m/assets"):
+        loader.get_asset_tensors("/m", meta)
+    meta.asset_file_def[0].filename = "a/words.txt"
+    assert loader.get_asset_tensors("/m", meta) == {"asset:0": b"/m/assets/a/words.txt"}
+
+
 @pytest.mark.parametrize("as_text", [False, True])
 def test_assets_and_the_main_op(tmp_path: Path, as_text: bool) -> None:
     for folder, words in (("one", "a b"), ("two", "c")):

@@ -176,7 +176,10 @@ class Compiler:
             InvalidArgumentError: shapes do not fit, or a node cannot be placed.
         """
         block = prune(fetches, targets, feeds)
-        return self._line_up(block, HOST) if as_written else self.lower(block)
+        if not as_written:
+            return self.lower(block)
+        calls(block)
+        return self._line_up(block, HOST)
 
     def branch(self, function: FuncGraph, node: Node) -> Compiled:
         """Compiles a branch of a placed node: see `bodies.body`."""

@@ -55,24 +55,35 @@ def commit(prefix: str, sources: Sequence[str], entries: Mapping[bytes, Any]) ->
         sources: the data files, one a shard, on the same file system; they are renamed.
         entries: what the index says of each key.
     """
-    shards = len(sources)
     with _committing, tf_errors(prefix):
-        if _shards_in_force(prefix) != shards:
-            _install(prefix, sources, shards)
-            write_index(prefix, shards, entries)
-        else:
-            detour = next(
-                n for n in itertools.count(shards + 1) if not glob.glob(_data_files(prefix, n))
-            )
-            _install(prefix, sources, detour)
-            write_index(prefix, detour, entries)
-            for i in range(shards):
-                link_over(data_path(prefix, i, detour), data_path(prefix, i, shards))
-            _sync(prefix)
-            write_index(prefix, shards, entries)
-        _remove_other_data(prefix, shards)
+        try:
+            _take_places(prefix, sources, entries)
+        except BaseException:
+            # The disk may be full: what no index lists makes room again.
+            listed = _shards_in_force(prefix)
+            if listed is not None or not os.path.lexists(index_path(prefix)):
+                _remove_other_data(prefix, listed)
+            raise
     sweep(os.path.dirname(prefix) or ".")
     _sweep_parts(os.path.dirname(prefix) or ".")
+
+
+def _take_places(prefix: str, sources: Sequence[str], entries: Mapping[bytes, Any]) -> None:
+    shards = len(sources)
+    if _shards_in_force(prefix) != shards:
+        _install(prefix, sources, shards)
+        write_index(prefix, shards, entries)
+    else:
+        detour = next(
+            n for n in itertools.count(shards + 1) if not glob.glob(_data_files(prefix, n))
+        )
+        _install(prefix, sources, detour)
+        write_index(prefix, detour, entries)
+        for i in range(shards):
+            link_over(data_path(prefix, i, detour), data_path(prefix, i, shards))
+        _sync(prefix)
+        write_index(prefix, shards, entries)
+    _remove_other_data(prefix, shards)
 
 
 def write_index(prefix: str, shards: int, entries: Mapping[bytes, Any]) -> None:
@@ -113,8 +124,8 @@ def _data_files(prefix: str, shards: int) -> str:
     return f"{glob.escape(prefix)}.data-?????-of-{shards:05d}"
 
 
-def _remove_other_data(prefix: str, shards: int) -> None:
-    """Removes the data files of the prefix that are not of this number of shards."""
+def _remove_other_data(prefix: str, shards: int | None) -> None:
+    """Removes the data files of the prefix that are not of this number of shards, if any."""
     for path in glob.glob(f"{glob.escape(prefix)}.data-?????-of-?????"):
         found = _SHARDS.search(path)
         if found is not None and int(found.group(1)) != shards:

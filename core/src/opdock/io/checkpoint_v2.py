@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, BinaryIO, Self
@@ -20,7 +20,7 @@ from opdock.dtypes import DType
 from opdock.io import bundle_format, crc32c, protos
 from opdock.io.bundle_format import Array, data_path, index_path
 from opdock.io.checkpoint_commit import HEADER_KEY, VERSION, commit, give_up
-from opdock.io.files import Temporary, local_path, tf_errors
+from opdock.io.files import Temporary, local_path, make_directory, tf_errors
 from opdock.io.parsing import parsed
 from opdock.io.table import TableReader
 from opdock.io.tensor_slice import TensorSlice, encode_key, gather
@@ -45,9 +45,12 @@ class BundleWriter:
         self._offset = 0
         directory = os.path.dirname(self.prefix)
         if directory:
-            with suppress(OSError):
-                os.mkdir(directory)
-        self._data = Temporary(data_path(self.prefix, 0, 1))
+            make_directory(directory)
+        try:
+            self._data = Temporary(data_path(self.prefix, 0, 1))
+        except BaseException:
+            give_up(self.prefix)
+            raise
 
     def add(self, name: str | bytes, array: Any, dtype: DType | None = None) -> None:
         """Adds a whole tensor.
@@ -107,7 +110,8 @@ class BundleWriter:
             with tf_errors(self._data.name):
                 self._data.sync()
             commit(self.prefix, [self._data.name], self._entries)
-            self._data.file.close()
+            with tf_errors(self._data.path):
+                self._data.file.close()
         except BaseException:
             self.abandon()
             raise
@@ -370,6 +374,16 @@ def merge_bundles(prefixes: Iterable[str], merged: str) -> None:
     Raises:
         InvalidArgumentError: a tensor is whole in two of them.
     """
+    given = list(prefixes)
+    try:
+        _merge(given, merged)
+    except BaseException:
+        for prefix in given:
+            give_up(prefix)
+        raise
+
+
+def _merge(prefixes: Sequence[str], merged: str) -> None:
     readers = []
     for prefix in prefixes:
         with BundleReader(prefix) as reader:
@@ -392,8 +406,7 @@ def merge_bundles(prefixes: Iterable[str], merged: str) -> None:
         first += reader.num_shards
     directory = os.path.dirname(merged)
     if directory:
-        with suppress(OSError):
-            os.mkdir(directory)
+        make_directory(directory)
     commit(merged, sources, entries)
     for reader in readers:
         with suppress(OSError):

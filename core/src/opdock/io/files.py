@@ -67,7 +67,7 @@ def error_from_os(error: OSError, path: str | None = None) -> errors.OpError:
     cls = _BY_ERRNO.get(number, errors.UnknownError)
     name = path if path is not None else error.filename
     reason = error.strerror or (os.strerror(number) if number else str(error))
-    return cls(None, None, f"{name}; {reason}")
+    return cls(None, None, reason if name is None else f"{name}; {reason}")
 
 
 @contextmanager
@@ -202,7 +202,11 @@ def link_over(source: str, target: str) -> None:
             with atomic_write(target) as copy:
                 shutil.copyfileobj(file, copy)
             return
-        os.replace(name, target)
+        try:
+            os.replace(name, target)
+        except BaseException:
+            os.unlink(name)
+            raise
 
 
 def sweep(directory: str) -> None:
@@ -231,6 +235,23 @@ def sync_directory(path: str) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def make_directories(path: str) -> None:
+    """Makes a directory and those above it, where they are missing."""
+    with tf_errors(path):
+        filesystems.of(path).makedirs(path)
+
+
+def make_directory(path: str) -> None:
+    """Makes a directory of the machine's, if only it is missing."""
+    try:
+        os.mkdir(path)
+    except FileNotFoundError:
+        pass  # what is written into it names the file, as TensorFlow does
+    except OSError as e:
+        if not os.path.isdir(path):
+            raise error_from_os(e, path) from e
 
 
 def write_file(path: str, data: bytes) -> None:

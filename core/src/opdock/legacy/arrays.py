@@ -41,7 +41,8 @@ def allow(numpy: ModuleType) -> None:
         setattr(numpy, name, _stacking(getattr(numpy, name)))
     for name in _COUNTING:
         setattr(numpy, name, _counting(getattr(numpy, name)))
-    numpy.reshape = _reshaping(numpy.reshape)  # type: ignore[attr-defined]
+    if "newshape" not in inspect.signature(numpy.reshape).parameters:
+        numpy.reshape = _reshaping(numpy.reshape)  # type: ignore[attr-defined]
     numpy.fromstring = _of_bytes(numpy.fromstring, numpy)  # type: ignore[attr-defined]
     numpy.issubdtype = _of_kinds(numpy.issubdtype, numpy)  # type: ignore[attr-defined]
 
@@ -103,7 +104,8 @@ def _stacking(before: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _reshaping(before: Callable[..., Any]) -> Callable[..., Any]:
-    if "shape" not in inspect.signature(before).parameters:  # NumPy before 2.1
+    """The function itself where it still has the old name; NumPy 1.26 has no other."""
+    if "newshape" in inspect.signature(before).parameters:
         return before
 
     @functools.wraps(before)

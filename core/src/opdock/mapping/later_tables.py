@@ -121,7 +121,28 @@ LATER_V1: Final[dict[str, str]] = {
     "mixed_precision": "opdock:train.experimental",
 }
 
+_SUMMARIES: Final = "opdock.summary.recording_v2"
+
 LATER_V2: Final[dict[str, str]] = {
+    **{
+        f"summary.{name}": f"{_SUMMARIES}:{name}"
+        for name in (
+            "SummaryWriter",
+            "create_file_writer",
+            "create_noop_writer",
+            "flush",
+            "histogram",
+            "image",
+            "record_if",
+            "scalar",
+            "text",
+            "write",
+        )
+    },
+    **{
+        f"summary.experimental.{name}": f"{_SUMMARIES}:{name}"
+        for name in ("get_step", "set_step", "summary_scope", "write_raw_pb")
+    },
     **{f"__internal__.{name}": place for name, place in _INTERNAL.items()},
     "__operators__.getitem": "opdock.ops.composed.subscripts:slice_helper",
     "__operators__.ragged_getitem": "opdock.ops.composed.ragged_slices:subscript",

@@ -305,6 +305,9 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "_TensorLike": "opdock.util.graph_helpers:TensorLike",
         "_as_graph_element": "opdock.util.graph_helpers:as_graph_element",
         "_get_graph_from_inputs": "opdock.util.graph_helpers:graph_from_inputs",
+        "convert_to_tensor_or_composite": (
+            "opdock.util.graph_helpers:convert_to_tensor_or_composite"
+        ),
         "convert_to_tensor_v2": "opdock.graph.nodes.convert:convert_to_tensor",
         "is_dense_tensor_like": "opdock.graph.nodes.operation:is_tensor",
         "name_scope_v1": "opdock.graph.nodes.scopes:name_scope",
@@ -365,6 +368,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "InXlaContext": "opdock.util.graph_helpers:in_xla_context",
     },
     "python.ops.control_flow_ops": {
+        "_case_helper": "opdock.ops.composed.case:case_by",
         "cond_v1": "opdock:cond",
         "get_enclosing_xla_context": "opdock.util.graph_helpers:get_enclosing_xla_context",
         "with_dependencies": "opdock.util.graph_helpers:with_dependencies",
@@ -382,6 +386,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     **OPS_NAMES,
     "python.ops.nn_ops": {
+        "Convolution": "opdock.ops.composed.dilated:Convolution",
         "fractional_avg_pool_v2": "opdock.ops.fractional_pool:fractional_avg_pool_v2",
         "fractional_max_pool_v2": "opdock.ops.fractional_pool:fractional_max_pool_v2",
         "nth_element": "opdock.ops.sorting:nth_element",
@@ -414,6 +419,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "python.ops.variable_scope": {
         "_PartitionInfo": "opdock.graph.variables.partitioned:PartitionInfo",
+        "_pure_variable_scope": "opdock.util.variable_helpers:pure_variable_scope",
         "_get_default_variable_store": "opdock.graph.variables.variable_scope:variable_store",
         "variable": "opdock:Variable",
     },
@@ -422,6 +428,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.platform.test": {"mock": "unittest.mock"},
     "python.pywrap_tensorflow": {
         "NewCheckpointReader": "opdock:train.NewCheckpointReader",
+        "TF_TryEvaluateConstant_wrapper": "opdock.util.graph_helpers:evaluated_constant",
         "TF_bfloat16_type": "opdock.util.dtype_names:bfloat16_type",
     },
     "python.framework.op_def_registry": {
@@ -442,6 +449,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.util.deprecation": {
         "_PRINT_DEPRECATION_WARNINGS": "opdock.util.deprecation:PRINT_DEPRECATION_WARNINGS",
     },
+    "python.util.tf_inspect": {"_inspect": "inspect"},
     "python.util.object_identity": _in(
         "opdock.util.identities:",
         _ObjectIdentityWrapper="ObjectIdentityWrapper",

@@ -34,7 +34,7 @@ from opdock.runtime.inspect.trace import Tracer, copy_node, partition_graphs, tr
 from opdock.runtime.program.bind import Services, bind_alone, bind_kernel
 from opdock.runtime.program.checks import Checks
 from opdock.runtime.program.collector import collector_waits
-from opdock.runtime.program.control import bind_control
+from opdock.runtime.program.control import Branches, Loop, bind_control
 from opdock.runtime.program.functions import LazyFunction
 from opdock.runtime.program.parallel import Helpers
 from opdock.runtime.program.program import Program
@@ -178,23 +178,36 @@ class Engine:
 
     def bind(self, compiled: pipeline.Compiled) -> Program:
         """A program of what the compiler made."""
-        return Program(compiled, self.services, self.fallback)
+        return self._bind(self.services, compiled)
+
+    def _bind(self, services: Services, compiled: pipeline.Compiled) -> Program:
+        return Program(compiled, services, Fallback(self.compiler, services))
+
+    def _control(self, node: Node, services: Services) -> Branches | Loop:
+        """The callable of a control-flow node, whose bodies share what its own program has."""
+        return bind_control(
+            node,
+            functools.partial(self._branch, services),
+            functools.partial(self._loop, services),
+            self.resources.cancellation,
+        )
 
     @collector_waits()
-    def _branch(self, function: FuncGraph, node: Node) -> Program:
+    def _branch(self, services: Services, function: FuncGraph, node: Node) -> Program:
         """The program of a branch."""
-        return self.bind(self.compiler.branch(function, node))
+        return self._bind(services, self.compiler.branch(function, node))
 
     @collector_waits()
-    def _loop(self, node: Node) -> tuple[Program, Program, ManyTurns | None]:
+    def _loop(self, services: Services, node: Node) -> tuple[Program, Program, ManyTurns | None]:
         """The programs of a loop's condition and body, and what makes many turns in one call."""
         compiled = self.compiler.loop(node)
         many, whole = None, compiled.whole
         if isinstance(whole, str):
             note(f"turn by turn: {whole}")
         elif self._checks is None:
-            many = ManyTurns(whole, cast("MakeTurns", bind_kernel(whole.node, self.resources)))
-        return self.bind(compiled.condition), self.bind(compiled.body), many
+            many = ManyTurns(whole, cast("MakeTurns", bind_kernel(whole.node, services.resources)))
+        condition = self._bind(services, compiled.condition)
+        return condition, self._bind(services, compiled.body), many
 
     def _function(self, function: FuncGraph) -> LazyFunction:
         """A function that kernels call, compiled when it is called first."""
@@ -214,10 +227,10 @@ class Engine:
         feeds = [(t, t._dtype, t._shape) for t in function.inputs]
         return self.compiler.step(function.outputs, function.targets, feeds)
 
-    def _bind_functions(self) -> Callable[[pipeline.Compiled], Program]:
-        """What makes programs with the same random streams, which begin anew."""
+    def _bind_functions(self) -> tuple[ResourceManager, Callable[[pipeline.Compiled], Program]]:
+        """Random streams that begin anew, and what makes programs that share them."""
         own = dataclasses.replace(self.services, resources=self.resources.with_own_streams())
-        return lambda compiled: Program(compiled, own, self.fallback)
+        return own.resources, functools.partial(self._bind, own)
 
     @lazy
     def compiler(self) -> pipeline.Compiler:
@@ -233,10 +246,7 @@ class Engine:
         """What the session's programs share."""
         return Services(
             self.resources, Losses(self.placer, self.resources), self.between,
-            functools.partial(
-                bind_control, compile_branch=self._branch, compile_loop=self._loop,
-                cancellation=self.resources.cancellation,
-            ),
+            self._control,
             self._function,
             Helpers(self.threads - 1),
             checks=self._checks,

@@ -14,7 +14,7 @@ from opdock import dtypes
 from opdock.graph.nodes.collections import add_to_collection, get_collection
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.io import filesystems, protos
-from opdock.io.files import as_path, atomic_write, write_file
+from opdock.io.files import as_path, atomic_write, make_directories, write_file
 from opdock.saved_model import constants, utils
 from opdock.saved_model.file import to_bytes, to_text
 from opdock.saved_model.signature_def_utils import op_signature_def
@@ -43,7 +43,7 @@ class _Builder:
                 " directory, or delete all the contents of the specified directory:"
                 f" {self._export_dir}"
             )
-        where.makedirs(self._export_dir)
+        make_directories(self._export_dir)
 
     def save(self, as_text: bool = False) -> bytes:
         """Writes the `SavedModel` message, after which the model can be loaded.
@@ -54,8 +54,7 @@ class _Builder:
         Returns:
             The path of the file.
         """
-        where = filesystems.of(self._export_dir)
-        where.makedirs(self._export_dir)
+        make_directories(self._export_dir)
         name = (
             constants.SAVED_MODEL_FILENAME_PBTXT if as_text else constants.SAVED_MODEL_FILENAME_PB
         )

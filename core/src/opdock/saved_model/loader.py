@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
+from opdock import errors
 from opdock.graph.nodes.collections import get_collection
 from opdock.graph.nodes.graph import Graph
 from opdock.io import protos
@@ -179,6 +180,9 @@ def get_asset_tensors(
         export_dir: the model's directory.
         meta_graph_def_to_load: a `MetaGraphDef`.
         import_scope: prefix of the names.
+
+    Raises:
+        InvalidArgumentError: an asset's name leads out of the model's directory.
     """
     assets = list(meta_graph_def_to_load.asset_file_def)
     collections = meta_graph_def_to_load.collection_def
@@ -187,10 +191,16 @@ def get_asset_tensors(
             assets.append(parsed(protos.AssetFileDef, packed.value, "an asset of the model"))
     folder = utils.get_assets_dir(as_path(export_dir))
     prefix = f"{import_scope}/" if import_scope else ""
-    return {
-        prefix + asset.tensor_info.name: os.path.join(folder, asset.filename).encode()
-        for asset in assets
-    }
+    return {prefix + a.tensor_info.name: _within(folder, a.filename).encode() for a in assets}
+
+
+def _within(folder: str, name: str) -> str:
+    parts = name.split("/")
+    if os.path.isabs(name) or os.pardir in parts or "\0" in name:
+        raise errors.InvalidArgumentError(
+            None, None, f"The asset {name!r} of a model lies outside of its folder {folder}"
+        )
+    return os.path.join(folder, name)
 
 
 def get_init_op(meta_graph_def: Any, import_scope: str | None = None) -> Any:

@@ -9,8 +9,8 @@ from opdock import dtypes
 from opdock.graph.nodes.composite import CompositeTensor, SparseTensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.typespec import type_spec_from_value
-from opdock.io import filesystems, protos
-from opdock.io.files import as_path
+from opdock.io import protos
+from opdock.io.files import as_path, make_directories
 from opdock.saved_model import constants
 from opdock.saved_model.nested_structure_coder import StructureCoder
 from opdock.shapes import TensorShape
@@ -139,7 +139,7 @@ def get_or_create_assets_dir(export_dir: Any) -> str:
 
 
 def _made(directory: str) -> str:
-    filesystems.of(directory).makedirs(directory)
+    make_directories(directory)
     return directory
 
 

@@ -9,9 +9,9 @@ import warnings
 from typing import Any, Self
 
 from opdock.graph.nodes.graph import Graph
-from opdock.io import filesystems, protos
+from opdock.io import protos
 from opdock.io.event_files import EventsWriter
-from opdock.io.files import write_file
+from opdock.io.files import make_directories, write_file
 
 __all__ = ["FileWriter"]
 
@@ -126,7 +126,7 @@ class FileWriter:
 
         for asset in get_all_plugin_assets(graph):
             folder = os.path.join(os.fsdecode(self.get_logdir()), "plugins", asset.plugin_name)
-            filesystems.of(folder).makedirs(folder)
+            make_directories(folder)
             for name, content in asset.assets().items():
                 data = content.encode() if isinstance(content, str) else content
                 write_file(os.path.join(folder, name), data)

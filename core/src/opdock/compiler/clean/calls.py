@@ -6,7 +6,7 @@ before all other passes, which know of no calls.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from opdock import errors, shapes
 from opdock.compiler.clean.prune import give, prune
@@ -17,6 +17,7 @@ from opdock.graph.nodes.traits import Control
 
 if TYPE_CHECKING:
     from opdock.graph.control.func_graph import FuncGraph
+    from opdock.graph.nodes.operation import Operation
 
 
 def calls(block: Block) -> None:
@@ -25,9 +26,53 @@ def calls(block: Block) -> None:
     Raises:
         InvalidArgumentError: a function gives another number or other types of results than its
             call has, or takes other shapes.
+        ResourceExhaustedError: functions that call each other come to too many nodes.
     """
+    _check_sizes(block)
     while any(n.traits.control is Control.CALL for n in block.nodes):
         _once(block)
+
+
+_MOST: Final = 1 << 22
+"""Nodes that calls may come to: thirty functions that call the one before twice are a billion."""
+
+
+def _check_sizes(block: Block) -> None:
+    sizes: dict[FuncGraph, int] = {}
+    total = 0
+    for node in block.nodes:
+        if node.traits.control is not Control.CALL:
+            continue
+        function = _callee(node)
+        total += _size(function, sizes)
+        if total > _MOST:
+            raise errors.ResourceExhaustedError(
+                None, node.origin,
+                f"'{node.name}' calls '{function.func_name}', which comes to {total} nodes with "
+                f"all that it calls, more than {_MOST}",
+            )  # fmt: skip
+
+
+def _size(function: FuncGraph, sizes: dict[FuncGraph, int]) -> int:
+    """How many nodes a function comes to; those that it calls are counted before, once each."""
+    path = [function]
+    while path:
+        last = path[-1]
+        ops = last.get_operations()
+        called = [_called(op) for op in ops if op.spec.traits.control is Control.CALL]
+        missing = [f for f in called if f not in sizes]
+        if missing:
+            path += missing
+        else:
+            sizes[last] = len(ops) + sum(sizes[f] for f in called)
+            path.pop()
+    return sizes[function]
+
+
+def _called(op: Operation) -> FuncGraph:
+    assert op.spec.callee_fn is not None
+    function: FuncGraph = op.spec.callee_fn(op.attrs)
+    return function
 
 
 def _once(block: Block) -> None:

@@ -46,6 +46,7 @@ class DefinedGraph(FuncGraph):
         self, name: str, outer: Graph, by_value: bool = False, may_copy: Sequence[Operation] = ()
     ) -> None:
         super().__init__(name, outer)
+        self._count = [0]
         self._names_in_use = {}
         self._name_stack = ""
         self._seed = None

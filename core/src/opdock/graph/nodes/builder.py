@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,14 @@ from opdock.nearest import near
 if TYPE_CHECKING:
     from opdock.graph.nodes.graph import Graph
     from opdock.graph.nodes.registry import OpSpec
+
+
+def _results(op: str, names: list[str]) -> Any:
+    """What the outputs of an op come as, if it has several; "acme>Split" becomes "acme_Split"."""
+    if len(names) < 2:
+        return None
+    name = re.sub(r"\W|^(?=\d)", "_", op)
+    return collections.namedtuple(name, names, rename=True)  # noqa: PYI024
 
 
 class Builder:
@@ -42,11 +51,7 @@ class Builder:
         ]
         # The common case: plain tensors of one type attribute each, no lists.
         self._plain = all(not a.is_list and not a.is_ref for a in self._inputs)
-        self._result_type = (
-            collections.namedtuple(spec.name, [o.name for o in self._outputs], rename=True)  # noqa: PYI024
-            if len(self._outputs) > 1
-            else None
-        )
+        self._result_type = _results(spec.name, [o.name for o in self._outputs])
 
     def build(self, inputs: tuple[Any, ...], name: str | None, attrs: dict[str, Any]) -> Any:
         """Adds the node and returns its result as described at `OpSpec.__call__`."""

@@ -278,7 +278,10 @@ class Tensor(Referable):
     `==` is identity; `tf.equal` compares elements.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_consumers", "_dtype", "_op", "_shape", "_value_index")
+    __slots__ = (
+        "__dict__", "__weakref__", "_consumers", "_dtype", "_op", "_shape", "_told_shape",
+        "_value_index",
+    )  # fmt: skip
 
     __array_priority__ = 100
     OVERLOADABLE_OPERATORS: ClassVar[set[str]] = {
@@ -328,6 +331,7 @@ class Tensor(Referable):
         self._dtype = dtype
         self._shape = shape
         self._consumers: list[Operation] | None = None
+        self._told_shape: TensorShape | None = None
 
     @property
     def op(self) -> Operation:
@@ -366,12 +370,15 @@ class Tensor(Referable):
 
     @property
     def shape(self) -> TensorShape:
-        """The static shape."""
-        return TensorShape(self._shape)
+        """The static shape: one object, until more is known of it."""
+        told = self._told_shape
+        if told is None or told.raw is not self._shape:
+            told = self._told_shape = TensorShape(self._shape)
+        return told
 
     def get_shape(self) -> TensorShape:
         """The static shape."""
-        return TensorShape(self._shape)
+        return self.shape
 
     def _shape_tuple(self) -> Shape:
         return self._shape
@@ -385,6 +392,10 @@ class Tensor(Referable):
             self._shape = shapes.merge(self._shape, shapes.as_shape(shape))
         except ValueError as e:
             raise ValueError(f"{e} (tensor '{self.name}')") from None
+
+    def _as_tf_output(self) -> Tensor:
+        """What TensorFlow's C interface would know the tensor by."""
+        return self
 
     def _as_node_def_input(self) -> str:
         name = self._op._name

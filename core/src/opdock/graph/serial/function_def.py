@@ -44,6 +44,7 @@ class FunctionLibraryReader:
         self._flat = flat or {}
         self._built: dict[str, FuncGraph] = dict(built or {})
         self._open: list[str] = []
+        self._nodes: tuple[Any, dict[str, Any]] | None = None  # of the definition asked for last
         self._outer = outer
 
     def function(self, name: str, defined: bool = False) -> FuncGraph:
@@ -65,10 +66,33 @@ class FunctionLibraryReader:
             if name in self._open:
                 raise errors.UnimplementedError(None, None, f"Function '{name}' calls itself")
             self._open.append(name)
+            if len(self._open) == 1:
+                for callee in self._called_by(name):
+                    self.spec(callee)
             make_room(len(self._open))
             built = self._built[name] = self._build(name, definition, defined)
             self._open.pop()
         return built
+
+    def _called_by(self, name: str) -> list[str]:
+        """The functions that one needs as op types, each behind those that it needs itself.
+
+        Built in this order, they are not built within each other, however long a chain they are.
+        """
+        order: list[str] = []
+        seen = {name}
+        path = [(name, iter(self._defs[name].node_def))]
+        while path:
+            caller, nodes = path[-1]
+            callee = next((n.op for n in nodes if n.op in self._defs and n.op not in seen), None)
+            if callee is not None:
+                seen.add(callee)
+                if callee not in self._built:
+                    path.append((callee, iter(self._defs[callee].node_def)))
+            else:
+                path.pop()
+                order.append(caller)
+        return order[:-1]
 
     def has(self, name: str) -> bool:
         """Whether the library has a function of this name."""
@@ -185,6 +209,14 @@ class FunctionLibraryReader:
                 outputs.append(importer.returned(edge if ":" in edge else f"{edge}:0"))
         return outputs
 
+    def _nodes_of(self, definition: Any) -> dict[str, Any]:
+        """The nodes of a body, by name; the first, where several have one."""
+        known = self._nodes
+        if known is None or known[0] is not definition:
+            nodes = {n.name: n for n in reversed(definition.node_def)}
+            known = self._nodes = definition, nodes
+        return known[1]
+
     def _flat_edge(self, text: str, edges: dict[str, str], definition: Any) -> str:
         """Turns "node:output:i" of a function body into "node:k" of a graph."""
         if text.startswith("^"):
@@ -193,7 +225,7 @@ class FunctionLibraryReader:
             return edges[text]
         name, _, rest = text.partition(":")
         arg, _, number = rest.partition(":")
-        node = next((n for n in definition.node_def if n.name == name), None)
+        node = self._nodes_of(definition).get(name)
         if node is None or not (number or "0").isdecimal():
             raise ValueError(f"Function '{definition.signature.name}' has no value '{text}'")
         return f"{name}:{_first_index(self.op(node.op), node, arg) + int(number or 0)}"

@@ -265,7 +265,7 @@ def get_partitioned(
 def _shared(
     name: str, found: PartitionedVariable, shape: Shape, dtype: DType | None, reuse: Any
 ) -> PartitionedVariable:
-    if reuse is None or reuse is False:
+    if reuse is False:
         raise ValueError(
             f"Partitioned variable with name {name} already exists. Did you mean to set "
             "reuse=True or "

@@ -115,10 +115,15 @@ class Trackable:
         return [TrackableReference(n, d) for n, d in self._self_dependencies.items()]
 
     @property
-    def _self_unconditional_dependency_names(self) -> dict[str, Trackable]:
-        """The dependencies by name, as libraries newer than TensorFlow 1 ask for them."""
+    def _unconditional_dependency_names(self) -> dict[str, Trackable]:
+        """The dependencies by name; libraries add to it what they make while one is looked up."""
         self._maybe_initialize_trackable()
         return self._self_dependencies
+
+    @property
+    def _self_unconditional_dependency_names(self) -> dict[str, Trackable]:
+        """The same, as libraries newer than TensorFlow 1 ask for it."""
+        return self._unconditional_dependency_names
 
     @property
     def _checkpoint_dependencies(self) -> list[TrackableReference]:

@@ -157,14 +157,14 @@ class VariableStore:
             },
         )
         self._vars[name] = made
-        if regularizer is not None:
+        if regularizer:
             _regularize(made, name, regularizer)
         return made
 
     def _shared(
         self, name: str, found: Any, raw: Shape, given: bool, dtype: DType | None, reuse: Any
     ) -> Any:
-        if reuse is None or reuse is False:
+        if reuse is False:
             where = found.op.user_line
             raise ValueError(
                 f"Variable {name} already exists, disallowed. Did you mean to set reuse=True or "

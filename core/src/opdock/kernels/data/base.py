@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, Self
 
 import numpy as np
@@ -16,9 +16,9 @@ from opdock.kernels.select.signature import NodeSig
 from opdock.shapes import Shape
 
 __all__ = [
-    "INFINITE", "UNKNOWN", "Call", "Captured", "Chosen", "Context", "Dataset", "DatasetIterator",
-    "Element", "Following", "FollowingIterator", "HandedOn", "Memory", "State", "Statistics",
-    "check_fits", "declared", "invalid", "scalar_int", "unwrap",
+    "INFINITE", "UNKNOWN", "Call", "CallingIterator", "Captured", "Chosen", "Context", "Dataset",
+    "DatasetIterator", "Element", "Following", "FollowingIterator", "HandedOn", "Memory", "State",
+    "Statistics", "check_fits", "declared", "invalid", "scalar_int", "unwrap",
 ]  # fmt: skip
 
 Element = tuple[Any, ...]
@@ -55,8 +55,10 @@ class Context:
         statistics: hears of what happens, if anybody asked for it.
     """
 
-    def __init__(self) -> None:
-        self._calls: dict[UserFunction, UserCall] = {}
+    def __init__(self, outer: Context | None = None) -> None:
+        self._outer = outer
+        self._calls: dict[UserFunction, UserCall] = {}  # asked for here, or further inside
+        self._resumed: dict[str, Mapping[str, tuple[int, int]]] = {}  # of what was not yet
         self._kept: dict[Any, tuple[Any, Any]] = {}
         self._path: tuple[Any, ...] = ()
         self.in_order = True
@@ -65,9 +67,19 @@ class Context:
 
     def branch(self, *place: Any) -> Context:
         """The context of one of several inputs: the same dataset may be another one, too."""
-        inner = Context()
-        inner._calls, inner._kept = self._calls, self._kept
-        inner._path = (*self._path, *place)
+        inner = Context(self._outer)
+        inner._calls, inner._resumed = self._calls, self._resumed
+        return self._like(inner, place)
+
+    def inside(self) -> Context:
+        """The context of an iterator that calls functions, and of those over what they make.
+
+        It says where the streams of these functions stand, and no others.
+        """
+        return self._like(Context(self), ())
+
+    def _like(self, inner: Context, place: tuple[Any, ...]) -> Context:
+        inner._kept, inner._path = self._kept, (*self._path, *place)
         inner.in_order, inner.threads = self.in_order, self.threads
         inner.statistics = self.statistics
         return inner
@@ -94,8 +106,26 @@ class Context:
         """The one instance of a function; `last` says that it is called to clean up."""
         found = self._calls.get(function)
         if found is None:
-            found = self._calls[function] = function.instance(last)
+            outer = self._outer
+            made = function.instance(last) if outer is None else outer.call(function, last)
+            found = self._calls.setdefault(function, made)
+            found.resume(self._resumed.pop(function.name, {}))
         return found
+
+    def streams(self) -> State:
+        """Where the random streams of all functions stand that were asked for, by their names."""
+        # Threads that make further elements may ask for further functions meanwhile.
+        found = {f.name: call.streams() for f, call in list(self._calls.items())}
+        return {**self._resumed, **{name: places for name, places in found.items() if places}}
+
+    def resume(self, streams: State) -> None:
+        """Has random streams go on where others stood, those of functions to come as well."""
+        self._resumed = {
+            name: {op: (int(key), int(counter)) for op, (key, counter) in places.items()}
+            for name, places in streams.items()
+        }
+        for function, call in list(self._calls.items()):
+            call.resume(self._resumed.pop(function.name, {}))
 
     def keep(self, dataset: Dataset, make: Callable[[], Any]) -> Any:
         """What a dataset leaves for its next iterator at this place, made when missing."""
@@ -337,6 +367,31 @@ class FollowingIterator(DatasetIterator):
     def close(self) -> None:
         """Lets go of threads and files."""
         self.source.close()
+
+
+class CallingIterator(FollowingIterator):
+    """One that calls functions of the user's, whose random streams go on where they stood.
+
+    Attributes:
+        inside: the context of the functions, and of iterators over datasets that they make.
+    """
+
+    def __init__(self, source: Dataset, context: Context) -> None:
+        super().__init__(source, context)
+        self.inside = context.inside()
+
+    def save(self) -> State:
+        """Where it stands."""
+        return {**super().save(), "streams": self.inside.streams()}
+
+    def restore(self, state: State) -> None:
+        """Goes to where another iterator stood."""
+        super().restore(state)
+        self.resume(state)
+
+    def resume(self, state: State) -> None:
+        """Has the functions' random streams go on where those of another iterator stood."""
+        self.inside.resume(state.get("streams", {}))
 
 
 # ---------------------------------------------------------------- arguments of dataset ops

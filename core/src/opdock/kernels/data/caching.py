@@ -10,6 +10,7 @@ from opdock import errors
 from opdock.io.files import sync_directory, tf_errors
 from opdock.io.records import RecordWriter, read_records
 from opdock.kernels.data.base import Context, Dataset, DatasetIterator, Element, Following, State
+from opdock.kernels.data.outcomes import drawn
 from opdock.kernels.data.state import SavedState, load, save
 
 __all__ = ["FileCacheDataset"]
@@ -44,7 +45,7 @@ class _FileCacheIterator(DatasetIterator):
     def __init__(self, dataset: FileCacheDataset, context: Context) -> None:
         self._dataset, self._context = dataset, context
         self._walk: _Writing | _Reading | None = None
-        self._count = 0
+        self._count = self._errors = 0
 
     def _begun(self) -> Any:
         if self._walk is None:
@@ -55,17 +56,27 @@ class _FileCacheIterator(DatasetIterator):
         return self._walk
 
     def next(self) -> Element | None:
-        element: Element | None = self._begun().next()
+        try:
+            element: Element | None = self._begun().next()
+        except errors.OpError:
+            self._errors += 1
+            raise
         self._count += element is not None
         return element
 
     def save(self) -> State:
-        return {"count": self._count}
+        return {"count": self._count, "errors": self._errors}
 
     def restore(self, state: State) -> None:
         # The file may have been written since, or never: either way elements come in one order.
-        for _ in range(state["count"]):
-            if self.next() is None:
+        # A complete file has no errors any more.
+        while self._count < state["count"] or (
+            self._errors < state["errors"] and isinstance(self._begun(), _Writing)
+        ):
+            element, error = drawn(self)
+            if error is not None and self._errors > state["errors"]:
+                raise error
+            if element is None and error is None:
                 return
 
     def close(self) -> None:

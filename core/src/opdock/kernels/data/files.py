@@ -186,7 +186,7 @@ class _FileIterator(DatasetIterator):
         close = getattr(self._records, "close", None)
         if close is not None:
             close()
-        self._file, self._records = len(self._dataset.filenames), None
+        self._file, self._read, self._records = len(self._dataset.filenames), 0, None
 
 
 class TextLineDataset(StringsDataset):

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from opdock.kernels.data.base import (
+    CallingIterator,
     Captured,
     Context,
     Dataset,
     DatasetIterator,
     Element,
     Following,
-    FollowingIterator,
     State,
     invalid,
 )
@@ -43,10 +43,10 @@ class GroupByReducerDataset(Following):
         return _ReducerIterator(self, context)
 
 
-class _ReducerIterator(FollowingIterator):
+class _ReducerIterator(CallingIterator):
     def __init__(self, dataset: GroupByReducerDataset, context: Context) -> None:
         super().__init__(dataset.source, context)
-        self._calls = tuple(f.within(context) for f in dataset.functions)
+        self._calls = tuple(f.within(self.inside) for f in dataset.functions)
         self._states: dict[int, Element] = {}
         self._keys: list[int] | None = None  # of what is still to come, once all is reduced
 
@@ -99,16 +99,17 @@ class GroupByWindowDataset(Following):
         return _WindowsIterator(self, context)
 
 
-class _WindowsIterator(FollowingIterator):
+class _WindowsIterator(CallingIterator):
     def __init__(self, dataset: GroupByWindowDataset, context: Context) -> None:
         super().__init__(dataset.source, context)
         self._dataset = dataset
-        self._key, self._reduce, self._size = (f.within(context) for f in dataset.functions)
+        self._key, self._reduce, self._size = (f.within(self.inside) for f in dataset.functions)
         self._groups: dict[int, list[Element]] = {}
         self._sizes: dict[int, int] = {}
         self._over = False
-        # The key and the window of which the elements are being handed out, and where that stands.
-        self._current: tuple[int, list[Element], DatasetIterator] | None = None
+        # The key and the window of which the elements are being handed out, where that stands, and
+        # where the random streams stood before.
+        self._current: tuple[int, list[Element], DatasetIterator, State] | None = None
 
     def next(self) -> Element | None:
         while True:
@@ -150,28 +151,31 @@ class _WindowsIterator(FollowingIterator):
     def _begin(self, key: int, window: list[Element]) -> None:
         d = self._dataset
         group = ElementsDataset(window, d.source.types, d.source.shapes)
+        streams = self.inside.streams()
         results = self._reduce((*_key_array(key), group))
         inner = inner_dataset(results, d.types, d.shapes)
-        self._current = key, window, inner.iterator(self.context)
+        self._current = key, window, inner.iterator(self.inside), streams
 
     def save(self) -> State:
         current = None
         if self._current is not None:
-            key, window, inner = self._current
-            current = {"key": key, "window": window, "state": inner.save()}
+            key, window, inner, streams = self._current
+            current = {"key": key, "window": window, "state": inner.save(), "streams": streams}
         groups = [{"key": k, "elements": v, "size": self._sizes[k]} for k, v in
                   self._groups.items()]  # fmt: skip
         return {**super().save(), "groups": groups, "over": int(self._over), "current": current}
 
     def restore(self, state: State) -> None:
-        super().restore(state)
+        self.source.restore(state["source"])
         self._over = bool(state["over"])
         self._groups = {g["key"]: list(g["elements"]) for g in state["groups"]}
         self._sizes = {g["key"]: g["size"] for g in state["groups"]}
         if state["current"] is not None:
+            self.resume(state["current"])  # the function draws random numbers again
             self._begin(state["current"]["key"], list(state["current"]["window"]))
             assert self._current is not None
             self._current[2].restore(state["current"]["state"])
+        self.resume(state)
 
     def close(self) -> None:
         super().close()

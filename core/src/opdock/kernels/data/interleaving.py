@@ -17,7 +17,7 @@ from opdock.kernels.data.base import (
     invalid,
 )
 from opdock.kernels.data.mapping import InterleaveDataset, InterleavingIterator
-from opdock.kernels.data.outcomes import Outcome, drawn, settled
+from opdock.kernels.data.outcomes import Outcome, drawn, load_outcomes, save_outcomes, settled
 from opdock.kernels.data.parallel import Prefetching
 from opdock.kernels.data.statistics import Utilization
 from opdock.kernels.select.cells import Resources
@@ -79,18 +79,18 @@ class _LimitedIterator(DatasetIterator):
 class _Failed(DatasetIterator):
     """In the place of a dataset that could not be made."""
 
-    def __init__(self, outcome: Outcome) -> None:
-        self._outcome: Outcome | None = outcome
+    def __init__(self, outcome: Outcome | None) -> None:
+        self._outcome = outcome
 
     def next(self) -> Element | None:
         outcome, self._outcome = self._outcome, None
         return None if outcome is None else settled(outcome)
 
     def save(self) -> State:
-        return {}
+        return {"failed": [] if self._outcome is None else save_outcomes([self._outcome])}
 
     def restore(self, state: State) -> None:
-        self._outcome = None
+        self._outcome = next(iter(load_outcomes(state["failed"])), None)
 
 
 class _ParallelInterleavingIterator(InterleavingIterator):
@@ -114,7 +114,7 @@ class _ParallelInterleavingIterator(InterleavingIterator):
             if self._over:
                 break
             if self._open[place] is None:
-                self._fill(place)
+                self._draw(place)
         if not self._in_order and self._count:
             self._go_where_something_is()
         try:
@@ -137,31 +137,40 @@ class _ParallelInterleavingIterator(InterleavingIterator):
         for i in range(cycle):
             place = (self._place + i) % cycle
             current = self._open[place]
-            if current is not None and getattr(current[1], "ready", True):
+            if current is not None and getattr(current.iterator, "ready", True):
                 return place
         return None
 
-    def _fill(self, place: int) -> None:
+    def _draw(self, place: int) -> None:
         argument, error = drawn(self.source)
         if argument is None and error is None:
             self._over = True
             return
-        inner: DatasetIterator
         if argument is None:
-            inner = _Failed((None, error))
-        else:
-            try:
-                inner = self._make(argument)
-            except errors.CancelledError:
-                raise
-            except Exception as e:  # it is raised when the place's turn has come
-                inner = _Failed((None, e))
-        self._open[place] = argument or (), inner
-        self._count += 1
+            self._put(place, (), _Failed((None, error)), {})
+            return
+        try:
+            self._fill(place, argument)
+        except errors.CancelledError:
+            raise
+        except Exception as e:  # it is raised when the place's turn has come
+            self._put(place, argument, _Failed((None, e)), {})
+
+    def _put(
+        self, place: int, argument: Element, iterator: DatasetIterator, streams: State
+    ) -> None:
+        super()._put(place, argument, iterator, streams)
+        if isinstance(iterator, Prefetching):
+            iterator.begin()
+
+    def _made_again(self, argument: Element, state: State) -> DatasetIterator:
+        if "failed" not in state:
+            return super()._made_again(argument, state)
+        failed = _Failed(None)
+        failed.restore(state)
+        return failed
 
     def _walk(self, dataset: Dataset) -> DatasetIterator:
         d = self._parallel
-        source = _LimitedIterator(dataset.iterator(self.context), self._permits, self._utilization)
-        ahead = Prefetching(d.resources, source, d.ahead, self._condition)
-        ahead.begin()
-        return ahead
+        source = _LimitedIterator(dataset.iterator(self.inside), self._permits, self._utilization)
+        return Prefetching(d.resources, source, d.ahead, self._condition)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -47,6 +47,7 @@ class IteratorResource:
         self.handle = f"{name}/{next(_serial)}".encode()
         self._resources = resources
         self._iterator: DatasetIterator | None = None
+        self._dataset: Dataset | None = None
         self._fresh = False
         self._memory: Memory | None = None
         self._condition = threading.Condition()
@@ -79,7 +80,7 @@ class IteratorResource:
         fresh = dataset.iterator(Context())
         self._enter()
         try:
-            old, self._iterator = self._iterator, fresh
+            old, self._iterator, self._dataset = self._iterator, fresh, dataset
             self._fresh, self._memory = dataset.fresh, dataset.memory
         finally:
             self._leave()
@@ -149,23 +150,32 @@ class IteratorResource:
             self._leave()
 
     def restore(self, saved: Any) -> None:
-        """Goes to where an iterator over an equal dataset stood.
+        """Goes to where an iterator over an equal dataset stood, whatever was taken before.
 
         Raises:
             FailedPreconditionError: no dataset has been given yet.
-            DataLossError: what was saved is damaged, or is of another dataset.
+            DataLossError: what was saved is damaged, or is of another dataset: the iterator has to
+                be initialized again.
         """
         self._enter()
         try:
-            if self._iterator is None:
+            if self._iterator is None or self._dataset is None:
                 raise _uninitialized("Restore", "restoring it")
             state = load(unwrap(saved))
+            # The old one first, as both may keep a file of the same name.
+            old, self._iterator = self._iterator, None
+            old.close()
+            fresh = self._dataset.iterator(Context())
             try:
-                self._iterator.restore(state)
-            except (KeyError, TypeError, ValueError, IndexError, AttributeError) as e:
+                fresh.restore(state)
+            except BaseException as e:
+                fresh.close()
+                if not isinstance(e, _MISFITS):
+                    raise
                 raise errors.DataLossError(
                     None, None, f"The saved state is not one of the dataset of {self.name}: {e!r}"
                 ) from e
+            self._iterator = fresh
         finally:
             self._leave()
 
@@ -174,6 +184,10 @@ class IteratorResource:
         iterator, self._iterator = self._iterator, None
         if iterator is not None:
             iterator.close()
+
+
+_MISFITS: Final = (KeyError, TypeError, ValueError, IndexError, AttributeError)
+"""What iterators stumble over in a state of another dataset."""
 
 
 def _uninitialized(call: str, purpose: str) -> errors.FailedPreconditionError:

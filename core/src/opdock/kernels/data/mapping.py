@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from opdock import dtypes, errors
 from opdock.dtypes import DType
 from opdock.kernels.data.base import (
+    CallingIterator,
     Captured,
     Chosen,
     Context,
@@ -18,7 +20,6 @@ from opdock.kernels.data.base import (
     DatasetIterator,
     Element,
     Following,
-    FollowingIterator,
     State,
     check_fits,
     invalid,
@@ -70,11 +71,11 @@ class MapDataset(Following):
         return _MapIterator(self, context)
 
 
-class _MapIterator(FollowingIterator):
+class _MapIterator(CallingIterator):
     def __init__(self, dataset: MapDataset, context: Context) -> None:
         super().__init__(dataset.source, context)
         self._dataset = dataset
-        self._call = dataset.function.within(context)
+        self._call = dataset.function.within(self.inside)
         self._rows = Rows(dataset.source, dataset.function, context)
         self._made: deque[Outcome] = deque()  # what a batch could not use
         self._memory = batches_again()
@@ -151,12 +152,12 @@ class FilterDataset(Chosen):
         return _FilterIterator(self, context)
 
 
-class _FilterIterator(FollowingIterator):
+class _FilterIterator(CallingIterator):
     saved = ("_kept", "_dropped")
 
     def __init__(self, dataset: FilterDataset, context: Context) -> None:
         super().__init__(dataset.source, context)
-        self._holds = dataset.predicate.within(context)
+        self._holds = dataset.predicate.within(self.inside)
         self._label = dataset.label
         self._kept = self._dropped = 0
 
@@ -187,12 +188,12 @@ class TakeWhileDataset(Chosen):
         return _TakeWhileIterator(self, context)
 
 
-class _TakeWhileIterator(FollowingIterator):
+class _TakeWhileIterator(CallingIterator):
     saved = ("_over",)
 
     def __init__(self, dataset: TakeWhileDataset, context: Context) -> None:
         super().__init__(dataset.source, context)
-        self._holds = dataset.predicate.within(context)
+        self._holds = dataset.predicate.within(self.inside)
         self._over = 0
 
     def next(self) -> Element | None:
@@ -222,12 +223,12 @@ class ScanDataset(Following):
         return _ScanIterator(self, context)
 
 
-class _ScanIterator(FollowingIterator):
+class _ScanIterator(CallingIterator):
     saved = ("_state",)
 
     def __init__(self, dataset: ScanDataset, context: Context) -> None:
         super().__init__(dataset.source, context)
-        self._call = dataset.function.within(context)
+        self._call = dataset.function.within(self.inside)
         self._state = tuple(dataset.start)
         self._keeps_count = dataset.keeps_count
 
@@ -291,14 +292,32 @@ class InterleaveDataset(FlatMapDataset):
         return InterleavingIterator(self, context, self.cycle, self.block)
 
 
-class InterleavingIterator(FollowingIterator):
+@dataclass(frozen=True)
+class _Open:
+    """A dataset that a function made.
+
+    Attributes:
+        argument: of the function.
+        iterator: over what it made.
+        streams: where the random streams stood before the call.
+        number: how many came before.
+    """
+
+    argument: Element
+    iterator: DatasetIterator
+    streams: State
+    number: int
+
+
+class InterleavingIterator(CallingIterator):
     """Goes round a cycle of open datasets."""
 
     def __init__(self, dataset: FlatMapDataset, context: Context, cycle: int, block: int) -> None:
         super().__init__(dataset.source, context)
         self._dataset = dataset
-        self._call = dataset.function.within(context)
-        self._open: list[tuple[Element, DatasetIterator] | None] = [None] * cycle
+        self._call = dataset.function.within(self.inside)
+        self._open: list[_Open | None] = [None] * cycle
+        self._opened = 0  # so far
         self._place = self._taken = 0
         self._count = 0
         self._over = False
@@ -308,11 +327,11 @@ class InterleavingIterator(FollowingIterator):
         while not self._over or self._count:
             current = self._open[self._place]
             if current is not None:
-                element = current[1].next()
+                element = current.iterator.next()
                 if element is not None:
                     self._count_one()
                     return element
-                current[1].close()
+                current.iterator.close()
                 self._open[self._place] = None
                 self._count -= 1
                 self._advance()
@@ -321,15 +340,14 @@ class InterleavingIterator(FollowingIterator):
                 if argument is None:
                     self._over = True
                 else:
-                    self._open[self._place] = argument, self._make(argument)
-                    self._count += 1
+                    self._fill(self._place, argument)
             else:
                 self._advance()
         return None
 
     def columns(self, count: int) -> Element | None:
         current = self._open[0] if len(self._open) == 1 else None
-        return None if current is None else current[1].columns(count)
+        return None if current is None else current.iterator.columns(count)
 
     def _count_one(self) -> None:
         self._taken += 1
@@ -340,6 +358,17 @@ class InterleavingIterator(FollowingIterator):
         self._taken = 0
         self._place = (self._place + 1) % len(self._open)
 
+    def _fill(self, place: int, argument: Element) -> None:
+        streams = self.inside.streams()
+        self._put(place, argument, self._make(argument), streams)
+
+    def _put(
+        self, place: int, argument: Element, iterator: DatasetIterator, streams: State
+    ) -> None:
+        self._open[place] = _Open(argument, iterator, streams, self._opened)
+        self._opened += 1
+        self._count += 1
+
     def _make(self, argument: Element) -> DatasetIterator:
         d = self._dataset
         made = inner_dataset(self._call(argument), d.types, d.shapes)
@@ -347,34 +376,46 @@ class InterleavingIterator(FollowingIterator):
 
     def _walk(self, dataset: Dataset) -> DatasetIterator:
         """The iterator over a dataset of the cycle."""
-        return dataset.iterator(self.context)
+        return dataset.iterator(self.inside)
 
     def save(self) -> State:
-        cells = [
-            None if o is None else {"argument": o[0], "state": o[1].save()} for o in self._open
-        ]
+        cells = [None if o is None else _cell(o) for o in self._open]
         return {
             **super().save(), "open": cells, "place": self._place, "taken": self._taken,
             "over": int(self._over),
         }  # fmt: skip
 
     def restore(self, state: State) -> None:
-        super().restore(state)
+        self.source.restore(state["source"])
         self._place, self._taken = state["place"], state["taken"]
         self._over = bool(state["over"])
-        self._open = [None] * len(self._open)
-        for i, cell in enumerate(state["open"]):
-            if cell is not None:
-                inner = self._make(cell["argument"])
-                inner.restore(cell["state"])
-                self._open[i] = cell["argument"], inner
-        self._count = sum(o is not None for o in self._open)
+        self._open, self._count = [None] * len(self._open), 0
+        cells = [(i, cell) for i, cell in enumerate(state["open"]) if cell is not None]
+        # Their functions draw random numbers again, in the order in which they did before.
+        for i, cell in sorted(cells, key=lambda c: c[1].get("number", 0)):
+            self.resume(cell)
+            inner = self._made_again(cell["argument"], cell["state"])
+            self._put(i, cell["argument"], inner, cell.get("streams", {}))
+        self.resume(state)
+
+    def _made_again(self, argument: Element, state: State) -> DatasetIterator:
+        inner = self._make(argument)
+        inner.restore(state)
+        return inner
 
     def close(self) -> None:
         super().close()
         for current in self._open:
             if current is not None:
-                current[1].close()
+                current.iterator.close()
+
+
+def _cell(current: _Open) -> State:
+    state = current.iterator.save()
+    return {
+        "argument": current.argument, "state": state, "streams": current.streams,
+        "number": current.number,
+    }  # fmt: skip
 
 
 # ---------------------------------------------------------------- groups

@@ -250,7 +250,8 @@ class _Jobs(Crew):
 class _ParallelMapIterator(DatasetIterator):
     def __init__(self, dataset: ParallelMapDataset, context: Context) -> None:
         source = dataset.source.iterator(context)
-        call = dataset.function.within(context)
+        self._inside = context.inside()
+        call = dataset.function.within(self._inside)
         if context.statistics is not None:
             call = timed(call, context.statistics, dataset.label, dataset.limit)
         self._measured = context.statistics is not None
@@ -338,13 +339,17 @@ class _ParallelMapIterator(DatasetIterator):
             for job in jobs.jobs:
                 element, error = job.outcome
                 listed.append([job.argument, int(job.done), element, save_error(error)])
-            return {"source": jobs.source.save(), "over": int(jobs.over), "jobs": listed}
+            return {
+                "source": jobs.source.save(), "over": int(jobs.over), "jobs": listed,
+                "streams": self._inside.streams(),
+            }  # fmt: skip
 
     def restore(self, state: State) -> None:
         jobs = self._jobs
         with jobs.turn, jobs.condition:
             jobs.source.restore(state["source"])
             jobs.over = bool(state["over"])
+            self._inside.resume(state.get("streams", {}))
             for argument, done, element, error in state["jobs"]:
                 job = _Job(argument, (element, load_error(error)) if done else None)
                 jobs.jobs.append(job)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from threading import Condition
 from typing import Any, Protocol, TypeVar
@@ -89,9 +89,19 @@ class UserCall(Protocol):
                 there: if it was, the array is the result.
         """
 
+    def streams(self) -> dict[str, tuple[int, int]]:
+        """Where the function's random streams stand, by the names of their ops."""
+
+    def resume(self, streams: Mapping[str, tuple[int, int]], /) -> None:
+        """Has the function's random streams go on where others stood."""
+
 
 class UserFunction(Protocol):
     """A function of the user's that an op's attribute names."""
+
+    @property
+    def name(self) -> str:
+        """What its graph calls it."""
 
     def instance(self, last: bool = False) -> UserCall:
         """The function, its random streams at their beginning.

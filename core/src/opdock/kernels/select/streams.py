@@ -35,8 +35,8 @@ class RandomStream:
     @classmethod
     def at(cls, place: tuple[int, int]) -> Self:
         """A stream that goes on at a key and a counter, as `reserve` gives them."""
-        made = cls(place[0], 0)
-        made._next = place[1] & _MASK128
+        made = cls(0, 0)
+        made.place = place
         return made
 
     def reserve(self, blocks: int) -> tuple[int, int]:
@@ -45,6 +45,17 @@ class RandomStream:
             here = self._next
             self._next = (here + blocks) & _MASK128
         return self._key, here
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """The key and the counter of the next block."""
+        with self._lock:
+            return self._key, self._next
+
+    @place.setter
+    def place(self, place: tuple[int, int]) -> None:
+        with self._lock:
+            self._key, self._next = place[0] & _MASK64, place[1] & _MASK128
 
     def give_back(self, place: tuple[int, int], blocks: int) -> None:
         """Takes back what was reserved last and not drawn; where others drew since, it is lost."""

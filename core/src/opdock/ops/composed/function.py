@@ -7,6 +7,7 @@ import inspect
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import MethodType
 from typing import Any
 
 from opdock.graph.control.function_op import root_of
@@ -19,6 +20,7 @@ from opdock.ops.composed.function_spec import FunctionSpec, described
 from opdock.ops.composed.tracing import traced
 from opdock.ops.identity import identity
 from opdock.util import nest
+from opdock.util.decorators import TFDecorator
 from opdock.util.inspecting import ismethod
 
 __all__ = ["Function", "function"]
@@ -37,6 +39,17 @@ class _Known:
     variables: list[Any] | None = None
     signatures: list[Any] = field(default_factory=list)
     traced: list[tuple[Any, Any, ConcreteFunction]] = field(default_factory=list)
+
+
+class _Signature:
+    """The signature of what a `Function` calls; the class itself has one of its own."""
+
+    def __get__(self, function: Function | None, owner: Any = None) -> inspect.Signature:
+        if function is None:
+            raise AttributeError("__signature__")
+        found = inspect.signature(function.python_function)
+        bound = list(found.parameters.values())[len(function._own) :]
+        return found.replace(parameters=bound)
 
 
 class Function:
@@ -62,6 +75,9 @@ class Function:
         self._known = known or _Known()
         self._of_methods: weakref.WeakKeyDictionary[Any, _Known] = weakref.WeakKeyDictionary()
 
+    # It is a descriptor, for methods, so Python takes it for a function of C without a signature.
+    __signature__ = _Signature()
+
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
             return self
@@ -70,6 +86,12 @@ class Function:
         except TypeError:  # nothing can refer to it weakly, or it has no hash
             known = self._known
         return Function(self.python_function, self._name, self.input_signature, (instance,), known)
+
+    @property
+    def _tf_decorator(self) -> TFDecorator:
+        """The record by which `tf_inspect` looks through to the function or method."""
+        called = self.python_function
+        return TFDecorator("tf.function", MethodType(called, *self._own) if self._own else called)
 
     @functools.cached_property
     def function_spec(self) -> FunctionSpec:

@@ -86,6 +86,9 @@ def _frames(signal: Tensor, axis: int, length: Any, step: Any, count: Any) -> Te
     """
     piece = math.gcd(length, step) if isinstance(length, int) and isinstance(step, int) else 1
     static = signal.raw_shape
+    outer: Any
+    size: Any
+    inner: Any
     if static is None:
         dims = shape(signal)
         outer, size, inner = dims[:axis], dims[axis], dims[axis:][1:]

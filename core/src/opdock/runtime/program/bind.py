@@ -60,7 +60,7 @@ class Services:
         resources: variables and their like.
         losses: finds out that devices are lost.
         between: (source, destination, name) to a function that moves a buffer.
-        control: the callable of a control-flow node.
+        control: the callable of a control-flow node, with what its bodies are bound to.
         function: a function that a kernel calls when it likes, from the node that names it.
         helpers: threads for steps that run at the same time.
         checks: what looks at all that plugins give, or None.
@@ -69,7 +69,7 @@ class Services:
     resources: ResourceManager
     losses: Losses
     between: Callable[[str, str, str], Callable[[Any], Any]]
-    control: Callable[[Node], Inner]
+    control: Callable[[Node, Services], Inner]
     function: Callable[[Any], UserFunction]
     helpers: Helpers
     checks: Checks | None = None
@@ -115,6 +115,8 @@ class Bound:
             self.calls[i] = _unless_ended(self.calls[i], services.resources.cancellation)
         try:
             self.buffers = allocate(compiled.plan.buffers, compiled.plan.blocks)
+        except errors.InternalError:
+            raise  # the device gave what is no such buffer
         except (errors.OpError, MemoryError):
             # Each kernel may still find room for its own result, or move where there is some.
             compiled, self.buffers = compiled.without_buffers(), []
@@ -199,7 +201,7 @@ def _bind(step: Step, services: Services) -> Call:
         carry: Call = node.attrs["carry"]
         return carry if services.checks is None else services.checks.copy(node, carry)
     if step.kind == "control":
-        return services.control(node)
+        return services.control(node, services)
     if step.kind == "segment":
         executable = node.attrs["executable"]
         checks = services.checks

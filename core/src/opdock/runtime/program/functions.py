@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,16 +13,18 @@ from opdock.compiler.pipeline import Compiled
 from opdock.graph.control.files import reads_files
 from opdock.graph.control.rows import by_rows
 from opdock.kernels.select.cells import UserCall
+from opdock.kernels.select.streams import RandomStream
 from opdock.runtime.cancellation import Cancellation, check, ends_of
 from opdock.runtime.program.program import Program
 
 if TYPE_CHECKING:
     from opdock.graph.control.func_graph import FuncGraph
+    from opdock.runtime.resources import ResourceManager
 
 __all__ = ["LazyFunction"]
 
 Compiles = Callable[["FuncGraph"], Compiled]
-Binds = Callable[[], Callable[[Compiled], Program]]
+Binds = Callable[[], "tuple[ResourceManager, Callable[[Compiled], Program]]"]
 
 
 class _Own:
@@ -44,13 +46,56 @@ class _Own:
         return results
 
 
+class _Instance:
+    """A function with its random streams.
+
+    Args:
+        function: which.
+        resources: has the streams.
+        bind: makes programs that share them.
+        session: ends whoever calls it for ever; None where it is called to clean up.
+    """
+
+    def __init__(
+        self, function: LazyFunction, resources: ResourceManager,
+        bind: Callable[[Compiled], Program], session: Cancellation | None,
+    ) -> None:  # fmt: skip
+        self._function, self._resources, self._bind = function, resources, bind
+        self._session = session
+        # A program has its own buffers, so each of several threads takes one for its call.
+        self._idle: list[_Own] = []
+
+    def __call__(self, values: Sequence[Any], places: Sequence[Any] = (), /) -> Sequence[Any]:
+        """See `opdock.kernels.select.cells.UserCall`."""
+        if self._session is not None:
+            check(ends_of(self._session))
+        try:
+            own = self._idle.pop()
+        except IndexError:
+            self._function.check(values)  # elements of one dataset are alike
+            own = _Own(self._bind(self._function.program()))
+        try:
+            return own.call(values, places)
+        finally:
+            self._idle.append(own)
+
+    def streams(self) -> dict[str, tuple[int, int]]:
+        """See `opdock.kernels.select.cells.UserCall`."""
+        return {name: stream.place for name, stream in self._resources.streams().items()}
+
+    def resume(self, streams: Mapping[str, tuple[int, int]], /) -> None:
+        """See `opdock.kernels.select.cells.UserCall`."""
+        for name, place in streams.items():
+            self._resources.node_state(name, lambda: RandomStream(0, 0)).place = place
+
+
 class LazyFunction:
     """A function that is compiled once, when it is called first.
 
     Args:
         function: takes and gives host arrays.
         compiles: the function as the compiler leaves it.
-        binds: what makes programs of that which share random streams, at their beginning.
+        binds: random streams at their beginning, and what makes programs that share them.
         session: ends whoever calls the function for ever.
     """
 
@@ -67,29 +112,22 @@ class LazyFunction:
         # Reentrant: the collector may run inside, and a finalizer that it calls may come here.
         self._lock = threading.RLock()
 
+    @property
+    def name(self) -> str:
+        """See `opdock.kernels.select.cells.UserFunction`."""
+        return self._function.func_name
+
     def instance(self, last: bool = False) -> UserCall:
         """See `opdock.kernels.select.cells.UserFunction`."""
-        bind = self._binds()
-        # A program has its own buffers, so each of several threads takes one for its call.
-        idle: list[_Own] = []
+        resources, bind = self._binds()
+        return _Instance(self, resources, bind, None if last else self._session)
 
-        def call(values: Sequence[Any], places: Sequence[Any] = ()) -> Sequence[Any]:
-            if not last:
-                check(ends_of(self._session))
-            try:
-                own = idle.pop()
-            except IndexError:
-                self._check(values)  # elements of one dataset are alike
-                own = _Own(bind(self._program()))
-            try:
-                return own.call(values, places)
-            finally:
-                idle.append(own)
+    def check(self, values: Sequence[Any]) -> None:
+        """Checks the arguments, as a graph of a file may call the function with others.
 
-        return call
-
-    def _check(self, values: Sequence[Any]) -> None:
-        """InvalidArgumentError where a graph of a file calls the function with other arguments."""
+        Raises:
+            InvalidArgumentError: their number or a type differs.
+        """
         wanted = [t.dtype.base_dtype for t in self._function.inputs]
         given = [
             dtypes.as_dtype(v.dtype)
@@ -105,7 +143,8 @@ class LazyFunction:
                 f"{[t.name for t in given]}",
             )  # fmt: skip
 
-    def _program(self) -> Compiled:
+    def program(self) -> Compiled:
+        """The function, compiled."""
         with self._lock:
             if self._compiled is None:
                 self._compiled = self._compiles(self._function)

@@ -17,7 +17,7 @@ from opdock.graph.variables.variable import Variable
 from opdock.graph.variables.variable_store import default_initializer
 from opdock.io import protos
 from opdock.io.checkpoint_reader import NewCheckpointReader
-from opdock.io.files import as_path
+from opdock.io.files import as_path, tf_errors
 from opdock.io.parsing import parsed
 from opdock.ops.identity import identity, placeholder_with_default
 from opdock.train.checkpoint_management import update_checkpoint_state_internal
@@ -158,7 +158,8 @@ class TrackableSaver:
             path = f"{path}-{int(checkpoint_number)}"
         directory = os.path.dirname(path)
         if directory:
-            os.makedirs(directory, exist_ok=True)
+            with tf_errors(directory):
+                os.makedirs(directory, exist_ok=True)
         graph, saveables, feeds = self._graph().serialize(self._saveables)
         data = graph.SerializeToString(deterministic=True)
         prefix = self._prefix_tensor()
