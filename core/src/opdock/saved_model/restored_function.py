@@ -20,7 +20,7 @@ from opdock.graph.variables.variable import Variable
 from opdock.ops.composed.concrete_function import ConcreteFunction, plain_name
 from opdock.ops.composed.function import Function
 from opdock.saved_model.nested_structure_coder import StructureCoder
-from opdock.util.decorators import make_decorator
+from opdock.util.decorators import TFDecorator
 
 __all__ = ["RestoredFunction", "restored", "restored_signature"]
 
@@ -80,8 +80,11 @@ class RestoredFunction(Function, Trackable):
         self._is_method = spec.is_method
         name = plain_name(concrete[0].name) if concrete else "function"
         super().__init__(self._apply, name, signature)
-        # Who asks for its arguments is told those of the function that was saved.
-        make_decorator(self._apply, self, decorator_argspec=self._arguments)
+
+    @property
+    def _tf_decorator(self) -> TFDecorator:
+        """The record by which `tf_inspect` finds the arguments of the function that was saved."""
+        return TFDecorator("tf.function", self._apply, "", self._arguments)
 
     @functools.cached_property
     def function_spec(self) -> RestoredSpec:  # type: ignore[override]
@@ -148,7 +151,15 @@ class RestoredFunction(Function, Trackable):
 
 
 def _full_arg_spec(saved: Any) -> FullArgSpec:
-    """What `inspect.getfullargspec` gave of the function that was saved."""
+    """What `inspect.getfullargspec` gave of the function that was saved.
+
+    Raises:
+        DataLossError: it is something else.
+    """
+    if not hasattr(saved, "_asdict"):
+        raise errors.DataLossError(
+            None, None, f"A function of the model says of its arguments no more than {saved!r}."
+        )
     told = saved._asdict()
     return FullArgSpec(
         list(told.get("args") or ()), told.get("varargs"), told.get("varkw"), told.get("defaults"),
