@@ -43,6 +43,9 @@ class NumpyNamespace(ModuleType):
         parts: what the namespace has instead, or beyond: by name, what makes it.
     """
 
+    # What a namespace that traces has, which kernels ask for in every step: NumPy's has values.
+    is_traced = opaque = None
+
     def __init__(
         self, name: str, parts: Mapping[str, Callable[[], Any]] = MappingProxyType({})
     ) -> None:

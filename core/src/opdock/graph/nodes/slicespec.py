@@ -175,6 +175,31 @@ def picks(
     return found
 
 
+def template(
+    rank: int, strides: Sequence[int], attrs: Mapping[str, Any]
+) -> tuple[list[Any], list[tuple[int, int, int]]] | None:
+    """The subscript of a specification that takes one place of some dimensions and all of the rest.
+
+    Returns:
+        The subscript with a hole for each place, and for each hole where it is, the dimension and
+        the index of its bound; None for other specifications, and for those that do not fit.
+    """
+    try:
+        # In the place of its bound each entry has the bound's index.
+        entries = _entries(rank, range(len(strides)), None, strides, attrs)
+    except ValueError:
+        return None
+    index: list[Any] = []
+    holes: list[tuple[int, int, int]] = []
+    for entry in entries:
+        if entry.stride < 1 or not (entry.shrink or (entry.begin_masked and entry.end_masked)):
+            return None
+        if entry.shrink and entry.dim is not None and entry.begin is not None:
+            holes.append((len(index), entry.dim, entry.begin))
+        index.append(None if entry.dim is None else slice(None, None, entry.stride))
+    return index, holes
+
+
 def masks(attrs: Mapping[str, Any]) -> dict[str, int]:
     """The mask attributes of a StridedSlice-like op, to be passed on to another one."""
     return {m: attrs[m] for m in _MASKS}

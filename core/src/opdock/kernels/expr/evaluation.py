@@ -63,7 +63,8 @@ def evaluator(
         `fn(*arrays)`: one array, or a tuple if the line has several results.
     """
     writer = _Writer(line, xp, inputs, shape, alike, out)
-    return writer.walk() if hasattr(xp, "is_traced") and not out else writer.function()
+    tracing = getattr(xp, "is_traced", None) is not None
+    return writer.walk() if tracing and not out else writer.function()
 
 
 class _Writer:

@@ -95,7 +95,27 @@ def strided_slice(xp: Any, sig: NodeSig) -> Any:
         out = tensor[(*index, ...)]
         return xp.flip(out, axis=backwards) if backwards else out
 
-    return run
+    if consts[2] is None or source is None:
+        return run
+    found = slicespec.template(len(source), ints(consts[2]), sig.attrs)
+    return run if found is None else _picking(xp, *found, run)
+
+
+def _picking(xp: Any, index: list[Any], holes: list[tuple[int, int, int]], otherwise: Any) -> Any:
+    """The subscript of a turn: `x[i]`, where only `i` differs from call to call."""
+
+    def pick(tensor: Any, begin: Any, end: Any, strides: Any) -> Any:
+        if is_traced(xp, begin, end):
+            return otherwise(tensor, begin, end, strides)
+        filled = [*index, ...]
+        for at, dim, bound in holes:
+            place, size = int(begin[bound]), tensor.shape[dim]
+            if not -size <= place < size:
+                return otherwise(tensor, begin, end, strides)  # which says what is wrong
+            filled[at] = place
+        return tensor[tuple(filled)]
+
+    return pick
 
 
 def _step(part: Any) -> int:
