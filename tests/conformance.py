@@ -11,6 +11,12 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 
 
+def conformance(device: str, *words: str, **options: Any) -> subprocess.CompletedProcess[str]:
+    """The command, run to its end; arguments as for `conforms`."""
+    command = [sys.executable, "-m", "opdock.cli.main", "conformance", "--device", device, *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
 def conforms(device: str, *words: str, **options: Any) -> None:
     """Fails with what the command says unless every claim passes.
 
@@ -19,8 +25,7 @@ def conforms(device: str, *words: str, **options: Any) -> None:
         *words: further words of the command.
         **options: for `subprocess.run`.
     """
-    command = [sys.executable, "-m", "opdock.cli.main", "conformance", "--device", device, *words]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    done = conformance(device, *words, **options)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 
 

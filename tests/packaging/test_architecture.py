@@ -23,6 +23,7 @@ BASE = {
     "docstrings",
     "nearest",
     "codes",
+    "values",
 }
 # First name under `opdock.` -> the names under `opdock.` that it may import.
 MAY_IMPORT: dict[str, set[str]] = {
@@ -34,6 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "docstrings": set(),
     "nearest": set(),
     "codes": set(),
+    "values": {"dtypes"},
     "io": BASE,  # wire formats: protobufs, records, tables
     "graph": BASE | {"io"},
     "kernels": BASE | {"io", "graph"},

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 BROKEN = {
@@ -13,6 +15,7 @@ BROKEN = {
     "twin": ("duplicate", "opdock-fixture-gadget-a has an entry point 'gadget_a' already"),
     "same-type": ("duplicate", "has a backend with the own_type 'GADGET_B' already"),
     "probe-crashes": ("probe-crashed", "OSError: ioctl 0x2a failed"),
+    "namesake": ("import-error", "'MatMul' is an op of opdock's; give yours a prefix: 'acme>Mat"),
 }
 
 
@@ -56,6 +59,25 @@ with tf.Session() as sess:
     print(sess.run(tf.constant([1.0, 2.0]) + 1.0))
 """
     assert site.run("-W", "error", "-c", program).stdout == "[2. 3.]\n"
+
+
+def test_an_op_of_core_keeps_its_name(site):
+    """Though nobody has used it yet when the plugin is loaded."""
+    program = """
+import opdock.plugin
+opdock.plugin.load()
+import opdock as tf
+with tf.Session() as sess:
+    print(sess.run(tf.matmul([[2.0]], [[3.0]])))
+"""
+    assert site.run("-c", program).stdout == "[[6.]]\n"
+
+
+def test_json_is_all_that_a_command_prints_on_stdout(site):
+    """Whatever a plugin prints while it is imported."""
+    done = site.run("-m", "opdock.cli.main", "doctor", "--json", FIXTURE_NOISY="1")
+    assert json.loads(done.stdout)["plugins"]
+    assert "namesake is being imported" in done.stderr
 
 
 def test_a_session_that_asks_gets_the_reason(site):

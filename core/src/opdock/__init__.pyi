@@ -234,6 +234,8 @@ from opdock.ops.composed.accumulators import ConditionalAccumulator as Condition
 from opdock.ops.composed.accumulators import ConditionalAccumulatorBase as ConditionalAccumulatorBase
 from opdock.ops.composed.accumulators import SparseConditionalAccumulator as SparseConditionalAccumulator
 from opdock.ops.composed.batch_scatter import batch_scatter_update as batch_scatter_update
+from opdock.ops.composed.case import case as case
+from opdock.ops.composed.case import case_by as case_by
 from opdock.ops.composed.check_shapes import assert_shapes as assert_shapes
 from opdock.ops.composed.check_static import assert_integer as assert_integer
 from opdock.ops.composed.check_static import assert_proper_iterable as assert_proper_iterable
@@ -364,7 +366,6 @@ from opdock.ops.composed.vectorized_map import for_loop as for_loop
 from opdock.ops.composed.vectorized_map import pfor as pfor
 from opdock.ops.composed.vectorized_map import vectorized_map as vectorized_map
 from opdock.ops.composed.wrapped_function import wrap_function as wrap_function
-from opdock.ops.control import case as case
 from opdock.ops.control import cond as cond
 from opdock.ops.control import group as group
 from opdock.ops.control import no_op as no_op

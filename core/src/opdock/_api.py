@@ -166,7 +166,8 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "broadcast_static_shape": ("opdock.ops.array", "broadcast_static_shape"),
     "broadcast_to": ("opdock.ops.array", "broadcast_to"),
     "capture_dependencies": ("opdock.graph.variables.template", "capture_dependencies"),
-    "case": ("opdock.ops.control", "case"),
+    "case": ("opdock.ops.composed.case", "case"),
+    "case_by": ("opdock.ops.composed.case", "case_by"),
     "cast": ("opdock.ops.cast", "cast"),
     "ceil": ("opdock.ops.elementary", "ceil"),
     "check_numerics": ("opdock.ops.identity", "check_numerics"),
@@ -679,4 +680,4 @@ SUBMODULES: Final = {
     "version": "opdock.version",
     "xla": "opdock.api.xla",
 }
-INTERNAL: Final = frozenset(["axes", "codegen", "codes", "docstrings", "nearest", "plugin", "shapes", "syntax", "windows"])
+INTERNAL: Final = frozenset(["axes", "codegen", "codes", "docstrings", "nearest", "plugin", "shapes", "syntax", "values", "windows"])

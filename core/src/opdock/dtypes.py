@@ -21,7 +21,6 @@ class DType:
 
     __slots__ = (
         "_enum",
-        "_hash",
         "_is_handle",
         "_is_ref_dtype",
         "_limits",
@@ -29,6 +28,7 @@ class DType:
         "_other",
         "_size",
         "as_numpy_dtype",
+        "base_dtype",
         "is_bool",
         "is_complex",
         "is_floating",
@@ -54,7 +54,6 @@ class DType:
     def _define(self, name: str, enum: int, numpy_type: Any, kind: str) -> None:
         self._name = name
         self._enum = enum
-        self._hash = hash((name, enum))
         self.as_numpy_dtype: Any = numpy_type
         self.np: np.dtype[Any] = np.dtype(numpy_type)
         self.is_floating = kind == "f"
@@ -67,6 +66,7 @@ class DType:
         self._is_ref_dtype = False
         self._is_handle = name in ("resource", "variant")
         self._size = 1 if self.np == np.dtype(object) else self.np.itemsize
+        self.base_dtype: DType = self  # this type without `_ref`
         self._other: DType = self
 
     def _make_ref(self) -> DType:
@@ -76,7 +76,6 @@ class DType:
                 setattr(ref, slot, getattr(self, slot))
         ref._name = self._name + "_ref"
         ref._enum = self._enum + _REF_OFFSET
-        ref._hash = hash((ref._name, ref._enum))
         ref._is_ref_dtype = True
         ref._other = self
         self._other = ref
@@ -91,11 +90,6 @@ class DType:
     def as_datatype_enum(self) -> int:
         """The value in TF's DataType protobuf enum."""
         return self._enum
-
-    @property
-    def base_dtype(self) -> DType:
-        """This type without `_ref`."""
-        return self._other if self._is_ref_dtype else self
 
     @property
     def _is_data(self) -> builtins.bool:
@@ -131,26 +125,22 @@ class DType:
 
     @property
     def min(self) -> Any:
-        """The smallest representable value."""
+        """The smallest representable value; TypeError for types without an order or a range."""
         return self._limit("min")
 
     @property
     def max(self) -> Any:
-        """The largest representable value."""
+        """The largest representable value; TypeError for types without an order or a range."""
         return self._limit("max")
 
     def _limit(self, which: str) -> Any:
-        if self.is_quantized:
-            return getattr(np.iinfo(self.np[0]), which)
-        if self.is_bool:
-            return which == "max"
         if self.is_integer:
             return getattr(np.iinfo(self.np), which)
         if self.base_dtype is bfloat16:
             return float(getattr(_BFLOAT16_LIMITS, which))
         if self.is_floating:
             return getattr(np.finfo(self.np), which)
-        raise TypeError(f"Cannot find {which}imum value of {self._name}.")
+        raise TypeError(f"Cannot find {which}imum value of {self}.")
 
     def is_compatible_with(self, other: Any) -> builtins.bool:
         """Whether a tensor of type `other` may be used where this type is wanted."""
@@ -170,8 +160,7 @@ class DType:
     def __ne__(self, other: object) -> builtins.bool:
         return not self.__eq__(other)
 
-    def __hash__(self) -> int:
-        return self._hash
+    __hash__ = object.__hash__  # there is one of each
 
     def __repr__(self) -> str:
         return f"tf.{self._name}"

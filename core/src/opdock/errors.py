@@ -24,6 +24,10 @@ DATA_LOSS = 15
 UNAUTHENTICATED = 16
 
 
+class OperatorNotAllowedInGraphError(TypeError):
+    """A tensor was used where Python wants its value: as a condition, or to go through it."""
+
+
 class OpError(Exception):
     """An operation failed.
 

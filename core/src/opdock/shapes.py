@@ -140,7 +140,7 @@ def as_shape(value: Any) -> Shape:
     """
     if value is None:
         return None
-    if type(value) is tuple and all(type(d) is int and d >= 0 for d in value):
+    if type(value) is tuple and all(d is None or (type(d) is int and d >= 0) for d in value):
         return value
     if isinstance(value, TensorShape):
         return value.raw

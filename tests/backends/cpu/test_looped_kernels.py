@@ -391,3 +391,31 @@ def test_a_choice_by_element(both: Any, dtype: str) -> None:
         return tf.where(*held)
 
     _same(both(build, "_chosen"))
+
+
+@pytest.mark.parametrize("tail", [(), (3,), (2, 0)])
+@pytest.mark.parametrize("count", [1, 4, 300])
+@pytest.mark.parametrize("size", [0, 1, 500])
+def test_partition_and_stitch(both: Any, size: int, count: int, tail: tuple[int, ...]) -> None:
+    data = RNG.normal(size=(size, *tail)).astype(np.float32)
+    labels = RNG.integers(0, count, size).astype(np.int32)
+
+    def build() -> Any:
+        where = tf.dynamic_partition(tf.range(size), _given(labels), count)
+        parts = tf.dynamic_partition(_given(data), _given(labels), count)
+        return [*parts, tf.dynamic_stitch(where, parts)]
+
+    pair = both(build, *(("_gather", "_scatter") if data.size else ()))
+    _same(pair)
+    np.testing.assert_array_equal(pair[0][-1], data)
+    for k, part in enumerate(pair[0][:-1]):
+        np.testing.assert_array_equal(part, data[labels == k])
+
+
+def test_of_rows_for_one_place_the_last_stays(both: Any) -> None:
+    index, rows = RNG.integers(0, 20, 200).astype(np.int32), RNG.normal(size=(200, 2))
+    pair = both(lambda: tf.dynamic_stitch([_given(index)], [_given(rows)]), "_scatter")
+    _same(pair)
+    for i, at in enumerate(index):
+        if at not in index[i + 1 :]:
+            np.testing.assert_array_equal(pair[0][0][at], rows[i])

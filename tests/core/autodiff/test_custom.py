@@ -136,3 +136,16 @@ def test_the_function_gets_the_tensors_themselves():
     x = tf.constant(1.0)
     same(x)
     assert seen[0] is x
+
+
+def test_results_may_be_nested():
+    @tf.custom_gradient
+    def nested(x):
+        parts = {"twice": x * 2.0, "more": [tf.cast(x, tf.int32), x * 3.0]}
+        # In the order of `tf.nest.flatten`: keys are sorted.
+        return parts, lambda whole, triple, twice: triple * 10.0 + twice * 100.0
+
+    x = tf.constant(1.5)
+    found = nested(x)
+    slope = tf.gradients([found["twice"], found["more"][1]], x)[0]
+    assert value([found, slope]) == [{"twice": 3.0, "more": [1, 4.5]}, 110.0]

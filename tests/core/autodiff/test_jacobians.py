@@ -10,7 +10,7 @@ import pytest
 
 import opdock as tf
 from opdock.autodiff.checker import compute_gradient_of, max_error
-from opdock.autodiff.jacobians import batch_jacobian, jacobian
+from opdock.autodiff.jacobians import batch_jacobian, hessian_vector_product, jacobian
 
 
 @pytest.fixture(autouse=True)
@@ -63,3 +63,16 @@ def test_the_checker_of_functions() -> None:
             compute_gradient_of(tf.sin, np.array([1.0]))
     with pytest.raises(ValueError, match="needs a default session"):
         compute_gradient_of(tf.sin, [1.0])
+
+
+def test_a_hessian_times_a_vector() -> None:
+    x, y = tf.constant([1.0, 2.0]), tf.constant([3.0, 4.0])
+    parts = [tf.constant([1.0, -1.0]), tf.constant([0.5, 2.0])]
+    products = hessian_vector_product(tf.reduce_sum(x * x * y), [x, y], parts)
+    with tf.Session() as session:
+        found = session.run(products)
+    # The Hessian of x^2 y is [[2y, 2x], [2x, 0]].
+    np.testing.assert_allclose(found[0], [6 * 1 + 2 * 0.5, 8 * -1 + 4 * 2])
+    np.testing.assert_allclose(found[1], [2 * 1, 4 * -1])
+    with pytest.raises(ValueError, match="xs and v must have the same length"):
+        hessian_vector_product(x, [x, y], parts[:1])

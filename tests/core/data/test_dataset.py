@@ -101,6 +101,13 @@ def test_padded_batches(walk):
         rows.padded_batch(3, [None], "x")
 
 
+def test_padded_batches_of_scalar_strings_have_bytes_in_them(walk):
+    rows = tf.data.Dataset.from_tensor_slices((["one", "two", "three"], [1, 2, 3]))
+    first, last = walk(rows.padded_batch(2, ([], [])))
+    assert [type(word) for word in (*first[0], *last[0])] == [bytes] * 3
+    assert [*first[0], *last[0]] == [b"one", b"two", b"three"]
+
+
 def test_windows_are_datasets(walk):
     windows = Dataset.range(7).window(3, shift=2, stride=2, drop_remainder=True)
     assert [b.tolist() for b in walk(windows.flat_map(lambda d: d.batch(3)))] == [
@@ -201,13 +208,21 @@ def test_a_generator_is_asked_for_each_walk(walk):
         (("x", 1), "could not be converted to the expected type"),
         ((1,), "did not match the expected structure"),
         ((1, [1, 2]), "of shape"),
-        ((np.float32(1), 1), "an element of type float32 where"),
+        ((1 + 2j, 1), "could not be converted to the expected type"),
     ],
 )
 def test_what_a_generator_yields_is_checked(value, told, walk):
     dataset = Dataset.from_generator(lambda: iter([value]), (tf.int64, tf.int64), ([], []))
     with pytest.raises(tf.errors.InvalidArgumentError, match=told):
         walk(dataset)
+
+
+def test_what_a_generator_yields_is_converted(walk):
+    yielded = (np.int32(1), np.array([1.7, 2.0]), np.array(300), np.array([b"7"]))
+    types = (tf.float32, tf.int64, tf.uint8, tf.int32)
+    ((one, whole, low, number),) = walk(Dataset.from_generator(lambda: iter([yielded]), types))
+    assert one.dtype == np.float32 and one == 1.0
+    assert whole.tolist() == [1, 2] and low == 44 and number.tolist() == [7]
 
 
 def test_an_error_in_a_generator_is_told(walk):

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import opdock as tf
+from opdock.feature_column.layers import DenseFeatures, LinearModel, SequenceFeatures
 from opdock.feature_column.serialization import (
     deserialize_feature_column,
     deserialize_feature_columns,
@@ -64,3 +65,26 @@ def test_what_is_no_column_is_an_error() -> None:
         deserialize_feature_column({"class_name": "IndicatorColumn", "config": {}})
     with pytest.raises(ValueError, match="Unknown function: double"):
         deserialize_feature_column(serialize_feature_column(_columns()[0]))
+
+
+def test_layers_over_columns_are_made_again_of_their_configurations() -> None:
+    column = tf.feature_column
+    ids = column.categorical_column_with_identity("ids", 5)
+    dense = [column.numeric_column("x", 2), column.embedding_column(ids, 3)]
+    made = DenseFeatures(dense, trainable=False, name="parts")
+    config = json.loads(json.dumps(made.get_config()))
+    again = DenseFeatures.from_config(config)
+    assert (again.name, again.trainable) == ("parts", False)
+    assert again.get_config() == made.get_config()
+    assert made.compute_output_shape((None,)) == (None, 5)
+    steps = SequenceFeatures([column.sequence_numeric_column("s", 4)])
+    assert steps.compute_output_shape((None, 7)) == (None, 7, 4)
+    model = LinearModel([*dense[:1], ids], units=2, sparse_combiner="mean", name="sum")
+    config = json.loads(json.dumps(model.get_config()))
+    assert LinearModel.from_config(config).get_config() == model.get_config()
+    assert config["sparse_combiner"] == "mean"
+    given = {"x": [[1.0, 2.0]], "ids": [[3]]}
+    with tf.Graph().as_default(), tf.Session() as sess:
+        found = LinearModel.from_config(config)({k: tf.constant(v) for k, v in given.items()})
+        sess.run(tf.global_variables_initializer())
+        assert sess.run(found).tolist() == [[0.0, 0.0]]

@@ -152,6 +152,15 @@ def test_objects_that_convert() -> None:
     mixed = tf.make_tensor_proto([10, tf.Dimension(20)], tf.int32)
     assert tf.make_ndarray(mixed).tolist() == [10, 20]
     with pytest.raises(TypeError, match="Failed to convert object"):
-        tf.make_tensor_proto([tf.Dimension(1)])
+        tf.make_tensor_proto([object()])
     with pytest.raises(TypeError, match="Expected qint8, got 3 of type 'int' instead"):
         tf.make_tensor_proto([3], tf.qint8)
+
+
+def test_one_value_may_be_repeated() -> None:
+    one = tf.make_tensor_proto([7], shape=[2, 2], allow_broadcast=True)
+    assert tf.make_ndarray(one).tolist() == [[7, 7], [7, 7]]
+    with pytest.raises(TypeError, match="Expected Tensor's shape"):
+        tf.make_tensor_proto([7, 8], shape=[2, 2], allow_broadcast=True)
+    with pytest.raises(ValueError, match="not both allowed"):
+        tf.make_tensor_proto(7, shape=[1], verify_shape=True, allow_broadcast=True)

@@ -139,6 +139,26 @@ def test_losses_see_through_activations() -> None:
         )
 
 
+@pytest.mark.parametrize("axis", [0, 1, -2, -1])
+def test_classes_may_be_along_any_axis(axis: int) -> None:
+    rng = np.random.default_rng(0)
+    logits = tf.constant(rng.normal(size=[2, 4, 3]).astype(np.float32))
+    classes = rng.integers(0, [2, 4, 3][axis], np.delete([2, 4, 3], axis))
+    p = tf.nn.softmax(logits, axis)
+    asked = [
+        K.sparse_categorical_crossentropy(classes, p, axis=axis),
+        K.sparse_categorical_crossentropy(classes, tf.identity(p), axis=axis),
+        K.sparse_categorical_crossentropy(classes, logits, from_logits=True, axis=axis),
+    ]
+    with tf.Session() as sess:
+        *found, p = sess.run([*asked, p])
+    wanted = -np.log(np.take_along_axis(p, np.expand_dims(classes, axis), axis).squeeze(axis))
+    for one in found:
+        np.testing.assert_allclose(one, wanted, rtol=1e-4)
+    with pytest.raises(ValueError, match="unknown rank"):
+        K.sparse_categorical_crossentropy(classes, tf.placeholder(tf.float32), axis=1)
+
+
 def test_the_numbers_types_are_checked() -> None:
     assert [K.floatx(), K.image_data_format()] == ["float32", "channels_last"]
     with pytest.raises(ValueError, match="Unknown floatx type: int8"):

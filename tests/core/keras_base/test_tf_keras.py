@@ -5,6 +5,7 @@ The numbers are those of TensorFlow 2.21 with tf_keras in version 1's mode.
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 from typing import Any
 
@@ -104,3 +105,41 @@ def test_layers_serve_in_programs_of_sessions(keras) -> None:
 def test_what_is_not_there_says_so(keras, tmp_path: Path) -> None:
     with pytest.raises(tf.errors.UnimplementedError, match="SavedModels of functions"):
         dense(keras).save(tmp_path / "m", save_format="tf")
+
+
+def test_the_list_of_a_models_layers_is_called_layers(keras) -> None:
+    class Net(keras.Model):
+        def __init__(self) -> None:
+            super().__init__()
+            self._layers.append(keras.layers.Dense(2))
+            self._layers.append(keras.layers.Dense(3))
+
+        def call(self, inputs: Any) -> Any:
+            for layer in self._layers:
+                inputs = layer(inputs)
+            return inputs
+
+    class Own(keras.layers.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self._layers = "its own"
+
+    net = Net()
+    assert net(tf.zeros([4, 5])).shape.as_list() == [4, 3]
+    assert len(net.layers) == 2 and len(net.trainable_weights) == 4
+    assert Own()._layers == "its own"
+
+
+def test_features_of_embedding_columns_are_dense(keras) -> None:
+    column = tf.feature_column.embedding_column(
+        tf.feature_column.categorical_column_with_identity("a", 4), 3
+    )
+    layer = importlib.import_module("tf_keras.src.feature_column.dense_features_v2").DenseFeatures(
+        [column]
+    )
+    out = layer({"a": tf.constant([[1], [3], [1]])})
+    assert out.shape.as_list() == [3, 3] and len(layer.trainable_weights) == 1
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        found = sess.run(out)
+    np.testing.assert_array_equal(found[0], found[2])

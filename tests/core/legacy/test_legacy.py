@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from opdock.legacy import functions, names, restore
+from opdock.legacy import arrays, functions, names, restore
 
 RUN = [sys.executable, "-m", "opdock.cli.main", "run"]
 
@@ -134,6 +134,45 @@ def test_the_shape_of_reshape_has_its_old_name(tmp_path: Path) -> None:
         "print(np.reshape(np.ones(4), [2, 2]).shape)\n",
         tmp_path,
     ) == ["[[1], [2]]", "(2, 2)"]
+
+
+def test_what_iterators_give_is_stacked(tmp_path: Path) -> None:
+    assert printed(
+        "import numpy as np\n"
+        "print(np.vstack(map(np.atleast_1d, [1, 2])).tolist(), np.hstack(iter([[1], [2]])))\n"
+        "print(np.stack(([i] for i in range(2)), axis=1), np.vstack([[1], [2]]).shape)\n",
+        tmp_path,
+    ) == ["[[1], [2]] [1 2]", "[[0 1]] (2, 1)"]
+
+
+def test_a_numpy_that_has_the_old_name_is_left_alone() -> None:
+    def reshape(a: object, newshape: object) -> object:
+        return newshape
+
+    assert arrays._reshaping(reshape) is reshape
+
+
+def test_parts_of_urllib_are_there_without_their_import(tmp_path: Path) -> None:
+    assert printed(
+        "import sys, urllib\n"
+        "for name in ('request', 'error', 'parse', 'response'):\n"
+        "    sys.modules.pop(f'urllib.{name}', None); vars(urllib).pop(name, None)\n"
+        "print(urllib.parse.quote('a b'), urllib.request.Request('http://x/y').host)\n"
+        "print(issubclass(urllib.error.URLError, OSError), hasattr(urllib, 'nothing'))\n",
+        tmp_path,
+    ) == ["a%20b x", "True False"]
+
+
+def test_layers_of_keras_2_2_are_applied_too(tmp_path: Path) -> None:
+    (tmp_path / "keras" / "engine").mkdir(parents=True)
+    for folder in ("keras", "keras/engine"):
+        (tmp_path / folder / "__init__.py").write_text("")
+    (tmp_path / "keras" / "engine" / "base_layer.py").write_text(
+        "class Layer:\n    def __call__(self, x): return x + 1\n"
+    )
+    assert printed(
+        "from keras.engine.base_layer import Layer\nprint(Layer().apply(1))\n", tmp_path
+    ) == ["2"]
 
 
 def test_methods_that_numpys_arrays_have_lost(tmp_path: Path) -> None:

@@ -354,3 +354,20 @@ def test_rules_for_operators_of_ones_own():
         algebra.matmul.register(Own, Own)(lambda a, b: None)
     with pytest.raises(TypeError, match="Matmul must be callable"):
         algebra.matmul.register(Own, L.LinearOperator)("a name")
+
+
+@pytest.mark.parametrize(
+    ("fed", "says"),
+    [
+        ({"rows": [1]}, "num_rows must be a 0-D Tensor"),
+        ({"rows": -2}, "num_rows must be non-negative"),
+        ({"batch": 2}, "batch_shape must be a 1-D Tensor"),
+        ({"batch": [-2]}, "batch_shape must be non-negative"),
+    ],
+)
+def test_sizes_that_are_wrong_when_it_runs(fed, says):
+    rows, batch = tf.placeholder(tf.int32), tf.placeholder(tf.int32)
+    for kind in (L.LinearOperatorIdentity, L.LinearOperatorZeros):
+        dense = kind(rows, batch_shape=batch, assert_proper_shapes=True).to_dense()
+        with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match=says):
+            session.run(dense, {rows: fed.get("rows", 2), batch: fed.get("batch", [3])})

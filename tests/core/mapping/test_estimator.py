@@ -141,11 +141,33 @@ from tensorflow.contrib.linear_optimizer.python.ops.sdca_ops import SdcaModel
 assert linear_optimizer.SdcaModel is SdcaModel and SdcaModel.__name__ == "_SDCAModel"
 """
 
+CONTRIB_SETTINGS = """
+from tensorflow.contrib import learn
+before = learn.RunConfig(save_checkpoints_steps=20)
+def model_fn(features, labels, mode):
+    logits = tf.layers.dense(features["x"], 2)
+    loss = tf.losses.sparse_softmax_cross_entropy(labels, logits)
+    train = tf.train.GradientDescentOptimizer(0.5).minimize(loss, tf.train.get_global_step())
+    return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train)
+def experiment(output_dir):
+    settings = learn.RunConfig(model_dir=output_dir, save_checkpoints_steps=20)
+    assert isinstance(settings, tf.estimator.RunConfig)
+    assert settings.train_distribute is None and settings.num_worker_replicas == 0
+    estimator = tf.estimator.Estimator(model_fn, config=settings)
+    assert type(estimator.config) is learn.RunConfig and estimator.model_dir == output_dir
+    return learn.Experiment(estimator, trained, evaluated, train_steps=40, eval_steps=1)
+result, exported = learn.learn_runner.run(experiment, "contrib")
+assert result["global_step"] == 40 and result["loss"] < 0.5 and exported == [], result
+# Those made before the library was there are its settings as well.
+assert isinstance(before, tf.estimator.RunConfig)
+assert tf.estimator.Estimator(model_fn, "other", before).config.save_checkpoints_steps == 20
+"""
+
 
 @pytest.mark.parametrize(
     "program",
-    [OWN, CANNED, TPU, STRATEGIES, SDCA],
-    ids=["own", "canned", "tpu", "strategies", "sdca"],
+    [OWN, CANNED, TPU, STRATEGIES, SDCA, CONTRIB_SETTINGS],
+    ids=["own", "canned", "tpu", "strategies", "sdca", "contrib_settings"],
 )
 def test_a_program_with_estimators(program: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(HEAD + program, encoding="utf-8")

@@ -133,6 +133,35 @@ assert names["as_dtype"] is tf.as_dtype
 """)
 
 
+def test_a_modules_dictionary_has_every_name() -> None:
+    """Programs take names from it by their settings, or look for all classes of a kind."""
+    run(
+        """
+import inspect
+import tensorflow as tf
+assert vars(tf.nn)["relu"] is tf.nn.relu and "relu" in tf.nn.__dict__
+assert tf.nn.__dict__.get("no_such_name") is None and "no_such_name" not in tf.__dict__
+found = {c for c in tf.contrib.rnn.__dict__.values()
+         if inspect.isclass(c) and issubclass(c, tf.contrib.rnn.RNNCell)}
+assert {tf.contrib.rnn.GRUCell, tf.contrib.rnn.NASCell, tf.contrib.rnn.LSTMCell} <= found
+assert dict(vars(tf.losses))["log_loss"] is tf.losses.log_loss
+assert len(vars(tf.losses)) == len(list(tf.losses.__dict__)) == len(dir(tf.losses))
+assert isinstance(vars(tf.losses), dict)
+assert inspect.getattr_static(tf.losses, "no_such_name", 3) == 3
+vars(tf.losses)["mine"] = 4
+assert tf.losses.mine == 4
+del vars(tf.losses)["mine"]
+assert not hasattr(tf.losses, "mine")
+try:
+    del vars(tf.losses)["log_loss"], vars(tf.losses)["mine"]
+except KeyError as error:
+    assert error.args == ("mine",)
+else:
+    raise AssertionError
+"""
+    )
+
+
 def test_a_real_tensorflow_in_the_process_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "tensorflow.py").write_text("VERSION = '9'\n")
     run(

@@ -384,3 +384,142 @@ def test_gather_nd_within_batches() -> None:
             np.testing.assert_array_equal(found, [3] if batch == 0 else [2, 3])
     with pytest.raises(TypeError, match="batch_dims must be an int; got '1'"):
         array_ops.batch_gather_nd(x, [[0]], "1")
+
+
+def test_sparse_tensors_by_their_internal_functions() -> None:
+    from tensorflow.python.framework import dtypes
+    from tensorflow.python.ops import gradients_impl, sparse_ops
+
+    assert dtypes._TYPE_TO_STRING[1] == "float32" and callable(
+        gradients_impl._hessian_vector_product
+    )
+    assert sparse_ops._DEFAULT_HASH_KEY == 0xDECAFCAFFE
+    with tf.Graph().as_default(), tf.Session() as session:
+        value = tf.SparseTensor([[0, 1], [1, 0]], [3, 4], [2, 2])
+        handles = sparse_ops._add_many_sparse_to_tensors_map(value)
+        taken = sparse_ops._take_many_sparse_from_tensors_map(handles.op, handles, rank=2)
+        read = sparse_ops.deserialize_sparse(tf.serialize_sparse(value), tf.int32, rank=2)
+        more = sparse_ops.sparse_dense_cwise_add(value, [[10, 20]])
+        found = session.run([taken, read, more])
+        assert [each.values.tolist() for each in found] == [[3, 4], [3, 4], [23, 14]]
+
+
+def test_what_the_variables_of_cells_are_called() -> None:
+    from tensorflow.python.ops import rnn_cell_impl
+
+    with tf.Graph().as_default():
+        cell = tf.nn.rnn_cell.BasicLSTMCell(2)
+        cell(tf.ones([1, 3]), cell.zero_state(1, tf.float32))
+        names = [v.op.name for v in cell.variables]
+        assert names == [
+            f"basic_lstm_cell/{name}"
+            for name in (rnn_cell_impl._WEIGHTS_VARIABLE_NAME, rnn_cell_impl._BIAS_VARIABLE_NAME)
+        ]
+        tf.TensorArray(tf.float32, 1).unstack([1.0]).mark_used()
+        variable = tf.get_variable("v", [], use_resource=True)
+        assert variable._graph_element is tf.get_default_graph().as_graph_element(variable)
+
+
+def test_generated_functions_by_the_type_of_the_op() -> None:
+    from tensorflow.python.ops import gen_math_ops
+
+    assert gen_math_ops.Add(x=1.0, y=2.0).op.type == gen_math_ops.add(1.0, 2.0).op.type == "Add"
+    with pytest.raises(TypeError, match="only takes keyword args"):
+        gen_math_ops.Add(1.0, 2.0)
+
+
+def test_a_module_of_ragged_tensors_joins_plain_lists_as_such() -> None:
+    from tensorflow.python.ops.ragged import ragged_concat_ops
+
+    with pytest.raises(ValueError, match="rt_inputs may not be empty"):
+        ragged_concat_ops.concat([], axis=0)
+    unknown = tf.placeholder(tf.int64)
+    with pytest.raises(ValueError, match="axis may only be negative if ndims is statically known"):
+        ragged_concat_ops.concat([unknown, unknown], -1)
+
+
+def test_what_tensorflow_tells_of_itself() -> None:
+    from tensorflow.python.framework import versions
+
+    for module in (importlib.import_module("tensorflow"), versions):
+        told = module.__version__, module.__git_version__, module.__compiler_version__
+        assert told == (tf.VERSION, tf.GIT_VERSION, tf.COMPILER_VERSION)
+        assert (module.__cxx11_abi_flag__, module.__monolithic_build__) == (1, 0)
+
+
+def test_conditions_that_only_folding_knows_are_known() -> None:
+    from tensorflow.python import pywrap_tensorflow
+    from tensorflow.python.framework import smart_cond
+
+    known = tf.reduce_prod(tf.constant([2, 3])) > 5
+    fed = tf.placeholder(tf.bool, [])
+    ask = pywrap_tensorflow.TF_TryEvaluateConstant_wrapper
+    assert tf.get_static_value(known) is None
+    assert ask(known.graph._c_graph, known._as_tf_output()) is not None
+    assert ask(fed.graph._c_graph, fed._as_tf_output()) is None
+    assert smart_cond.smart_constant_value(known) is True
+    assert smart_cond.smart_constant_value(fed) is None
+
+
+def test_a_case_of_other_conditions() -> None:
+    from tensorflow.python.ops import control_flow_ops
+
+    def either(pred: Any, true_fn: Any, false_fn: Any, tag: str) -> Any:
+        return (tag, true_fn() if pred else false_fn())
+
+    pairs = [(False, lambda: "a"), (True, lambda: "b")]
+    found = control_flow_ops._case_helper(
+        either, pairs, lambda: "c", False, "case", allow_python_preds=True, tag="t"
+    )
+    assert found == ("t", ("t", "b"))
+    with pytest.raises(TypeError, match="must be a Tensor or a Python bool"):
+        control_flow_ops._case_helper(
+            either, [(1, lambda: "a")], None, False, "case", allow_python_preds=True
+        )
+
+
+def test_a_convolution_as_an_object() -> None:
+    from tensorflow.python.ops import nn_ops
+
+    x, w = np.ones([1, 5, 5, 2], np.float32), np.ones([3, 3, 2, 4], np.float32)
+    shapes = tf.TensorShape(x.shape), tf.TensorShape(w.shape)
+    made = nn_ops.Convolution(*shapes, "VALID", dilation_rate=(2, 2), name="conv")
+    with tf.Session() as sess:
+        found, other = sess.run(
+            [made(x, w), tf.nn.convolution(x, w, "VALID", dilation_rate=(2, 2))]
+        )
+    assert np.array_equal(found, other) and found.shape == (1, 1, 1, 4)
+    with pytest.raises(ValueError, match="2 != 3"):
+        nn_ops.Convolution(shapes[0], tf.TensorShape([3, 3, 3, 4]), "SAME")
+    with pytest.raises(ValueError, match="filter|input tensor must have rank"):
+        nn_ops.Convolution(tf.TensorShape([1, 5, 2]), shapes[1], "SAME")
+
+
+def test_composites_are_not_converted() -> None:
+    from tensorflow.python.framework import ops
+
+    sparse = tf.SparseTensor([[0]], [1.0], [2])
+    assert ops.convert_to_tensor_or_composite(sparse, tf.float32) is sparse
+    assert ops.convert_to_tensor_or_composite([1, 2]).dtype is tf.int32
+    with pytest.raises(ValueError, match="requested dtype int32"):
+        ops.convert_to_tensor_or_composite(sparse, tf.int32)
+
+
+def test_what_of_tfe_is_for_graphs() -> None:
+    from tensorflow.contrib.eager.python import tfe
+    from tensorflow.python.util import tf_inspect
+
+    assert tfe.Variable is tf.contrib.eager.Variable and not tfe.in_eager_mode()
+    assert tfe.run_test_in_graph_and_eager_modes(lambda self: None) is not None
+    assert tf_inspect._inspect.__name__ == "inspect"
+
+
+def test_a_variable_scope_without_a_name_scope() -> None:
+    from tensorflow.python.ops import variable_scope as vs
+
+    with tf.Graph().as_default(), vs._pure_variable_scope("s", dtype=tf.float64) as scope:
+        made = tf.get_variable("v", [])
+        assert (made.op.name, made.dtype.base_dtype) == ("s/v", tf.float64)
+        assert tf.constant(1, name="c").op.name == "c"
+        with vs._pure_variable_scope(scope, reuse=True, old_name_scope="old/") as inner:
+            assert tf.get_variable("v", []) is made and inner.original_name_scope == "old/"

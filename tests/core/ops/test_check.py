@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import sys
+import types
 
 import numpy as np
 import pytest
@@ -65,6 +66,10 @@ def test_what_is_known_fails_at_once():
     with pytest.raises(TypeError, match="proper"):
         tf.assert_proper_iterable(tf.zeros([2]))
     assert tf.assert_same_float_dtype([tf.zeros([], tf.float64), None]) is tf.float64
+    typed = types.SimpleNamespace(dtype=tf.float64)  # a distribution, say
+    assert tf.assert_same_float_dtype([typed, np.zeros(1), None]) is tf.float64
+    with pytest.raises(ValueError, match="type=.*float32.*must be of the same type.*float64"):
+        tf.assert_same_float_dtype([typed, tf.zeros([])])
     assert tf.is_numeric_tensor(tf.zeros([])) and not tf.is_numeric_tensor(tf.constant("a"))
 
 

@@ -49,3 +49,15 @@ def test_gradients_of_functions_of_parts():
     np.testing.assert_allclose(np.ravel(grads), [-4 / 25, 3 / 25], rtol=1e-6)
     grads = run(tf.gradients(tf.real(z * z), [re, im]))
     np.testing.assert_allclose(np.ravel(grads), [6.0, -8.0], rtol=1e-6)
+
+
+def test_the_modulus_is_differentiated_twice():
+    x = tf.constant(2.0)
+    once = tf.gradients(tf.abs(tf.complex(tf.cos(x), 1.0)), x)[0]
+    # With r = sqrt(cos(x)^2 + 1): r'' = (sin(x)^2 - cos(x)^2) / r - (cos(x) sin(x))^2 / r^3.
+    c, s = np.cos(2.0), np.sin(2.0)
+    r = np.sqrt(c * c + 1)
+    expected = (s * s - c * c) / r - (c * s) ** 2 / r**3
+    np.testing.assert_allclose(run(tf.gradients(once, x)[0]), expected, rtol=1e-5)
+    zero = tf.constant(0j, tf.complex64)
+    assert run(tf.gradients(tf.abs(zero), zero)[0]) == 0

@@ -187,3 +187,8 @@ def test_conv_transpose_by_the_number_of_dimensions():
         tf.nn.conv_transpose(x, w, [1, 4], 2)
     with pytest.raises(ValueError, match="sized collection"):
         tf.nn.conv_transpose(x, w, 4, 2)
+
+
+def test_a_filter_that_is_an_array_takes_the_type_of_the_input():
+    x = tf.placeholder(tf.float32)
+    assert tf.nn.convolution(x, np.ones([3, 6, 6, 5]), "SAME").dtype == tf.float32

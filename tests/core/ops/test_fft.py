@@ -104,3 +104,9 @@ def test_gradients(rank, delta, known):
         np.testing.assert_allclose(
             np.vdot(got, step).real, np.vdot(weights, moved).real, rtol=2e-3, atol=1e-2
         )
+
+
+def test_the_lengths_of_a_transform_are_a_vector():
+    for transform in (tf.signal.rfft, tf.signal.irfft2d):
+        with pytest.raises(ValueError, match=r"Shape \(1, 1\) must have rank 1"):
+            transform(np.zeros([2, 2], np.float32), [[1]])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.util import inspecting
 
 
 @pytest.fixture(autouse=True)
@@ -168,3 +171,16 @@ def test_a_py_function_returns_no_variable():
     with pytest.raises(tf.errors.UnknownError, match="Attempting to return a variable"):
         run(out)
     assert tf.py_func(lambda: None, [], [], stateful=False) == []
+
+
+def test_pythons_inspection_sees_the_parameters():
+    class Model:
+        @tf.function
+        def call(self, inputs, *more, scale=2.0):
+            return inputs * scale
+
+    assert str(inspect.signature(Model().call)) == "(inputs, *more, scale=2.0)"
+    assert inspect.getfullargspec(Model.call).args == ["self", "inputs"]
+    assert "python_function" in inspect.signature(type(Model.call)).parameters
+    spec = inspecting.getfullargspec(Model().call)
+    assert spec.args == ["self", "inputs"] and spec.kwonlyargs == ["scale"]

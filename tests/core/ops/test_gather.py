@@ -73,6 +73,16 @@ def test_gather_one_element():
         assert run(tf.gather(tf.constant(params), i), {i: 1}) == params[1]
 
 
+@pytest.mark.parametrize("axis", [1, 2])
+def test_batches_of_nothing_are_gathered_from(axis):
+    params = tf.zeros([2, 0, 3] if axis == 2 else [2, 3, 0])
+    found = run(tf.gather(params, [[2, 1], [0, 0]], axis=axis, batch_dims=1))
+    assert found.shape == ((2, 0, 2) if axis == 2 else (2, 2, 0))
+    assert run(tf.gather(tf.zeros([0, 3, 2]), np.zeros((0, 4), np.int32), batch_dims=1)).shape == (
+        0, 4, 2,
+    )  # fmt: skip
+
+
 def test_batch_gathers():
     params = tf.constant([[1, 2, 3], [4, 5, 6]])
     assert run(tf.batch_gather(params, [[2], [0]])).tolist() == [[3], [4]]

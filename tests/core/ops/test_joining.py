@@ -31,7 +31,7 @@ def test_concat(graph):
 def test_concat_of_one_is_an_identity(graph):
     out = tf.concat([tf.zeros([2])], 0)
     assert out.op.type == "Identity"
-    assert names(graph) == ["zeros", "concat/concat_dim", "concat"]
+    assert names(graph) == ["zeros", "concat/concat_dim", "concat/concat"]
 
 
 @pytest.mark.parametrize("shape", [[None, 2], None])
@@ -114,6 +114,18 @@ def test_reversals_and_rolls():
         tf.reverse_sequence([[1]], [1])
 
 
+def test_repeat_of_an_unknown_rank():
+    data, times = tf.placeholder(tf.int32, None), tf.placeholder(tf.int32, None)
+    repeated = tf.repeat(data, times, axis=0)
+    for given, count in ((3, 4), ([3], 4), (3, [4]), ([[1, 2], [3, 4]], [0, 2]), ([[1, 2]], 2)):
+        found = run(repeated, {data: given, times: count})
+        assert found.tolist() == np.repeat(np.atleast_1d(given), count, axis=0).tolist()
+    with pytest.raises(ValueError, match="Dimensions 3 and 2 are not compatible"):
+        tf.repeat([1, 2, 3], [1, 2], axis=0)
+    with pytest.raises(ValueError, match=r"Shape \(1, 1\) must have rank at most 1"):
+        tf.repeat([1], [[1]], axis=0)
+
+
 def test_repeat():
     assert run(tf.repeat([1, 2], 2)).tolist() == [1, 1, 2, 2]
     assert run(tf.repeat([[1, 2], [3, 4]], [1, 2], axis=1)).tolist() == [[1, 2, 2], [3, 4, 4]]
@@ -122,7 +134,7 @@ def test_repeat():
     for given, wanted in ((2, [1, 1, 2, 2]), ([0, 3], [2, 2, 2])):
         unknown = tf.placeholder_with_default(given, None)
         assert run(tf.repeat([1, 2], unknown)).tolist() == wanted
-    with pytest.raises(TypeError, match="must be int"):
+    with pytest.raises(TypeError, match="axis must be an int"):
         tf.repeat([1], 2, axis="0")
 
 

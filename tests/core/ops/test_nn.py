@@ -18,7 +18,7 @@ def test_default_names():
     x = tf.constant([[0.5, -0.5]])
     for function, name in (
         (tf.nn.relu, "Relu"), (tf.nn.relu6, "Relu6"), (tf.nn.elu, "Elu"), (tf.nn.selu, "Selu"),
-        (tf.nn.leaky_relu, "LeakyRelu"), (tf.nn.softplus, "Softplus"), (tf.nn.crelu, "CRelu"),
+        (tf.nn.leaky_relu, "LeakyRelu"), (tf.nn.softplus, "Softplus"), (tf.nn.crelu, "CRelu/Relu"),
         (tf.nn.softsign, "Softsign"), (tf.nn.l2_loss, "L2Loss"),
     ):  # fmt: skip
         assert function(x).op.name == name

@@ -120,7 +120,7 @@ def test_there_and_back_is_half_a_step_away(values, low, width, name, mode):
     inside = np.clip(x, start, end)
     step = (float(end) - float(start)) / (2 ** (8 * dtype.size) - 1)
     if mode == "SCALED" and name.startswith("q"):
-        step = max(step, float(end) / int(dtype.max))
+        step = max(step, float(end) / np.iinfo(dtype.as_numpy_dtype[0]).max)
     # MIN_FIRST moves the range so that 0 is one of the integers.
     reach = step * (1.01 if mode == "MIN_FIRST" else 0.51) + 2e-6 * max(abs(start), abs(end))
     assert (abs(back - inside) <= reach).all()

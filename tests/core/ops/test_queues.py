@@ -291,6 +291,17 @@ def test_those_who_share_a_queue_agree_on_it() -> None:
             sess.run(typed.size())
 
 
+def test_those_who_share_a_shuffled_queue_agree_on_its_seeds() -> None:
+    queues = [tf.RandomShuffleQueue(9, 1, tf.int32, seed=s, shared_name="r") for s in (1, 1, 2)]
+    tf.set_random_seed(None)
+    queues.append(tf.RandomShuffleQueue(9, 1, tf.int32, shared_name="r"))
+    with tf.Session() as sess:
+        for agreed in (0, 1, 3):
+            assert sess.run(queues[agreed].size()) == 0
+        with pytest.raises(tf.errors.InvalidArgumentError, match="random seeds"):
+            sess.run(queues[2].size())
+
+
 def test_constructors_refuse_what_makes_no_queue() -> None:
     with pytest.raises(ValueError, match="same length"):
         tf.FIFOQueue(1, [tf.int32, tf.int32], shapes=[[]])

@@ -166,6 +166,17 @@ def test_shifts(axes):
     assert np.array_equal(run(tf.signal.ifftshift(x, axes)), np.fft.ifftshift(x, where))
 
 
+@pytest.mark.parametrize(("length", "step"), [(4, 2), (4, 3), (2, 3), (12, 1)])
+def test_the_gradient_of_frames_is_as_dense_as_the_signal(length, step):
+    x = tf.constant(np.arange(22.0).reshape(11, 2))
+    frames = tf.signal.frame(x, length, step, axis=0)
+    (gradient,) = tf.gradients(frames, x)
+    assert isinstance(gradient, tf.Tensor)
+    starts = range(0, 11 - length + 1, step)
+    counts = [sum(s <= i < s + length for s in starts) for i in range(11)]
+    assert run(gradient).tolist() == [[n, n] for n in counts]
+
+
 def test_frames_of_an_unknown_rank():
     x, step = tf.placeholder(tf.float32), tf.placeholder(tf.int32, [])
     rows = np.arange(10.0).reshape(2, 5)

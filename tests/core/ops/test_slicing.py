@@ -101,6 +101,16 @@ def test_assignment_to_a_part_of_a_variable(use_resource):
         assert session.run(v).tolist() == [[5.0, 2.0], [6.0, 8.0]]
 
 
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_a_scalar_string_is_put_into_a_part_as_bytes(use_resource):
+    words, at = tf.placeholder(tf.string, [None]), tf.placeholder(tf.int32, ())
+    v = tf.Variable(["", ""], use_resource=use_resource)
+    with tf.Session() as session:
+        session.run(v.initializer)
+        session.run(v[1].assign(words[at]), {words: ["a", "b"], at: 0})
+        assert session.run(v).tolist() == [b"", b"a"]
+
+
 def test_splits():
     x = tf.placeholder(tf.float32, [4, None])
     assert [t.shape.as_list() for t in tf.split(x, 2)] == [[2, None]] * 2

@@ -109,3 +109,18 @@ def test_a_call_may_ask_for_what_all_calls_give():
         np.testing.assert_allclose(found, X - X.mean(axis=0), rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(totals, np.tile(X.sum(axis=0), [len(X), 1]), rtol=1e-6)
         np.testing.assert_allclose(firsts, np.tile(2 * X[0], [len(X), 1]))
+
+
+def test_each_call_differentiates_a_loop_of_its_own():
+    x = tf.constant(X)
+
+    def powers(i):
+        row = tf.gather(x, i)
+        _, found = tf.while_loop(lambda j, _: j < 2, lambda j, y: (j + 1, y * row), (0, row))
+        return found, tf.gradients(found, row)[0]
+
+    with tf.Session() as sess:
+        for calls in (pfor(powers, 4), pfor(powers, 4, parallel_iterations=2)):
+            found, slopes = sess.run(calls)
+            np.testing.assert_allclose(found, X**3, rtol=1e-5)
+            np.testing.assert_allclose(slopes, 3 * X**2, rtol=1e-5)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -92,6 +95,55 @@ def test_what_a_program_sets_on_tensorflow_is_its_own(tmp_path: Path) -> None:
         "tf.modal.run(tf.no_op())\n"
     )
     assert [found.name for found in survey.check(str(tmp_path)).missing] == ["tf.modal.run"]
+
+
+def test_names_whose_call_always_raises(tmp_path: Path) -> None:
+    (tmp_path / "eager.py").write_text(
+        "import tensorflow as tf\n"
+        "import tensorflow.contrib.eager as tfe\n"
+        "tfe.enable_eager_execution()\n"
+        "tf.load_op_library('ops.so')\n"
+        "tf.contrib.tpu.cross_replica_sum(tf.train.Saver().save)\n"
+    )
+    report = survey.check(str(tmp_path))
+    assert report.share == 1.0 and report.broken
+    assert [(f.line, f.name) for f in report.refused] == [
+        (3, "tf.contrib.eager.enable_eager_execution"),
+        (4, "tf.load_op_library"),
+        (5, "tf.contrib.tpu.cross_replica_sum"),
+    ]
+    assert all(f.why.startswith("raises UnimplementedError: ") for f in report.refused)
+    assert "graphs" in report.refused[0].why
+
+
+LEANING = "from collections import Iterable\n"  # which Python 3.10 has removed
+
+
+@pytest.mark.parametrize("source, why", [
+    (LEANING, ""),
+    (f"{LEANING}import no_such_module_at_all\n", "what has it cannot be imported: ModuleNotFound"),
+])  # fmt: skip
+def test_a_library_that_leans_on_what_is_gone(tmp_path: Path, source: str, why: str) -> None:
+    """Its names are those it has under `opdock run`; where it has none, the others are judged."""
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library" / "tf_slim.py").write_text(f"{source}conv = 1\n")
+    (tmp_path / "library" / "tf_slim-1.1.0.dist-info").mkdir()
+    (tmp_path / "library" / "tf_slim-1.1.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: tf-slim\nVersion: 1.1.0\n"
+    )
+    (tmp_path / "uses.py").write_text(
+        "import collections, tensorflow as tf\ncollections.Iterable\ntf.contrib.slim.conv\ntf.add\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "opdock.cli.main", "check", "uses.py", "--json"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path / "library")},
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    report = json.loads(done.stdout)
+    assert [f["line"] for f in report["removed"]] == [2]
+    assert report["uses"] == 2 and len(report["missing"]) == bool(why)
+    assert all(f["name"] == "tf.contrib.slim.conv" for f in report["missing"])
+    assert all(f["why"].startswith(why) for f in report["missing"])
 
 
 def test_flags_are_not_read(tmp_path: Path) -> None:

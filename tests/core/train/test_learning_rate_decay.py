@@ -101,3 +101,22 @@ def test_errors():
         T.piecewise_constant(step, [1, 2], [1.0, 2.0])
     with pytest.raises(ValueError):
         T.piecewise_constant(step, [1], [1.0, 2])
+
+
+def test_rates_have_the_names_by_which_programs_fetch_them():
+    with tf.Graph().as_default():
+        step = tf.constant(7)
+        made = [
+            tf.train.exponential_decay(0.1, step, 3, 0.9),
+            tf.train.natural_exp_decay(0.1, step, 3, 0.9),
+            tf.train.inverse_time_decay(0.1, step, 3, 0.9),
+            tf.train.polynomial_decay(0.1, step, 3),
+            tf.train.cosine_decay(0.1, step, 30),
+            tf.train.cosine_decay_restarts(0.1, step, 3),
+            tf.train.linear_cosine_decay(0.1, step, 30),
+        ]
+    # As in TensorFlow, natural_exp_decay is an exponential decay.
+    assert [rate.op.name for rate in made] == [
+        "ExponentialDecay", "ExponentialDecay_1", "InverseTimeDecay", "PolynomialDecay",
+        "CosineDecay/Mul_3", "SGDRDecay", "LinearCosineDecay",
+    ]  # fmt: skip

@@ -390,3 +390,18 @@ def test_init_from_checkpoint(prefix: str) -> None:
             tf.train.init_from_checkpoint(prefix, {"old/w": x})
         with pytest.raises(ValueError, match="scope only name"):
             tf.train.init_from_checkpoint(prefix, {"old/v": "none"})
+
+
+def test_one_missing_folder_is_made(tmp_path: Path) -> None:
+    v = tf.Variable([1.0], name="v")
+    saver = tf.train.Saver()
+    with started() as sess:
+        saver.save(sess, str(tmp_path / "new" / "m"), global_step=3)
+        sess.run(v.assign([0.0]))
+        saver.restore(sess, tf.train.latest_checkpoint(str(tmp_path / "new")))
+        assert sess.run(v).tolist() == [1.0]
+        (tmp_path / "file").write_text("no folder")
+        for place in ("a/b/m", "file/m"):
+            with pytest.raises(ValueError, match=f"Parent directory of .*{place} doesn't exist"):
+                saver.save(sess, str(tmp_path / place))
+    assert not (tmp_path / "a").exists()

@@ -46,8 +46,47 @@ def test_definitions_are_checked() -> None:
     ("NInPolymorphicTwice", {"a": [1], "b": ["x"]}, "type int32 inferred from earlier arguments"),
     ("InPolymorphicTwice", {"a": [], "b": [3]}, "how to infer type variable from empty input list"),
     ("TypeList", {"a": [1, None]}, r"\[int32, <NOT CONVERTIBLE TO TENSOR>\] that are invalid"),
+    ("TypeListTwice", {"a": ["x", True], "b": ["y", 6]}, "list string, bool of argument 'a'"),
     ("TypeListRestrict", {"a": [True, 12]}, "DataType int32 not in list of allowed values: string"),
 ])  # fmt: skip
 def test_lists_of_wrong_types(op: str, inputs: dict[str, Any], text: str) -> None:
     with pytest.raises(TypeError, match=text):
         library.apply_op(op, **inputs)
+
+
+def test_errors_say_what_tensorflow_says_and_note_the_op() -> None:
+    not_allowed = "Value passed to parameter 'a' has DataType int32 not in list of allowed values:"
+    for op, given, text in (
+        ("Attr", {"a": "bad"}, "Expected int for argument 'a' not 'bad'."),
+        ("Attr", {"a": None}, "Expected int for argument 'a' not None."),
+        ("AttrBool", {"a": 0}, "Expected bool for argument 'a' not 0."),
+        ("PolymorphicOut", {"T": [3.5]}, "Expected DataType for argument 'T' not [3.5]."),
+        ("FuncAttr", {"f": 3}, "Don't know how to convert 3 to a func for argument f"),
+        ("OutTypeList", {"T": tf.int32}, "Expected list for attr T"),
+        ("Restrict", {"a": 3}, f"{not_allowed} string, bool"),
+    ):  # fmt: skip
+        with pytest.raises(TypeError) as caught:
+            library.apply_op(op, **given)
+        assert str(caught.value) == text
+        assert caught.value.__notes__ == [f"The argument is one of op '{op}'."]
+    with pytest.raises(TypeError, match="'RefIn' Op requires that input 'a' be a mutable tensor"):
+        library.apply_op("RefIn", a=2)
+
+
+def test_arguments_that_there_are_not() -> None:
+    for given, text in (
+        ({}, "No argument for input a"),
+        ({"a": 6, "more": 1, "most": 2}, "got unexpected keyword arguments: more, most"),
+    ):
+        with pytest.raises(TypeError, match=text):
+            library.apply_op("Simple", **given)
+    with pytest.raises(TypeError, match="No argument for attr T"):
+        library.apply_op("PolymorphicOut")
+    with pytest.raises(TypeError, match="Should not specify value for inferred attr 'T'"):
+        library.apply_op("Polymorphic", a="s", T=tf.string)
+
+
+def test_names_that_python_keeps_and_lists_that_are_empty() -> None:
+    assert library.apply_op("ReservedInput", input_=7).type == "ReservedInput"
+    assert library.apply_op("ReservedAttr", range_=7).get_attr("range") == 7
+    assert library.apply_op("OutTypeList", T=[]) == []

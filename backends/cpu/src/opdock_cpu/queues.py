@@ -101,15 +101,16 @@ class Queue:
         store: holds the elements.
         keeps: how many elements a dequeue leaves while the queue is open.
         pads: whether components of a batch are padded to one shape.
+        seeds: what the order was drawn from, if it was.
     """
 
     def __init__(
         self, kind: str, name: str, types: Sequence[DType], shapes: Sequence[Shape], capacity: int,
-        store: _Store, keeps: int = 0, pads: bool = False,
+        store: _Store, keeps: int = 0, pads: bool = False, seeds: tuple[int, int] | None = None,
     ) -> None:  # fmt: skip
         self.kind, self.name = kind, name
         self.types, self.shapes = tuple(types), tuple(shapes)
-        self.capacity, self.keeps, self.pads = capacity, keeps, pads
+        self.capacity, self.keeps, self.pads, self.seeds = capacity, keeps, pads, seeds
         self._store = store
         self._changed = threading.Condition()
         self._closed = False
@@ -157,6 +158,8 @@ class Queue:
             ("component types", [t.name for t in self.types], [t.name for t in other.types]),
             ("component shapes", texts(self.shapes), texts(other.shapes)),
         ]
+        if other.seeds != (0, 0):  # else it asks for any
+            facts.append(("random seeds", self.seeds, other.seeds))
         for what, have, want in facts:
             if have != want:
                 raise errors.InvalidArgumentError(

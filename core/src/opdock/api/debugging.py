@@ -30,7 +30,7 @@ from opdock.ops.composed.check_static import (
     assert_scalar,
     assert_type,
 )
-from opdock.ops.composed.numerics import assert_all_finite
+from opdock.ops.composed.numerics import verify_tensor_all_finite as assert_all_finite
 from opdock.ops.elementary import is_finite, is_inf, is_nan
 from opdock.ops.identity import check_numerics
 from opdock.runtime.process_settings import settings

@@ -24,6 +24,7 @@ from opdock.graph.nodes.graph import Graph, reset_default_graph
 from opdock.graph.nodes.seeds import set_random_seed
 from opdock.runtime.session import Session
 from opdock.util.assertions import ArrayAssertions, CapturedWrites, CheckedThread
+from opdock.util.graph_equality import assert_equal_graph_def
 from opdock.util.stubbing import StubOutForTesting
 from opdock.version import GRAPH_DEF_VERSION, GRAPH_DEF_VERSION_MIN_CONSUMER
 
@@ -106,6 +107,7 @@ class TestCase(ArrayAssertions):
     def __init__(self, methodName: str = "runTest") -> None:
         super().__init__(methodName)
         self._cached: Session | None = None
+        self._cached_with: dict[str, Any] = {}
         self._tempdir: str | None = None
         self._threads: list[CheckedThread] = []
 
@@ -153,16 +155,34 @@ class TestCase(ArrayAssertions):
         self, graph: Graph | None = None, config: Any = None, use_gpu: bool = False,
         force_gpu: bool = False,
     ) -> Iterator[Session]:  # fmt: skip
-        """The one session of this test, made on first use; see `session` for the arguments."""
+        """The one session of this test, made on first use; see `session` for the arguments.
+
+        Raises:
+            ValueError: it was made with other arguments.
+        """
+        given = {"graph": graph, "config": config, "force_gpu value": force_gpu}
+        if self._cached is not None:
+            for argument, value in given.items():
+                if self._cached_with[argument] is not value:
+                    raise ValueError(
+                        f"The {argument} used to get the cached session is different than the one "
+                        "that was used to create the session. Maybe create a new session with "
+                        "self.session()"
+                    )
+        with self._kept_session(given, use_gpu) as session:
+            yield session
+
+    @contextlib.contextmanager
+    def _kept_session(self, given: dict[str, Any], use_gpu: bool) -> Iterator[Session]:
+        """The one session of this test, whatever it was made with."""
         if self._cached is None:
-            self._cached = Session(graph=graph, config=_config(config))
-        elif graph is not None and self._cached.graph is not graph:
-            raise ValueError("The graph used to get the cached session is different.")
+            self._cached = Session(graph=given["graph"], config=_config(given["config"]))
+            self._cached_with = given
         session = self._cached
         with (
             session.graph.as_default(),
             session.as_default(),
-            _placed(session.graph, use_gpu, force_gpu),
+            _placed(session.graph, use_gpu, given["force_gpu value"]),
         ):
             yield session
 
@@ -173,8 +193,10 @@ class TestCase(ArrayAssertions):
         """`session` with a graph, else `cached_session`; the older name of both."""
         if self.id().endswith(".test_session"):
             self.skipTest("Not a test.")
-        make = self.cached_session if graph is None else self.session
-        return make(graph, config, use_gpu, force_gpu)
+        if graph is not None:
+            return self.session(graph, config, use_gpu, force_gpu)
+        given = {"graph": graph, "config": config, "force_gpu value": force_gpu}
+        return self._kept_session(given, use_gpu)
 
     def _clear_cached_session(self) -> None:
         if self._cached is not None:
@@ -188,7 +210,7 @@ class TestCase(ArrayAssertions):
         session = get_default_session()
         if session is not None:
             return session.run(tensors)
-        with self.cached_session() as kept:
+        with self.test_session() as kept:
             return kept.run(tensors)
 
     # ------------------------------------------------------------ threads and streams
@@ -301,16 +323,6 @@ def _placed(graph: Graph, use_gpu: bool, force_gpu: bool) -> Iterator[None]:
     else:
         with graph.device("/device:CPU:0"):
             yield
-
-
-def assert_equal_graph_def(actual: Any, expected: Any) -> None:
-    """Raises AssertionError unless two GraphDefs have equal nodes, in any order."""
-    first, second = ({n.name: n for n in g.node} for g in (actual, expected))
-    if set(first) != set(second):
-        raise AssertionError(f"Nodes differ: {sorted(set(first) ^ set(second))}")
-    for name, node in first.items():
-        if node != second[name]:
-            raise AssertionError(f"Node '{name}' differs:\n{node}\n{second[name]}")
 
 
 def create_local_cluster(

@@ -50,8 +50,7 @@ def fenced_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     before = set(_variables(graph))
     result, grad_fn = function(*inputs, **kwargs)
     _check_new(set(_variables(graph)) - before)
-    outputs = list(result) if isinstance(result, (list, tuple)) else [result]
-    outputs = [convert_to_tensor(y) for y in outputs]
+    outputs = [convert_to_tensor(y) for y in nest.flatten(result)]
     used = used_variables(graph, outputs, inputs)
     reads = [convert_to_tensor(v) for v in used]
     n_out = len(outputs)
@@ -64,8 +63,7 @@ def fenced_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     # One IdentityN ties the outputs to the inputs and hides what is in between.
     with graph.gradient_override_map({"IdentityN": name}):
         fenced = get("IdentityN")([*outputs, *inputs, *reads])
-    kept = fenced[:n_out]
-    return type(result)(kept) if isinstance(result, (list, tuple)) else kept[0]
+    return nest.pack_sequence_as(result, fenced[:n_out])
 
 
 def _variables(graph: Any) -> list[Any]:

@@ -9,15 +9,17 @@ from typing import Any
 
 from opdock.autodiff.gradients import gradients
 from opdock.graph.nodes.operation import Tensor
+from opdock.ops.arithmetic import multiply
 from opdock.ops.array import reshape, shape
 from opdock.ops.composed.functional import map_fn
 from opdock.ops.fill import range
 from opdock.ops.gather import gather
+from opdock.ops.identity import stop_gradient
 from opdock.ops.joining import concat
 from opdock.ops.matrix import transpose
 from opdock.util import nest
 
-__all__ = ["batch_jacobian", "jacobian"]
+__all__ = ["batch_jacobian", "hessian_vector_product", "jacobian"]
 
 
 def jacobian(
@@ -90,3 +92,27 @@ def _each(numbers: Tensor, inputs: list[Any], axis: int) -> list[Any]:
     kinds = [x.dtype.base_dtype for x in reached]
     found = iter(map_fn(row, range(shape(numbers)[axis]), dtype=kinds, infer_shape=False))
     return [next(found) if does else None for does in depends]
+
+
+def hessian_vector_product(ys: Any, xs: list[Any], v: list[Any]) -> list[Any]:
+    """The Hessian of the sum of `ys` times a vector, which costs as much as two gradients.
+
+    Args:
+        ys: a tensor or a list of tensors.
+        xs: the tensors that it is differentiated by.
+        v: the vector, in parts that have the shapes of `xs`; nothing flows back into them.
+
+    Returns:
+        A list of tensors, with the shapes of `xs`; None for those that no gradient depends on.
+
+    Raises:
+        ValueError: `xs` and `v` differ in length.
+    """
+    if len(xs) != len(v):
+        raise ValueError("xs and v must have the same length.")
+    products = [
+        multiply(gradient, stop_gradient(part))
+        for gradient, part in zip(gradients(ys, xs), v, strict=True)
+        if gradient is not None
+    ]
+    return gradients(products, xs)

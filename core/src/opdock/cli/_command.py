@@ -6,7 +6,9 @@ found something, 2 when an option, a name or a file is wrong, and 130 after Ctrl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import sys
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import click
@@ -14,7 +16,10 @@ import click
 from opdock import errors
 from opdock.cli._report import as_json
 
-__all__ = ["INTERRUPTED", "Command", "Wrong", "emit", "json_option"]
+__all__ = ["INTERRUPTED", "Command", "Wrong", "emit", "emit_text", "json_option"]
+
+_STDOUT: Final = "opdock.stdout"
+"""Where a context keeps the stdout that is for JSON alone."""
 
 INTERRUPTED: Final = 130
 """The exit status after Ctrl-C, as shells have it: 128 and the signal's number."""
@@ -68,7 +73,8 @@ class Command(click.Command):
     def invoke(self, ctx: click.Context) -> Any:
         """Runs the command; what is wrong is told in a line, behind its name."""
         try:
-            return super().invoke(ctx)
+            with _reserved(_prints_json(ctx.params)):
+                return super().invoke(ctx)
         except Wrong as e:
             e.command = ctx.command_path
             raise
@@ -90,4 +96,25 @@ json_option: Final = click.option("--json", "json_output", is_flag=True, help="P
 
 def emit(data: Any) -> None:
     """Prints records as JSON."""
-    click.echo(as_json(data))
+    emit_text(as_json(data) + "\n")
+
+
+def emit_text(text: str) -> None:
+    """Prints what a program reads on stdout."""
+    click.echo(text, nl=False, file=click.get_current_context().meta.get(_STDOUT))
+
+
+def _prints_json(params: Mapping[str, Any]) -> bool:
+    """Whether a command's options have it print JSON."""
+    return bool(params.get("json_output")) or str(params.get("json_file")) == "-"
+
+
+@contextlib.contextmanager
+def _reserved(for_json: bool) -> Iterator[None]:
+    """Has whatever else is printed meanwhile, by plugins for instance, go to stderr."""
+    if not for_json:
+        yield
+        return
+    click.get_current_context().meta[_STDOUT] = sys.stdout
+    with contextlib.redirect_stdout(sys.stderr):
+        yield

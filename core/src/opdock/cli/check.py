@@ -17,6 +17,7 @@ _KEYS: Final = {
     "covered": "how many of those opdock has",
     "share": "the same as a share, from 0 to 1",
     "missing": "names that opdock lacks: file, line, name, why",
+    "refused": "names that are there but raise where they are called, the same",
     "removed": "names that NumPy, SciPy and others have removed, the same",
     "outdated": "what Python 2 or TensorFlow before 1.0 had, the same",
     "unreadable": "files that are no Python, the same",
@@ -25,7 +26,7 @@ _KEYS: Final = {
 
 @click.command(
     "check", cls=Command, example="opdock check train.py", keys=_KEYS,
-    found="a name is not covered, a file cannot be read, or is of Python 2",
+    found="a name is not covered, or raises, a file cannot be read, or is of Python 2",
 )  # fmt: skip
 @click.argument("target", metavar="PATH_OR_NAME")
 @json_option
@@ -33,8 +34,9 @@ def command(target: str, json_output: bool) -> None:
     """Read a program or an installed library, without running it, and report what is not covered.
 
     It follows imports of `tensorflow` and what is assigned from it, and prints, by file and line,
-    the names that opdock does not have, those that NumPy, SciPy and others have removed, and what
-    is of Python 2 or of TensorFlow before 1.0 and has to be changed.
+    the names that opdock does not have, those whose calls raise, such as the one that enables eager
+    execution, those that NumPy, SciPy and others have removed, and what is of Python 2 or of
+    TensorFlow before 1.0 and has to be changed.
     """
     from opdock import survey
 
@@ -47,7 +49,7 @@ def command(target: str, json_output: bool) -> None:
         emit(report.to_dict())
     else:
         _print(report)
-    sys.exit(1 if report.missing or report.outdated or report.unreadable else 0)
+    sys.exit(1 if report.broken else 0)
 
 
 def _print(report: object) -> None:
@@ -56,10 +58,10 @@ def _print(report: object) -> None:
     assert isinstance(report, Report)
     for found in report.unreadable:
         click.echo(f"{found.file}:{found.line}: cannot be read: {found.why}")
-    for found in (*report.missing, *report.outdated, *report.removed):
+    for found in (*report.missing, *report.refused, *report.outdated, *report.removed):
         click.echo(f"{found.file}:{found.line}: {found.name}: {found.why}")
     names = Counter(f.name for f in report.missing)
-    if report.missing or report.outdated or report.removed or report.unreadable:
+    if report.broken or report.removed:
         click.echo()
     click.echo(
         f"{report.files} files, {report.uses} uses of TensorFlow's names: {report.covered} covered "

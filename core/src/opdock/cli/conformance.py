@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
 
-from opdock.cli._command import INTERRUPTED, Command, Wrong
+from opdock.cli._command import INTERRUPTED, Command, Wrong, emit_text
 from opdock.cli._screen import Screen, counting
 from opdock.io.files import write_file
 from opdock.io.parsing import parsed_json
@@ -275,7 +275,7 @@ def _read_baseline(option: str, path: Path) -> dict[str, Any]:
 def _write_if(path: Path | None, text: Callable[[], str]) -> None:
     """Writes a whole file, or leaves the one that was there."""
     if path == _STDOUT:
-        click.echo(text(), nl=False)
+        emit_text(text())
     elif path is not None and path.exists() and not path.is_file():
         path.write_text(text(), encoding="utf-8")  # a pipe or a terminal
     elif path is not None:

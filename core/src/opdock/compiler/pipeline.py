@@ -122,7 +122,7 @@ class Compiled:
     def without_buffers(self) -> Compiled:
         """The same with no result in a planned buffer."""
         for step in self.schedule.steps:
-            step.out, step.outs, step.frees = None, (), []
+            step.out, step.outs = None, ()
         return replace(self, plan=plan_memory(self.schedule, share=False))
 
 

@@ -20,7 +20,7 @@ __all__ = ["CrossShardOptimizer", "bfloat16_scope", "cross_replica_sum"]
 
 
 def cross_replica_sum(x: Any, group_assignment: Any = None, name: str | None = None) -> NoReturn:
-    """The sum of a tensor over the cores of a TPU.
+    """Raises UnimplementedError: it adds over the cores of a TPU, and there is none.
 
     Raises:
         UnimplementedError: always; in TF the op has kernels for TPUs alone.

@@ -29,6 +29,7 @@ class DatasetFunction(FuncGraph):
 
     def __init__(self, name: str, outer: Graph) -> None:
         super().__init__(name, outer)
+        self._count = [0]
         self._names_in_use = {}
         self._name_stack = ""
 

@@ -120,16 +120,9 @@ def _array(value: Any, dtype: dtypes.DType) -> Any:
             if any(not isinstance(v, (str, bytes)) for v in array.reshape(-1)):
                 raise TypeError
             return array
-        known = isinstance(value, (np.ndarray, np.generic))
-        array = np.asarray(value) if known else np.asarray(value, wanted)
+        return np.asarray(value, wanted)
     except (TypeError, ValueError, OverflowError):
         raise TypeError(
             "`generator` yielded an element that could not be converted to the expected type. The "
             f"expected type was {dtype.name}, but the yielded element was {value}."
         ) from None
-    if array.dtype != wanted:
-        raise TypeError(
-            f"`generator` yielded an element of type {array.dtype} where an element of type "
-            f"{wanted} was expected."
-        )
-    return array

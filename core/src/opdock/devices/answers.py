@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock import errors
+from opdock import errors, shapes
 from opdock.devices.protocols import Device
 
 
@@ -27,6 +27,21 @@ def downloading(download: Callable[[Any], Any], device: str) -> Callable[[Any], 
 
     carry.__dict__["unchecked"] = download
     return carry
+
+
+def arriving(carry: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:
+    """A way to a device, called `what`; InternalError where no buffer arrives."""
+
+    def checked(value: Any) -> Any:
+        found = carry(value)
+        if hasattr(found, "shape") and hasattr(found, "dtype"):
+            return found
+        got = "None" if found is None else f"a {type(found).__name__}"
+        text = f"the {what} gave {got}, expected a buffer with shape and dtype"
+        raise errors.InternalError(None, None, text)
+
+    checked.__dict__["unchecked"] = carry
+    return checked
 
 
 def uploading(device: Device) -> Callable[[Any], Any]:
@@ -61,5 +76,7 @@ def as_buffer(made: Any, device: object, what: str) -> Any:
 def strange(found: Any, device: object, what: str, wanted: str) -> errors.InternalError:
     """The error of a function that gave something else than is `wanted`."""
     got = "None" if found is None else f"a {type(found).__name__}"
+    if isinstance(shape := getattr(found, "shape", None), tuple):
+        got += f" of shape {shapes.text(shape)}"
     kind = f"{type(device).__module__}.{type(device).__qualname__}"
     return errors.InternalError(None, None, f"{kind}.{what} gave {got}, expected {wanted}")

@@ -227,8 +227,8 @@ def check_device(device: Any) -> None:
     """Whether an object is a device, for whoever has just made one.
 
     Raises:
-        TypeError: it lacks a member of `Device`, or a part of a capability, or its `dtypes` are no
-            dtypes: nothing would be placed on it.
+        TypeError: it lacks a member of `Device`, or a part of a capability; its `dtypes` are no
+            dtypes: nothing would be placed on it; `refuses` or `dlpack` are of another form.
         ValueError: its data format is none.
     """
     kind = type(device).__name__
@@ -255,3 +255,20 @@ def check_device(device: Any) -> None:
         raise ValueError(
             f"{kind}.data_format must be 'NHWC', 'NCHW' or None, got {device.data_format!r}"
         )
+    if not isinstance(device.refuses, Mapping):
+        raise TypeError(
+            f"{kind}.refuses must be a mapping of op types to reasons, got {device.refuses!r}"
+        )
+    if device.dlpack is not None and not _is_place(device.dlpack):
+        raise TypeError(
+            f"{kind}.dlpack must be what __dlpack_device__ gives, such as (1, 0), or None, got "
+            f"{device.dlpack!r}"
+        )
+
+
+def _is_place(dlpack: Any) -> bool:
+    return (
+        isinstance(dlpack, tuple)
+        and len(dlpack) == 2
+        and all(isinstance(number, int) for number in dlpack)
+    )

@@ -8,6 +8,7 @@ a `StateManager` holds the variables and tables that columns need.
 from __future__ import annotations
 
 import abc
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
@@ -75,8 +76,9 @@ class KeptState(StateManager):
     def __init__(self, make: Callable[..., Any] | None, trainable: bool = True) -> None:
         self._make = make
         self._trainable = trainable
-        self._variables: dict[tuple[FeatureColumn, str], Any] = {}
-        self._resources: dict[tuple[FeatureColumn, str], Any] = {}
+        # By the names that subclasses in libraries know: Keras' DenseFeatures writes into them.
+        self._cols_to_vars_map: dict[FeatureColumn, dict[str, Any]] = defaultdict(dict)
+        self._cols_to_resources_map: dict[FeatureColumn, dict[str, Any]] = defaultdict(dict)
 
     def create_variable(
         self,
@@ -89,7 +91,7 @@ class KeptState(StateManager):
         initializer: Any = None,
     ) -> Any:
         """Makes the variable and keeps it."""
-        if (feature_column, name) in self._variables:
+        if name in self._cols_to_vars_map[feature_column]:
             raise ValueError("Variable already exists.")
         if self._make is None:
             raise ValueError(f"There is no layer to make the variable {name} of {feature_column}.")
@@ -101,24 +103,24 @@ class KeptState(StateManager):
             trainable=self._trainable and trainable,
             use_resource=use_resource,
         )
-        self._variables[feature_column, name] = variable
+        self._cols_to_vars_map[feature_column][name] = variable
         return variable
 
     def get_variable(self, feature_column: FeatureColumn, name: str) -> Any:
         """The variable that was made for a column."""
         try:
-            return self._variables[feature_column, name]
+            return self._cols_to_vars_map[feature_column][name]
         except KeyError:
             raise ValueError("Variable does not exist.") from None
 
     def add_resource(self, feature_column: FeatureColumn, name: str, resource: Any) -> None:
         """Keeps a resource of a column."""
-        self._resources[feature_column, name] = resource
+        self._cols_to_resources_map[feature_column][name] = resource
 
     def get_resource(self, feature_column: FeatureColumn, name: str) -> Any:
         """The resource that was kept for a column."""
         try:
-            return self._resources[feature_column, name]
+            return self._cols_to_resources_map[feature_column][name]
         except KeyError:
             raise ValueError("Resource does not exist.") from None
 

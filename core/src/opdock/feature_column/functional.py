@@ -36,7 +36,9 @@ from opdock.ops.array import reshape, shape
 from opdock.ops.joining import concat
 
 
-def transform_features(features: dict[Any, Any], feature_columns: Any, state_manager: Any) -> Any:
+def transform_features(
+    features: dict[Any, Any], feature_columns: Any, state_manager: Any = None
+) -> Any:
     """Column -> its intermediate form, for each of some columns."""
     with name_scope(None, default_name="transform_features", values=list(features.values())):
         cache = FeatureTransformationCache(features)

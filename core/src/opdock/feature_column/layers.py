@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 from opdock import dtypes
 from opdock.feature_column.base import (
@@ -15,6 +16,10 @@ from opdock.feature_column.base import (
     StateManager,
     check_batches,
     normalized,
+)
+from opdock.feature_column.serialization import (
+    deserialize_feature_columns,
+    serialize_feature_columns,
 )
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
@@ -81,6 +86,31 @@ class _FeatureLayer(Layer):
         self._whole: list[Any] = []
         self._state_manager: StateManager = KeptState(self._make_variable, trainable)
 
+    def get_config(self) -> dict[str, Any]:
+        """What `from_config` makes an equal layer of; columns as their classes and fields."""
+        return {
+            "name": self.name,
+            "trainable": self.trainable,
+            "dtype": None if self.dtype is None else dtypes.as_dtype(self.dtype).name,
+            "feature_columns": serialize_feature_columns(self._feature_columns),
+        }
+
+    @classmethod
+    def from_config(
+        cls, config: Mapping[str, Any], custom_objects: Mapping[str, Any] | None = None
+    ) -> Self:
+        """The layer of a configuration.
+
+        Args:
+            config: what `get_config` returned.
+            custom_objects: classes and functions of columns by name, beside opdock's own.
+
+        Raises:
+            ValueError: a column's configuration is malformed.
+        """
+        columns = deserialize_feature_columns(config["feature_columns"], custom_objects)
+        return cls(**{**config, "feature_columns": columns})
+
     @property
     def variables(self) -> list[Any]:
         """The variables; one that is partitioned counts as one."""
@@ -115,6 +145,10 @@ class _FeatureLayer(Layer):
         return super().__call__(inputs, *args, **kwargs)
 
 
+def _width(columns: Any) -> int:
+    return sum(int(column.variable_shape.num_elements()) for column in columns)
+
+
 class DenseFeatures(_FeatureLayer):
     """One dense tensor [batch, width] from dense columns, in the order of their names.
 
@@ -134,6 +168,10 @@ class DenseFeatures(_FeatureLayer):
             "indicator_column."
         )
         super().__init__(feature_columns, (DenseColumn,), told, trainable, name, **kwargs)
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, int]:
+        """The shape [batch, width]; the batch is the first dimension of a feature's shape."""
+        return input_shape[0], _width(self._feature_columns)
 
     def call(self, features: Any, cols_to_output_tensors: Any = None) -> Tensor:
         """The tensor; `cols_to_output_tensors` gets each column's part of it."""
@@ -168,6 +206,10 @@ class SequenceFeatures(_FeatureLayer):
             "embedding_column or indicator_column."
         )
         super().__init__(feature_columns, (SequenceDenseColumn,), told, trainable, name, **kwargs)
+
+    def compute_output_shape(self, input_shape: Any) -> tuple[Any, Any, int]:
+        """The shape [batch, length, width] of the first result, for a feature's [batch, length]."""
+        return input_shape[0], input_shape[1], _width(self._feature_columns)
 
     def call(self, features: Any) -> tuple[Tensor, Tensor]:
         """The tensor, and the number of steps of each example."""
@@ -239,8 +281,16 @@ class LinearModel(_FeatureLayer):
         told = "either a DenseColumn or CategoricalColumn."
         super().__init__(feature_columns, self._KINDS, told, trainable, name, **kwargs)
         self._units = units
-        self._combiner = sparse_combiner
+        self._sparse_combiner = sparse_combiner
         self.bias: Any = None
+
+    def get_config(self) -> dict[str, Any]:
+        """What `from_config` makes an equal model of."""
+        return {
+            **super().get_config(),
+            "units": self._units,
+            "sparse_combiner": self._sparse_combiner,
+        }
 
     @property
     def layer(self) -> LinearModel:
@@ -272,7 +322,9 @@ class LinearModel(_FeatureLayer):
         for column in self._feature_columns:
             with name_scope(column.name):
                 weights = self._state_manager.get_variable(column, "weights")
-                made = weighted_sum(column, cache, self._state_manager, weights, self._combiner)
+                made = weighted_sum(
+                    column, cache, self._state_manager, weights, self._sparse_combiner
+                )
             sums.append(made)
         return with_bias(sums, self._feature_columns, self.bias)
 

@@ -39,3 +39,4 @@ class LayerState(base.KeptState):
 
     def __init__(self, layer: Any, trainable: bool) -> None:
         super().__init__(None if layer is None else layer.add_variable, trainable)
+        self._layer = layer

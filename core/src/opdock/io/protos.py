@@ -37,6 +37,7 @@ _TENSORBOARD: dict[str, str] = {
     ),
     "struct": "StructuredValue",
     "summary": "Summary SummaryDescription SummaryMetadata",
+    "saved_object_graph": "SavedUserObject",
     "tensor": "TensorProto VariantTensorDataProto",
     "tensor_description": "TensorDescription",
     "tensor_shape": "TensorShapeProto",

@@ -13,6 +13,7 @@ import numpy as np
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
 from opdock.io import protos
+from opdock.values import is_array_like, to_array
 
 __all__ = ["make_ndarray", "make_tensor_proto"]
 
@@ -118,8 +119,9 @@ def _empty_proto(dtype: DType, dims: Sequence[int]) -> Any:
 
 
 def make_tensor_proto(
-    values: Any, dtype: Any = None, shape: Any = None, verify_shape: bool = False
-) -> Any:
+    values: Any, dtype: Any = None, shape: Any = None, verify_shape: bool = False,
+    allow_broadcast: bool = False,
+) -> Any:  # fmt: skip
     """Creates a TensorProto.
 
     Args:
@@ -127,24 +129,31 @@ def make_tensor_proto(
         dtype: type of the elements; inferred when None.
         shape: the dimensions; fewer values than it needs repeat the last one.
         verify_shape: require that `values` has exactly this shape.
+        allow_broadcast: of fewer values, one alone may be repeated.
 
     Returns:
         The `TensorProto`.
 
     Raises:
-        TypeError: `values` does not fit `dtype`, or not `shape` under `verify_shape`.
-        ValueError: more values than `shape` holds, or over 2 GB of content.
+        TypeError: `values` does not fit `dtype`, or not `shape` under `verify_shape` or
+            `allow_broadcast`.
+        ValueError: more values than `shape` holds, over 2 GB of content, or both flags at once.
     """
+    if allow_broadcast and verify_shape:
+        raise ValueError("allow_broadcast and verify_shape are not both allowed.")
     if isinstance(values, protos.TensorProto):
         return values
     dtype = None if dtype is None else dtypes.as_dtype(dtype).base_dtype
-    array = _to_array(values, dtype)
+    if dtype is not None and dtype.is_quantized and not is_array_like(values):
+        _check_quantized(values, dtype)
+    array = to_array(values, dtype)
     dtype = dtype or dtypes.as_dtype(array.dtype)
     if shape is None:
         return encode_array(array, dtype)
     dims = tuple(int(d) for d in _static_dims(shape))
     size = math.prod(dims)
-    if verify_shape and array.shape != dims:
+    lacks = allow_broadcast and array.shape not in ((), (1,)) and array.size != size
+    if lacks or (verify_shape and array.shape != dims):
         raise TypeError(f"Expected Tensor's shape: {dims}, got {array.shape}.")
     if size == 0 and not isinstance(values, np.ndarray):
         array = np.empty(dims, array.dtype)
@@ -166,66 +175,6 @@ def _static_dims(shape: Any) -> Sequence[int]:
     return raw  # type: ignore[return-value]
 
 
-def _to_array(values: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
-    if _is_array_like(values):
-        array = np.asarray(values)
-        if array.dtype.kind == "U":
-            array = np.char.encode(array, "utf-8").astype(object)
-        elif array.dtype.kind == "S":
-            array = array.astype(object)
-        if dtype is not None and dtype.np != array.dtype:
-            array = array.astype(dtype.np)
-        return array
-    if values is None:
-        raise ValueError("None values not supported.")
-    if dtype is not None and dtype.is_quantized:
-        _check_quantized(values, dtype)
-        return np.array(values, dtype=dtype.np)
-    array = np.array(values, dtype=object) if dtype == dtypes.string else np.array(values)
-    if array.dtype.kind in "SU":
-        array = np.array(values, dtype=object)
-    if array.dtype.kind == "O":
-        if dtype is not None and dtype.is_integer:
-            sizes = [getattr(x, "value", x) for x in array.flat]  # a Dimension stands for its size
-            return _to_array(np.reshape(sizes, array.shape).tolist(), dtype)
-        if dtype not in (None, dtypes.string):
-            assert dtype is not None
-            kind = type(values).__name__
-            raise TypeError(f"Expected {dtype.name}, got {values!r} of type {kind}.")
-        if not all(isinstance(x, (str, bytes)) for x in array.flat):
-            raise TypeError(
-                f"Failed to convert object of type {type(values)} to Tensor. Contents: {values}. "
-                "Consider casting elements to a supported type."
-            )
-        return array
-    if dtype is None:
-        # Python numbers default to TF's 32-bit types, as in tf.constant.
-        if array.dtype == np.float64:
-            return array.astype(np.float32)
-        if array.dtype == np.int64:
-            return _checked_int32(array)
-        return array
-    narrows = array.dtype.kind in "fc" and (
-        dtype.is_integer or (dtype.is_floating and array.dtype.kind == "c")
-    )
-    if narrows and array.size:
-        raise TypeError(
-            f"Expected {dtype.name}, got {values!r} of type {type(values).__name__} instead."
-        )
-    return array.astype(dtype.np)
-
-
-def _is_array_like(values: Any) -> bool:
-    """Whether NumPy can read it as an array with a type of its own."""
-    if isinstance(values, (np.ndarray, np.generic)):
-        return True
-    if hasattr(values, "graph"):
-        return False
-    return callable(getattr(values, "__array__", None)) or isinstance(
-        getattr(values, "__array_interface__", None), dict
-    )
-
-
 def _check_quantized(values: Any, dtype: DType) -> None:
     """TypeError unless every element is a tuple, as the type's own NumPy type has it."""
     for item in values if isinstance(values, list) else (values,):
@@ -235,12 +184,6 @@ def _check_quantized(values: Any, dtype: DType) -> None:
             raise TypeError(
                 f"Expected {dtype.name}, got {item!r} of type '{type(item).__name__}' instead."
             )
-
-
-def _checked_int32(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    if array.size and (array.min() < -(2**31) or array.max() >= 2**31):
-        return array
-    return array.astype(np.int32)
 
 
 def make_ndarray(tensor: Any) -> np.ndarray[Any, Any]:

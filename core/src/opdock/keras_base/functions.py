@@ -8,7 +8,10 @@ from typing import Any, TypeVar
 
 from opdock.ops.composed.function import function as graph_function
 
-__all__ = ["control_status_ctx", "execute_fn_for_device", "function", "tf_convert"]
+__all__ = [
+    "control_status_ctx", "execute_fn_for_device", "function", "list_pluggable_devices",
+    "tf_convert",
+]  # fmt: skip
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -39,3 +42,8 @@ def execute_fn_for_device(
 ) -> Any:  # fmt: skip
     """What `default_fn` makes: every device has the ops of the general form."""
     return default_fn()
+
+
+def list_pluggable_devices() -> list[Any]:
+    """None: what plugins bring here compiles segments by itself, and does not ask Keras to."""
+    return []

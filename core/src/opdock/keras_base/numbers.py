@@ -19,6 +19,7 @@ from opdock.ops.clip import clip_by_value
 from opdock.ops.elementary import log
 from opdock.ops.fill import ones, zeros
 from opdock.ops.loss import sigmoid_cross_entropy_with_logits
+from opdock.ops.matrix import transpose
 from opdock.ops.reduce import reduce_sum
 from opdock.ops.select import where
 from opdock.ops.xent import (
@@ -100,18 +101,24 @@ def categorical_crossentropy(
 def sparse_categorical_crossentropy(
     target: Any, output: Any, from_logits: bool = False, axis: int = -1
 ) -> Any:
-    """The cross entropy of classes and distributions along the last axis.
+    """The cross entropy of classes and distributions along an axis.
 
     Raises:
-        ValueError: the axis is another one.
+        ValueError: the axis is not the last one, and the rank of `output` is unknown.
     """
     output = convert_to_tensor(output)
     rank = output.shape.ndims
-    if axis not in (-1, None if rank is None else rank - 1):
-        raise ValueError(f"Only the last axis has classes here, got axis {axis} of {output}")
+    if rank is None and axis != -1:
+        raise ValueError(
+            f"Cannot compute sparse categorical crossentropy with `axis={axis}` on an output "
+            "tensor with unknown rank"
+        )
     logits = output if from_logits else _logits_of(output, "Softmax")
     if logits is None:
         logits = log(_inside(output))
+    if rank is not None and axis % rank != rank - 1:
+        order = [d for d in range(rank) if d != axis % rank]
+        output, logits = (transpose(t, [*order, axis % rank]) for t in (output, logits))
     target = cast(target, dtypes.int64)
     flat = sparse_softmax_cross_entropy_with_logits(
         labels=reshape(target, [-1]), logits=reshape(logits, [-1, shape_of(logits)[-1]])

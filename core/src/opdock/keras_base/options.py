@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["CheckpointOptions", "SaveOptions"]
+__all__ = ["CheckpointOptions", "LoadOptions", "SaveOptions"]
 
 
 @dataclass(frozen=True)
@@ -26,3 +26,13 @@ class SaveOptions:
     experimental_io_device: str | None = None
     experimental_variable_policy: Any = None
     experimental_custom_gradients: bool = True
+
+
+@dataclass(frozen=True)
+class LoadOptions:
+    """How a SavedModel is read: through the host, whichever device is asked for."""
+
+    allow_partial_checkpoint: bool = False
+    experimental_io_device: str | None = None
+    experimental_skip_checkpoint: bool = False
+    experimental_variable_policy: Any = None

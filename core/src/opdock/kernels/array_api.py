@@ -75,7 +75,7 @@ def put(xp: Any, x: Any, index: Any, value: Any, *, add: bool = False) -> Any:
         if add:
             x[index] += value
         else:
-            x[index] = value
+            x[_whole(index) if getattr(value, "shape", None) == () else index] = value
         return x
     # No way to write: every element of the result is picked from the old ones and the new.
     value = x[index] + value if add else value
@@ -86,6 +86,12 @@ def put(xp: Any, x: Any, index: Any, value: Any, *, add: bool = False) -> Any:
     source[index] = size + np.arange(math.prod(place)).reshape(place)
     every = xp.concat([xp.reshape(x, (-1,)), xp.reshape(value, (-1,))])
     return xp.reshape(xp.take(every, device_ints(xp, source.reshape(-1), x)), x.shape)
+
+
+def _whole(index: Any) -> tuple[Any, ...]:
+    """The index with an ellipsis: NumPy then stores a scalar's object, not the array around it."""
+    parts = index if isinstance(index, tuple) else (index,)
+    return parts if Ellipsis in parts else (*parts, ...)
 
 
 def fails(xp: Any, condition: Any) -> bool:

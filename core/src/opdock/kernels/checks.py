@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from opdock.kernels.portable.histogram import bins_of
     from opdock.kernels.portable.joining import check_alike
     from opdock.kernels.portable.linalg import check_batch_matmul, check_matmul
+    from opdock.kernels.portable.matrix import band_of
     from opdock.kernels.portable.norm import check_channels
     from opdock.kernels.portable.padding import check_mirror, margins
     from opdock.kernels.portable.partition import check_labelled, check_parts
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
     from opdock.kernels.portable.xent import check_classes, no_class
 
 __all__ = [
-    "axes_of", "bins_of", "broadcast_shape", "check_addends", "check_alike", "check_assigned",
-    "check_batch_matmul", "check_blocks", "check_channels", "check_choice",
+    "axes_of", "band_of", "bins_of", "broadcast_shape", "check_addends", "check_alike",
+    "check_assigned", "check_batch_matmul", "check_blocks", "check_channels", "check_choice",
     "check_classes", "check_cross",
     "check_k", "check_labelled", "check_matmul", "check_mirror", "check_multiple",
     "check_params", "check_parts", "check_rows", "check_segments", "check_sequences",
@@ -65,6 +66,7 @@ _WHERE: Final = {
     "histogram": "bins_of",
     "joining": "check_alike",
     "linalg": "check_batch_matmul check_matmul",
+    "matrix": "band_of",
     "norm": "check_channels",
     "padding": "check_mirror margins",
     "partition": "check_labelled check_parts",

@@ -22,8 +22,13 @@ from opdock.graph.variables.flavour import VariableSynchronization
 from opdock.graph.variables.trackable import Trackable, Weighted
 from opdock.graph.variables.variable import Variable
 from opdock.graph.variables.variable_scope import VariableScope, get_variable, variable_scope
+from opdock.layers import named
 from opdock.layers.spec import check_inputs
+from opdock.layers.surface import KerasSurface
+from opdock.ops.array import shape
+from opdock.ops.cast import cast
 from opdock.util import nest
+from opdock.util.module import Module
 
 _OF_A_GRAPH: Final = (Graph, Tensor, Operation, Variable, VariableScope)
 
@@ -42,10 +47,12 @@ def _numbered(base: str) -> str:
     return f"{base}_{counts[base]}"
 
 
-class Layer(Weighted, Trackable):
+class Layer(Weighted, KerasSurface, Module):
     """A function with variables: made once, called as often as wanted.
 
     Subclasses make their variables in `build` (through `add_weight`) and their ops in `call`.
+    Layers in its attributes are its `submodules`, whose variables are their own: as in TF, the
+    weights of a layer are what it made itself.
 
     Args:
         trainable: whether optimizers update the variables.
@@ -65,8 +72,8 @@ class Layer(Weighted, Trackable):
     ) -> None:
         scope = kwargs.pop("_scope", None)
         self._reuse = kwargs.pop("_reuse", None)
-        self.activity_regularizer: Callable[[Any], Any] | None = kwargs.pop(
-            "activity_regularizer", None
+        self.activity_regularizer: Callable[[Any], Any] | None = named.regularizer(
+            kwargs.pop("activity_regularizer", None)
         )
         if kwargs:
             raise TypeError(f"Keyword argument not understood: {min(kwargs)!r}")
@@ -107,6 +114,10 @@ class Layer(Weighted, Trackable):
             memo.update((id(v), v) for v in inside if isinstance(v, _OF_A_GRAPH))
         vars(made).update((name, copy.deepcopy(v, memo)) for name, v in vars(self).items())
         return made
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # What depends on the layer in checkpoints is told by `add_weight`, not by attributes.
+        object.__setattr__(self, name, value)
 
     # ------------------------------------------------------------ facts
     @property
@@ -230,7 +241,7 @@ class Layer(Weighted, Trackable):
 
     def add_weight(
         self, name: str, shape: Any, dtype: Any = None, initializer: Any = None,
-        regularizer: Callable[[Any], Any] | None = None, trainable: bool | None = None,
+        regularizer: Any = None, trainable: bool | None = None,
         constraint: Any = None, use_resource: bool | None = None,
         synchronization: Any = VariableSynchronization.AUTO, aggregation: Any = None,
         partitioner: Any = None, **kwargs: Any,
@@ -241,18 +252,18 @@ class Layer(Weighted, Trackable):
             name: the name below the layer's scope.
             shape: its shape.
             dtype: its type; the layer's by default.
-            initializer: its initializer; the scope's by default, then glorot uniform.
-            regularizer: a function from the variable to a loss.
+            initializer: its initializer, or its name; the scope's by default, then glorot uniform.
+            regularizer: a function from the variable to a loss, or its name.
             trainable: whether optimizers update it.
-            constraint: applied after each update.
+            constraint: applied after each update; a function or its name.
             use_resource: whether to make a resource variable.
             synchronization, aggregation: for variables with copies.
             partitioner: splits the variable.
             **kwargs: more arguments of `tf.get_variable`.
 
         Raises:
-            ValueError: the scope forbids the variable, or `trainable` contradicts
-                `synchronization`.
+            ValueError: the scope forbids the variable, `trainable` contradicts
+                `synchronization`, or there is nothing of a name that was given.
         """
         if synchronization is VariableSynchronization.ON_READ:
             if trainable:
@@ -263,6 +274,7 @@ class Layer(Weighted, Trackable):
                 )
             trainable = False
         wanted = (True if trainable is None else trainable) and self.trainable
+        initializer, regularizer = named.initializer(initializer), named.regularizer(regularizer)
         graph = get_default_graph()
         known = graph._collection_size(GraphKeys.GLOBAL_VARIABLES)
         self._set_scope(None)
@@ -272,7 +284,8 @@ class Layer(Weighted, Trackable):
             with name_scope(scope.original_name_scope):
                 variable = get_variable(
                     name, shape=shape, dtype=dtypes.as_dtype(dtype or self._dtype or "float32"),
-                    initializer=initializer, trainable=wanted, constraint=constraint,
+                    initializer=initializer, trainable=wanted,
+                    constraint=named.constraint(constraint),
                     use_resource=use_resource, partitioner=partitioner,
                     synchronization=synchronization, aggregation=aggregation, **kwargs,
                 )  # fmt: skip
@@ -282,14 +295,25 @@ class Layer(Weighted, Trackable):
                 if regularizer is not None and not any(0 <= i < known for i in places):
                     for part in parts:
                         self._regularize(name, part, regularizer)
-        # A custom getter may have overruled `trainable`.
-        for part in parts:
-            trained = wanted and graph._collection_index(GraphKeys.TRAINABLE_VARIABLES, part) >= 0
-            listed = self._trainable_weights if trained else self._non_trainable_weights
-            listed.append(part)
+        self._note_weight(variable, wanted)
         if isinstance(variable, Trackable):
             self._track_trackable(variable, name, overwrite=True)
         return variable
+
+    def _call_getter(self) -> Callable[..., Any] | None:
+        """What sees the variables that `call` gets from `tf.get_variable`; layers look at none."""
+        return None
+
+    def _note_weight(self, variable: Any, trainable: bool) -> None:
+        graph = get_default_graph()
+        for part in list(variable) if _partitioned(variable) else [variable]:
+            # A custom getter may have overruled what was wanted.
+            trained = (
+                trainable and graph._collection_index(GraphKeys.TRAINABLE_VARIABLES, part) >= 0
+            )
+            listed = self._trainable_weights if trained else self._non_trainable_weights
+            if not any(part is known for known in listed):
+                listed.append(part)
 
     add_variable = add_weight
 
@@ -325,7 +349,12 @@ class Layer(Weighted, Trackable):
         """
         self._set_scope(kwargs.pop("scope", None))
         reuse = True if self.built else self._reuse
-        with variable_scope(self._scope, reuse=reuse, auxiliary_name_scope=False) as scope:
+        with variable_scope(
+            self._scope,
+            reuse=reuse,
+            auxiliary_name_scope=False,
+            custom_getter=self._call_getter(),
+        ) as scope:
             self._current_scope = scope
             if self._call_has_scope_arg:
                 kwargs["scope"] = scope
@@ -362,9 +391,6 @@ class Layer(Weighted, Trackable):
         return outputs
 
     def _regularize_activity(self, inputs: Any, outputs: list[Tensor]) -> None:
-        from opdock.ops.array import shape
-        from opdock.ops.cast import cast
-
         assert self.activity_regularizer is not None
         with name_scope("ActivityRegularizer"):
             for output in outputs:

@@ -7,6 +7,7 @@ from typing import Any
 from opdock.docstrings import explained
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.variables.initializers import zeros_initializer
+from opdock.layers import named
 from opdock.layers.base import Layer, applied, static
 from opdock.layers.spec import InputSpec
 from opdock.layers.utils import (
@@ -39,13 +40,14 @@ class _Conv(Layer):
         padding: "valid" or "same".
         data_format: "channels_last" or "channels_first".
         dilation_rate: the step inside the window; 1 when the strides are not.
-        activation: a function on the result, or None.
+        activation: a function on the result, or its name; None for the result itself.
         use_bias: whether there is a bias.
         kernel_initializer: makes the kernel; the scope's default, then glorot uniform.
         bias_initializer: makes the bias.
         kernel_regularizer, bias_regularizer: functions from a variable to a loss.
         activity_regularizer: a function from the output to a loss.
-        kernel_constraint, bias_constraint: applied after each update.
+        kernel_constraint, bias_constraint: applied after each update. All of these may be names
+            (`opdock.layers.named`).
         trainable: whether optimizers update the variables.
         name: the layer's name.
         **kwargs: for `Layer`.
@@ -70,7 +72,7 @@ class _Conv(Layer):
         self.padding = to_padding(padding, causal=rank == 1)
         self.data_format = to_data_format(data_format)
         self.dilation_rate = to_tuple(dilation_rate, rank, "dilation_rate")
-        self.activation = activation
+        self.activation = named.activation(activation)
         self.use_bias = use_bias
         self.kernel_initializer = kernel_initializer
         self.bias_initializer = bias_initializer

@@ -7,6 +7,7 @@ from typing import Any
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.variables.initializers import zeros_initializer
+from opdock.layers import named
 from opdock.layers.base import Layer, applied, static
 from opdock.layers.spec import InputSpec
 from opdock.layers.utils import smart_cond, to_data_format
@@ -28,13 +29,14 @@ class Dense(Layer):
 
     Args:
         units: the size of the output's last dimension.
-        activation: a function on the result, or None.
+        activation: a function on the result, or its name; None for the result itself.
         use_bias: whether there is a bias.
         kernel_initializer: makes the kernel; the scope's default, then glorot uniform.
         bias_initializer: makes the bias.
         kernel_regularizer, bias_regularizer: functions from a variable to a loss.
         activity_regularizer: a function from the output to a loss.
-        kernel_constraint, bias_constraint: applied after each update.
+        kernel_constraint, bias_constraint: applied after each update. All of these may be names
+            (`opdock.layers.named`).
         trainable: whether optimizers update the variables.
         name: the layer's name.
         **kwargs: for `Layer`.
@@ -49,7 +51,7 @@ class Dense(Layer):
     ) -> None:  # fmt: skip
         super().__init__(trainable, name, activity_regularizer=activity_regularizer, **kwargs)
         self.units = int(units)
-        self.activation = activation
+        self.activation = named.activation(activation)
         self.use_bias = use_bias
         self.kernel_initializer = kernel_initializer
         self.bias_initializer = bias_initializer

@@ -11,6 +11,7 @@ from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import colocate_with, control_dependencies, name_scope
 from opdock.graph.variables.flavour import VariableAggregation, VariableSynchronization
 from opdock.graph.variables.initializers import ones_initializer, zeros_initializer
+from opdock.layers import named
 from opdock.layers.base import Layer, applied, static
 from opdock.layers.spec import InputSpec
 from opdock.layers.utils import smart_cond, static_bool
@@ -80,7 +81,7 @@ class BatchNormalization(Layer):
         data_format: str | None = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(trainable, name, **kwargs)
-        axis = _axis_of(axis, data_format)
+        axis, self.data_format = _axis_of(axis, data_format), data_format
         if not isinstance(axis, (int, list, tuple)):
             raise TypeError(f"axis must be int or list, type given: {type(axis)}")
         self.axis: list[int] = [axis] if isinstance(axis, int) else list(axis)
@@ -88,7 +89,7 @@ class BatchNormalization(Layer):
         self.center, self.scale = center, scale
         self.beta_initializer, self.gamma_initializer = beta_initializer, gamma_initializer
         self.moving_mean_initializer = moving_mean_initializer
-        self.moving_variance_initializer = moving_variance_initializer
+        self.moving_variance_initializer = named.initializer(moving_variance_initializer)
         self.beta_regularizer, self.gamma_regularizer = beta_regularizer, gamma_regularizer
         self.beta_constraint, self.gamma_constraint = beta_constraint, gamma_constraint
         self.fused: bool = True if fused is None else fused
@@ -110,6 +111,12 @@ class BatchNormalization(Layer):
         # Whether the moving variance of a fused layer is the unbiased one, which that of an unfused
         # layer is not; TF's tests switch it off to compare them.
         self._bessels_correction_test_only = True
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make such a layer; `axis` says what `data_format` meant."""
+        config = super().get_config()
+        del config["data_format"]
+        return config
 
     # ------------------------------------------------------------ variables
     def build(self, input_shape: Any) -> None:

@@ -9,7 +9,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.variable_scope import variable_scope
-from opdock.layers.rnn_base import check_cell, dims
+from opdock.layers.rnn_base import checked_cell, dims
 from opdock.ops.array import shape
 from opdock.ops.cast import cast
 from opdock.ops.composed.loops import while_loop
@@ -111,7 +111,7 @@ def dynamic_rnn(
         TypeError: `cell` is no cell.
         ValueError: there is neither a state nor a dtype, or a shape does not fit.
     """
-    check_cell("cell", cell)
+    checked_cell("cell", cell)
     with variable_scope(scope or "rnn"):
         inputs = nest.map_structure(lambda t: _time_first(t, time_major), inputs)
         lengths = _lengths(sequence_length)
@@ -202,7 +202,7 @@ def static_rnn(
         TypeError: `cell` is no cell, or `inputs` is no list.
         ValueError: `inputs` is empty, or there is neither a state nor a dtype.
     """
-    check_cell("cell", cell)
+    checked_cell("cell", cell)
     if not nest.is_sequence(inputs):
         raise TypeError("inputs must be a sequence")
     if not inputs:

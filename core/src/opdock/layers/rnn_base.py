@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from opdock.dtypes import as_dtype
@@ -126,30 +127,20 @@ def check_types(*values: Any) -> None:
             )
 
 
-def check_cell(name: str, cell: Any) -> None:
-    """Raises TypeError where an argument is no cell, and says what it lacks."""
-    lacks = [
-        text
-        for text, has in (
-            ("'output_size' property is missing", hasattr(cell, "output_size")),
-            ("'state_size' property is missing", hasattr(cell, "state_size")),
-            (
-                "either 'zero_state' or 'get_initial_state' method is required",
-                hasattr(cell, "get_initial_state") or hasattr(cell, "zero_state"),
-            ),
-            ("is not callable", callable(cell)),
-        )
-        if not has
-    ]
-    if lacks:
-        raise TypeError(f"The argument {name!r} ({cell}) is not an RNNCell: {', '.join(lacks)}.")
-
-
 class RNNCell(Layer):
     """One step: `output, new_state = cell(inputs, state)`.
 
-    Subclasses define `call(inputs, state)`, `state_size` and `output_size`.
+    Subclasses define `call(inputs, state)`, `state_size` and `output_size`. Variables that `call`
+    gets from `tf.get_variable`, or from cells inside, are the cell's weights.
     """
+
+    def _call_getter(self) -> Callable[..., Any] | None:
+        def noting(getter: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+            variable = getter(*args, **kwargs)
+            self._note_weight(variable, trainable=True)
+            return variable
+
+        return noting
 
     def __call__(self, inputs: Any, state: Any, scope: Any = None, **kwargs: Any) -> Any:
         """Makes the ops of one step.
@@ -220,3 +211,10 @@ class RNNCell(Layer):
         """
         with name_scope(type(self).__name__ + "ZeroState", values=[batch_size]):
             return zero_states(self.state_size, batch_size, dtype)
+
+
+class LayerRNNCell(RNNCell):
+    """A cell that makes its variables in `build`, by `add_weight`, as layers do."""
+
+    def _call_getter(self) -> None:
+        return None

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.initializers import constant_initializer, zeros_initializer
 from opdock.graph.variables.trackable import Trackable
 from opdock.graph.variables.variable_scope import variable_scope
+from opdock.layers import named
 from opdock.layers.base import static
-from opdock.layers.rnn_base import LSTMStateTuple, RNNCell, check_types
+from opdock.layers.rnn_base import LayerRNNCell, LSTMStateTuple, RNNCell, check_types
 from opdock.layers.rnn_wrappers import DeviceWrapper, DropoutWrapper, ResidualWrapper
 from opdock.layers.spec import InputSpec
 from opdock.ops.bias import bias_add
@@ -27,8 +28,12 @@ __all__ = [
     "LSTMStateTuple", "MultiRNNCell", "RNNCell", "ResidualWrapper",
 ]  # fmt: skip
 
+# What variables are called, in checkpoints too.
+BIAS: Final = "bias"
+WEIGHTS: Final = "kernel"
 
-class UnitCell(RNNCell):
+
+class UnitCell(LayerRNNCell):
     """A cell with `num_units` outputs."""
 
     def __init__(
@@ -38,7 +43,7 @@ class UnitCell(RNNCell):
         super().__init__(_reuse=reuse, name=name, dtype=dtype, **kwargs)
         self.input_spec = InputSpec(ndim=2)
         self._num_units = num_units
-        self._activation = activation or tanh
+        self._activation = named.activation(activation) or tanh
         self._kernel_initializer: Any = None
         self._bias_initializer: Any = None
 
@@ -75,8 +80,8 @@ class BasicRNNCell(UnitCell):
     def build(self, input_shape: Any) -> None:
         """Makes the variables."""
         n = self._num_units
-        self._kernel = self.add_weight("kernel", [self._depth(input_shape) + n, n])
-        self._bias = self.add_weight("bias", [n], initializer=zeros_initializer())
+        self._kernel = self.add_weight(WEIGHTS, [self._depth(input_shape) + n, n])
+        self._bias = self.add_weight(BIAS, [n], initializer=zeros_initializer())
         self.built = True
 
     def call(self, inputs: Any, state: Any) -> Any:
@@ -180,8 +185,8 @@ class LSTMCell(UnitCell):
         """Makes the variables."""
         n, make = self._num_units, self._kernel_initializer
         depth = self._depth(input_shape) + self.output_size
-        self._kernel = self.add_weight("kernel", [depth, 4 * n], initializer=make)
-        self._bias = self.add_weight("bias", [4 * n], initializer=zeros_initializer())
+        self._kernel = self.add_weight(WEIGHTS, [depth, 4 * n], initializer=make)
+        self._bias = self.add_weight(BIAS, [4 * n], initializer=zeros_initializer())
         if self._use_peepholes:
             self._peepholes = [
                 self.add_weight(f"w_{gate}_diag", [n], initializer=make) for gate in "fio"

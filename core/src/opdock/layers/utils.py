@@ -174,7 +174,7 @@ _SHARED = {
     "data_format": '"channels_last" or "channels_first".',
     "dilation_rate": "the step inside the window; 1 when the strides are not.",
     "depth_multiplier": "how many channels each input channel becomes before the mix.",
-    "activation": "a function on the result, or None.",
+    "activation": "a function on the result, or its name; None for the result itself.",
     "use_bias": "whether there is a bias.",
     "kernel_initializer": "makes the kernel; the scope's default, then glorot uniform.",
     "bias_initializer": "makes the bias.",

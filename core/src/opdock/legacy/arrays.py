@@ -7,6 +7,7 @@ bytes read by `fromstring`. And protobuf, which took NumPy's booleans while they
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -16,6 +17,7 @@ from opdock.legacy import uses
 
 _FUNCTIONS: Final = ("array", "asarray")
 _QUESTIONS: Final = ("ndim", "shape", "size")
+_STACKING: Final = ("stack", "vstack", "hstack", "dstack", "column_stack")
 _COUNTING: Final = ("linspace", "logspace", "geomspace")
 # These count on the error: that a value is no tensor, say.
 _WANT_THE_ERROR: Final = ("opdock", "numpy")
@@ -28,15 +30,19 @@ def allow(numpy: ModuleType) -> None:
     means that nothing is copied without need. `issubdtype(t, float)` asks for any floating type,
     as `int`, `complex` and `str` ask for any type of their kind. `fromstring` without a separator
     copies the elements of bytes, as most programs do that read records. `linspace` and its like
-    take a count that is a float, such as `n / 2`. `reshape` knows its shape as `newshape`.
+    take a count that is a float, such as `n / 2`. `vstack` and its like
+    take what an iterator gives. `reshape` knows its shape as `newshape`.
     """
     for name in _FUNCTIONS:
         setattr(numpy, name, _allowing(getattr(numpy, name)))
     for name in _QUESTIONS:
         setattr(numpy, name, _answering(getattr(numpy, name), numpy))
+    for name in _STACKING:
+        setattr(numpy, name, _stacking(getattr(numpy, name)))
     for name in _COUNTING:
         setattr(numpy, name, _counting(getattr(numpy, name)))
-    numpy.reshape = _reshaping(numpy.reshape)  # type: ignore[attr-defined]
+    if "newshape" not in inspect.signature(numpy.reshape).parameters:
+        numpy.reshape = _reshaping(numpy.reshape)  # type: ignore[attr-defined]
     numpy.fromstring = _of_bytes(numpy.fromstring, numpy)  # type: ignore[attr-defined]
     numpy.issubdtype = _of_kinds(numpy.issubdtype, numpy)  # type: ignore[attr-defined]
 
@@ -86,7 +92,22 @@ def _counting(before: Callable[..., Any]) -> Callable[..., Any]:
     return spaced
 
 
+def _stacking(before: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(before)
+    def stack(arrays: Any, *args: Any, **kwargs: Any) -> Any:
+        if hasattr(arrays, "__next__"):
+            uses.record(f"numpy.{before.__name__} of an iterator", "a list of it")
+            arrays = list(arrays)
+        return before(arrays, *args, **kwargs)
+
+    return stack
+
+
 def _reshaping(before: Callable[..., Any]) -> Callable[..., Any]:
+    """The function itself where it still has the old name; NumPy 1.26 has no other."""
+    if "newshape" in inspect.signature(before).parameters:
+        return before
+
     @functools.wraps(before)
     def reshape(*args: Any, **kwargs: Any) -> Any:
         if "newshape" in kwargs and "shape" not in kwargs:

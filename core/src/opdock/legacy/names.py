@@ -116,6 +116,8 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "fractions": {"gcd": "math:gcd"},
     "os": {"errno": "errno", "getcwdu": "os:getcwd"},
     "sys": {"maxint": "sys:maxsize", "setcheckinterval": f"{_OWN}:nothing"},
+    # TensorFlow imported them, so programs that import `urllib` alone found them there.
+    "urllib": {name: f"urllib.{name}" for name in ("error", "parse", "request", "response")},
     "base64": {"encodestring": "base64:encodebytes", "decodestring": "base64:decodebytes"},
     "cgi": {"escape": "html:escape"},
     "locale": {"format": "locale:format_string"},
@@ -227,13 +229,19 @@ MODULES: Final[dict[str, str]] = {
 # Class -> method -> what stands for it: another method, or a function at "module:name".
 # What tf_keras 2.15 asks of NumPy 1.
 KERAS_NAMES: Final[dict[str, tuple[str, ...]]] = {"numpy": ("Inf", "unicode_")}
-# What layers could do in TensorFlow 1.15.
+# What layers could do in TensorFlow 1.15, and the list of a layer's own layers.
 KERAS_METHODS: Final[dict[str, dict[str, str]]] = {
     f"tf_keras.src.engine.{module}:Layer": {"apply": "__call__"}
     for module in ("base_layer", "base_layer_v1")
 }
+KERAS_ATTRIBUTES: Final[dict[str, dict[str, str]]] = {
+    f"tf_keras.src.engine.{module}:Layer": {"_layers": "_self_tracked_trackables"}
+    for module in ("base_layer", "base_layer_v1")
+}
 
 METHODS: Final[dict[str, dict[str, str]]] = {
+    # Keras 2.2 stands for tf.keras where tf_keras is not installed.
+    "keras.engine.base_layer:Layer": {"apply": "__call__"},
     "threading:Thread": {"isAlive": "is_alive"},
     "unittest:TestCase": {
         "assertItemsEqual": "assertCountEqual",

@@ -56,6 +56,9 @@ def put_back_for_keras() -> None:
     for place, methods in names.KERAS_METHODS.items():
         module, _, class_name = place.partition(":")
         after_import.do(module, functools.partial(_methods, class_name=class_name, table=methods))
+    for place, attributes in names.KERAS_ATTRIBUTES.items():
+        module, _, owner = place.partition(":")
+        after_import.do(module, functools.partial(_attributes, class_name=owner, table=attributes))
 
 
 def _names(module: ModuleType, table: dict[str, str]) -> None:
@@ -125,6 +128,24 @@ def _methods(module: ModuleType, class_name: str, table: dict[str, str]) -> None
     for name, place in table.items():
         if not hasattr(owner, name):
             _add(owner, name, _method(f"{owner.__name__}.{name}", place))
+
+
+class _Renamed:
+    """An attribute that has another name today; who sets it in an object has one of its own."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        return self if instance is None else getattr(instance, self._name)
+
+
+def _attributes(module: ModuleType, class_name: str, table: dict[str, str]) -> None:
+    """Gives the objects of a class attributes by the names that they had."""
+    owner = getattr(module, class_name)
+    for name, today in table.items():
+        if not hasattr(owner, name):
+            setattr(owner, name, _Renamed(today))
 
 
 def _add(owner: type, name: str, method: Callable[..., Any]) -> None:

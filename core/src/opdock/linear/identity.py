@@ -41,7 +41,10 @@ def _size(value: Any, name: str, rank: int, checked: bool) -> tuple[Any, Any]:
         value = value.as_list()
     tensor = convert_to_tensor(value, dtype=dtypes.int32 if empty else None, name=name)
     if checked:
-        tests = [assert_rank(tensor, rank), assert_non_negative(tensor)]
+        tests = [
+            assert_rank(tensor, rank, message=f"Argument {name} must be a {rank}-D Tensor."),
+            assert_non_negative(tensor, message=f"Argument {name} must be non-negative."),
+        ]
         tensor = with_dependencies(tests, tensor)
     if not tensor.dtype.is_integer:
         raise TypeError(f"Argument {name} must be integer type.  Found: {tensor}")

@@ -61,10 +61,6 @@ MODULES: Final[dict[str, str]] = {
     "python.ops.control_flow_ops.XLAControlFlowContext": "there are no TPUs here",
     "python.ops.batch_ops": "batching across sessions is for servers",
     "python.pywrap_tfe": _EAGER,
-    # tf_keras alone asks for it, and for much of TensorFlow 2's functions behind it.
-    "python.saved_model.save.save_and_return_nodes": (
-        "SavedModels of functions that Keras makes are not written: save HDF5 or weights"
-    ),
     "python.tpu": "there are no TPUs here",
 }
 

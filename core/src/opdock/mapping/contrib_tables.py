@@ -20,6 +20,25 @@ CHECKPOINTS: Final = _of_train(
     "init_from_checkpoint", "list_variables", "load_checkpoint", "load_variable"
 )
 
+# What of tfe is for graphs as well, and for tests that run in both ways.
+EAGER: Final = {
+    **_public(
+        "GradientTape", "TensorSpec", "custom_gradient", "enable_eager_execution",
+        "executing_eagerly", "function", "make_template",
+    ),
+    "Checkpoint": "opdock:train.Checkpoint",
+    "Checkpointable": "opdock.graph.variables.tracked_attributes:AutoTrackable",
+    "Variable": "opdock.graph.variables.resource_variable:ResourceVariable",
+    "defun": "opdock:function",
+    "in_eager_mode": "opdock:executing_eagerly",
+    "list_devices": "opdock:config.experimental_list_devices",
+    "py_func": "opdock:py_function",
+    "run_all_tests_in_graph_and_eager_modes": (
+        "opdock.util.for_tests:run_all_in_graph_and_eager_modes"
+    ),
+    "run_test_in_graph_and_eager_modes": "opdock.util.for_tests:run_in_graph_and_eager_modes",
+}  # fmt: skip
+
 # Made when TensorFlow was built, so not among its sources: all of their ops are known by name.
 BUILT_MODULES: Final = frozenset(
     {
@@ -31,10 +50,8 @@ BUILT_MODULES: Final = frozenset(
 
 # Module -> name -> "module:name" of opdock; "opdock:x" is the public tf.x.
 CONTRIB: Final[dict[str, dict[str, str]]] = {
-    "contrib.eager": {
-        **_public("enable_eager_execution"),
-        "Variable": "opdock.graph.variables.resource_variable:ResourceVariable",
-    },
+    "contrib.eager": EAGER,
+    "contrib.eager.python.tfe": EAGER,
     "contrib.framework": {
         "RecordInput": "opdock.ops.composed.record_input:RecordInput",
         **GLOBAL_STEP,

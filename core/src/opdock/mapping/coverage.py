@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NoReturn
 
 from opdock.mapping import left_out, libraries, names, op_gaps, removed, resolve
 
@@ -96,6 +96,22 @@ def _has(value: object, rest: list[str]) -> bool:
             return part in getattr(value, "__slots__", ())
         value = getattr(value, part)
     return True
+
+
+def refusal(path: str) -> str | None:
+    """What a call of what stands at a path raises, if it always does; else None.
+
+    Such a function says so with its annotation, and in the first line of its docstring why.
+    """
+    found: object = resolve.ModulePath("")
+    for part in path.split("."):
+        if not isinstance(found, resolve.ModulePath):
+            return None  # a member of a class
+        found = resolve.lookup(found.path, part)
+    if getattr(found, "__annotations__", {}).get("return") not in ("NoReturn", NoReturn):
+        return None
+    first, _, _ = (found.__doc__ or "Raises").partition("\n")
+    return first[0].lower() + first[1:].rstrip(".")
 
 
 def told(path: str) -> str:

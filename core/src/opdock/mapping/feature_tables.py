@@ -28,6 +28,7 @@ FEATURE_COLUMN_SOURCES: Final[dict[str, tuple[str, ...]]] = {
 FEATURE_COLUMN_NAMES: Final[dict[str, dict[str, str]]] = {
     "python.feature_column.feature_column": {
         "_LazyBuilder": "opdock.feature_column.functional:LazyBuilder",
+        "_transform_features": "opdock.feature_column.functional:transform_features",
         **{
             f"_{name}": f"opdock.feature_column.{module}:{name}"
             for module, names in {
@@ -64,6 +65,7 @@ FEATURE_COLUMN_NAMES: Final[dict[str, dict[str, str]]] = {
     "python.feature_column.feature_column_v2": {
         "make_parse_example_spec_v2": "opdock:feature_column.make_parse_example_spec",
         "shared_embedding_columns_v2": "opdock:feature_column.shared_embedding_columns",
+        "_LinearModelLayer": "opdock.feature_column.layers:LinearModel",
         "_StateManagerImpl": "opdock.feature_column.old:LayerState",
         "_transform_features_v2": "opdock.feature_column.functional:transform_features",
         "_normalize_feature_columns": "opdock.feature_column.base:normalized",

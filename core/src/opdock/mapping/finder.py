@@ -140,6 +140,7 @@ def install_as_tensorflow() -> ModuleType:
         sys.meta_path.insert(0, cast(Any, TensorFlowFinder("tensorflow")))
         _tell_pkg_resources()
         after_import.do("tf_keras", _help_keras)
+        after_import.do("tensorflow_estimator.python.estimator.run_config", _share_settings)
     return importlib.import_module("tensorflow")
 
 
@@ -147,6 +148,11 @@ def _help_keras(module: ModuleType) -> None:
     from opdock.legacy import put_back_for_keras
 
     put_back_for_keras()
+
+
+def _share_settings(theirs: ModuleType) -> None:
+    """Lets estimators take settings of `tf.contrib.learn`, once both are there."""
+    after_import.do("opdock.contrib.learn.run_config", lambda ours: ours.become(theirs.RunConfig))
 
 
 def _tell_pkg_resources() -> None:

@@ -41,6 +41,7 @@ _INTERNAL: Final[dict[str, str]] = {
         f"feature_column.{what}": f"opdock.feature_column.serialization:{what}"
         for what in ("deserialize_feature_column", "serialize_feature_column")
     },
+    "function.Function": "opdock.ops.composed.function:Function",
     "get_name_scope": "opdock.util.graph_helpers:get_name_scope",
     "mixed_precision.register_loss_scale_wrapper": (
         "opdock.train.experimental.mixed_precision:register_loss_scale_wrapper"
@@ -56,12 +57,16 @@ _INTERNAL: Final[dict[str, str]] = {
     "ops.broadcast_weights": "opdock.ops.composed.weights_broadcast:broadcast_weights",
     "ops.is_resource_variable": "opdock.util.graph_helpers:is_resource_variable",
     "record_gradient": f"{_KERAS}.nodes:record_gradient",
+    "saved_model.decode_proto": "opdock.saved_model.nested_structure_coder:decode_proto",
+    "saved_model.encode_structure": "opdock.saved_model.nested_structure_coder:encode_structure",
     "saved_model.load.VersionedTypeRegistration": (
         "opdock.saved_model.revived:VersionedTypeRegistration"
     ),
     "saved_model.load.get_setter": "opdock.saved_model.revived:get_setter",
     "saved_model.load.register_revived_type": "opdock.saved_model.revived:register_revived_type",
     "saved_model.load.registered_identifiers": "opdock.saved_model.revived:registered_identifiers",
+    "saved_model.load_partial": "opdock.saved_model.imported:load_partial",
+    "saved_model.parse_saved_model": "opdock.saved_model.file:parse_saved_model",
     "smart_cond.smart_cond": "opdock.util.graph_helpers:smart_cond",
     "tf2.enabled": "opdock.util.eager_context:executing_eagerly",
     "tracking.AutoTrackable": f"{_TRACKED}:AutoTrackable",
@@ -95,11 +100,19 @@ _INTERNAL: Final[dict[str, str]] = {
 LATER_SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.framework.tensor": ("opdock.graph.nodes.operation", "opdock.graph.nodes.typespec"),
     "python.framework.type_spec_registry": ("opdock.graph.nodes.typespec_names",),
+    "python.pywrap_tfe": (),
     "python.trackable": (),
     "python.trackable.base": ("opdock.graph.variables.trackable", "opdock.train.tracking.base"),
     "python.trackable.resource": ("opdock.ops.composed.resources",),
     "tools.docs": (),
     "tools.docs.doc_controls": ("opdock.util.exporting",),
+}
+
+# Names of these modules that are called otherwise here.
+LATER_NAMES: Final[dict[str, dict[str, str]]] = {
+    "python.pywrap_tfe": {
+        "TF_ListPluggablePhysicalDevices": f"{_KERAS}.functions:list_pluggable_devices",
+    },
 }
 
 # Of today's `tf.compat.v1`: what 1.15's lacks.
@@ -108,7 +121,28 @@ LATER_V1: Final[dict[str, str]] = {
     "mixed_precision": "opdock:train.experimental",
 }
 
+_SUMMARIES: Final = "opdock.summary.recording_v2"
+
 LATER_V2: Final[dict[str, str]] = {
+    **{
+        f"summary.{name}": f"{_SUMMARIES}:{name}"
+        for name in (
+            "SummaryWriter",
+            "create_file_writer",
+            "create_noop_writer",
+            "flush",
+            "histogram",
+            "image",
+            "record_if",
+            "scalar",
+            "text",
+            "write",
+        )
+    },
+    **{
+        f"summary.experimental.{name}": f"{_SUMMARIES}:{name}"
+        for name in ("get_step", "set_step", "summary_scope", "write_raw_pb")
+    },
     **{f"__internal__.{name}": place for name, place in _INTERNAL.items()},
     "__operators__.getitem": "opdock.ops.composed.subscripts:slice_helper",
     "__operators__.ragged_getitem": "opdock.ops.composed.ragged_slices:subscript",
@@ -120,7 +154,7 @@ LATER_V2: Final[dict[str, str]] = {
     "data.Iterator": "opdock:data.Iterator",
     "debugging.is_traceback_filtering_enabled": "opdock.util.eager_context:executing_eagerly",
     "distribute.ReduceOp": "opdock.distribute.reductions:ReduceOp",
-    "errors.OperatorNotAllowedInGraphError": "builtins:TypeError",
+    "errors.OperatorNotAllowedInGraphError": "opdock.errors:OperatorNotAllowedInGraphError",
     "function": f"{_KERAS}.functions:function",
     "get_current_name_scope": "opdock.util.graph_helpers:get_name_scope",
     "inside_function": "opdock.util.graph_helpers:inside_function",
@@ -132,8 +166,12 @@ LATER_V2: Final[dict[str, str]] = {
     "profiler.experimental.stop": f"{_KERAS}.profiling:stop",
     "random.set_seed": "opdock:set_random_seed",
     "saved_model.SaveOptions": f"{_KERAS}.options:SaveOptions",
+    "saved_model.LoadOptions": f"{_KERAS}.options:LoadOptions",
     "sysconfig.get_build_info": "opdock.util.graph_helpers:get_build_info",
     "train.Checkpoint": "opdock.train.tracking.rooted:RootedCheckpoint",
     "train.CheckpointOptions": f"{_KERAS}.options:CheckpointOptions",
+    "types.experimental.ConcreteFunction": (
+        "opdock.ops.composed.concrete_function:ConcreteFunction"
+    ),
     "type_spec_from_value": "opdock.graph.nodes.typespec:type_spec_from_value",
 }

@@ -44,6 +44,26 @@ OPS_NAMES: Final[dict[str, dict[str, str]]] = {
         "batch_gather_nd": "opdock.ops.gather:batch_gather_nd",
         "shape_internal": "opdock.ops.array:shape_internal",
     },
+    "python.ops.sparse_ops": {
+        "_DEFAULT_HASH_KEY": "opdock.ops.sparse_cross:HASH_KEY",
+        **{
+            name: f"opdock.ops.composed.sparse_values:{name.removeprefix('_')}"
+            for name in (
+                "_add_many_sparse_to_tensors_map",
+                "_add_sparse_to_tensors_map",
+                "_take_many_sparse_from_tensors_map",
+                "deserialize_sparse",
+                "sparse_dense_cwise_add",
+            )
+        },
+    },
+    # Modules of ragged tensors have the plain functions of these names as well.
+    "python.ops.ragged.ragged_concat_ops": {
+        name: f"opdock.ops.composed.ragged_rows:{name}" for name in ("concat", "stack")
+    },
+    "python.ops.gradients_impl": {
+        "_hessian_vector_product": "opdock.autodiff.jacobians:hessian_vector_product",
+    },
     "python.ops.functional_ops": {
         "symbolic_gradient": "opdock.ops.composed.defined_function:symbolic_gradient",
     },

@@ -259,7 +259,16 @@ def _known(path: str, name: str, seen: tuple[tuple[str, str], ...]) -> Any:
 
 
 def _of_generator(name: str) -> Any:
-    """An op's function in a generated module, which may be a public one."""
+    """An op's function in a generated module, which may be a public one.
+
+    By the op's type itself it takes keyword arguments alone, as those of `tf.raw_ops` do.
+    """
+    if name[:1].isupper() and op_type(name) == name:
+        from opdock.api import raw_ops
+
+        found = getattr(raw_ops, name, MISSING)
+        if found is not MISSING:
+            return found
     for path in names.table().ops.get(op_type(name) or "", ()):
         found = own(path)
         if found is not MISSING:

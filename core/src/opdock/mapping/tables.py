@@ -8,7 +8,7 @@ from opdock.mapping.contrib_tables import CONTRIB
 from opdock.mapping.data_tables import DATA_NAMES, DATA_SOURCES
 from opdock.mapping.distribute_tables import DISTRIBUTE_NAMES, DISTRIBUTE_SOURCES
 from opdock.mapping.feature_tables import FEATURE_COLUMN_NAMES, FEATURE_COLUMN_SOURCES
-from opdock.mapping.later_tables import LATER_SOURCES, LATER_V1, LATER_V2
+from opdock.mapping.later_tables import LATER_NAMES, LATER_SOURCES, LATER_V1, LATER_V2
 from opdock.mapping.ops_tables import OPS_NAMES, OPS_SOURCES, OPS_V2
 from opdock.mapping.training_tables import TRAINING_NAMES
 
@@ -276,6 +276,7 @@ _GFILE: Final = {
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
     "": LATER_V1,
+    **LATER_NAMES,
     **CONTRIB,
     **DATA_NAMES,
     **DISTRIBUTE_NAMES,
@@ -288,6 +289,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "list_local_devices": "opdock.util.graph_helpers:list_local_devices",
     },
     **FEATURE_COLUMN_NAMES,
+    "python.framework.dtypes": {"_TYPE_TO_STRING": "opdock.util.dtype_names:TYPE_TO_STRING"},
     "python.framework.graph_io": {"write_graph": "opdock:train.write_graph"},
     "python.framework.ops": {
         "NoGradient": "opdock.graph.nodes.gradient_registry:not_differentiable",
@@ -303,6 +305,9 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "_TensorLike": "opdock.util.graph_helpers:TensorLike",
         "_as_graph_element": "opdock.util.graph_helpers:as_graph_element",
         "_get_graph_from_inputs": "opdock.util.graph_helpers:graph_from_inputs",
+        "convert_to_tensor_or_composite": (
+            "opdock.util.graph_helpers:convert_to_tensor_or_composite"
+        ),
         "convert_to_tensor_v2": "opdock.graph.nodes.convert:convert_to_tensor",
         "is_dense_tensor_like": "opdock.graph.nodes.operation:is_tensor",
         "name_scope_v1": "opdock.graph.nodes.scopes:name_scope",
@@ -363,6 +368,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "InXlaContext": "opdock.util.graph_helpers:in_xla_context",
     },
     "python.ops.control_flow_ops": {
+        "_case_helper": "opdock.ops.composed.case:case_by",
         "cond_v1": "opdock:cond",
         "get_enclosing_xla_context": "opdock.util.graph_helpers:get_enclosing_xla_context",
         "with_dependencies": "opdock.util.graph_helpers:with_dependencies",
@@ -380,6 +386,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     **OPS_NAMES,
     "python.ops.nn_ops": {
+        "Convolution": "opdock.ops.composed.dilated:Convolution",
         "fractional_avg_pool_v2": "opdock.ops.fractional_pool:fractional_avg_pool_v2",
         "fractional_max_pool_v2": "opdock.ops.fractional_pool:fractional_max_pool_v2",
         "nth_element": "opdock.ops.sorting:nth_element",
@@ -396,7 +403,9 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "rnn_cell_impl": "opdock.layers.rnn_cell",
     },
     "python.ops.rnn_cell_impl": {
-        "LayerRNNCell": "opdock.layers.rnn_base:RNNCell",
+        "LayerRNNCell": "opdock.layers.rnn_base:LayerRNNCell",
+        "_BIAS_VARIABLE_NAME": "opdock.layers.rnn_cell:BIAS",
+        "_WEIGHTS_VARIABLE_NAME": "opdock.layers.rnn_cell:WEIGHTS",
         "_concat": "opdock.layers.rnn_base:joined_sizes",
         "_zero_state_tensors": "opdock.layers.rnn_base:zero_states",
         "assert_like_rnncell": "opdock.layers.rnn_base:checked_cell",
@@ -410,6 +419,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "python.ops.variable_scope": {
         "_PartitionInfo": "opdock.graph.variables.partitioned:PartitionInfo",
+        "_pure_variable_scope": "opdock.util.variable_helpers:pure_variable_scope",
         "_get_default_variable_store": "opdock.graph.variables.variable_scope:variable_store",
         "variable": "opdock:Variable",
     },
@@ -418,6 +428,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.platform.test": {"mock": "unittest.mock"},
     "python.pywrap_tensorflow": {
         "NewCheckpointReader": "opdock:train.NewCheckpointReader",
+        "TF_TryEvaluateConstant_wrapper": "opdock.util.graph_helpers:evaluated_constant",
         "TF_bfloat16_type": "opdock.util.dtype_names:bfloat16_type",
     },
     "python.framework.op_def_registry": {
@@ -438,6 +449,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.util.deprecation": {
         "_PRINT_DEPRECATION_WARNINGS": "opdock.util.deprecation:PRINT_DEPRECATION_WARNINGS",
     },
+    "python.util.tf_inspect": {"_inspect": "inspect"},
     "python.util.object_identity": _in(
         "opdock.util.identities:",
         _ObjectIdentityWrapper="ObjectIdentityWrapper",

@@ -78,7 +78,9 @@ def _(op: Operation, grad: Any) -> Any:
 
 @complex_abs_op.gradient
 def _(op: Operation, grad: Any) -> Any:
-    return _as_real_part(grad) * get("Sign")(op.inputs[0])
+    # A quotient and no Sign, whose own gradient is zero: this one is differentiated again.
+    scaled = _as_real_part(grad) * op.inputs[0]
+    return get("DivNoNan")(scaled, _as_real_part(op.outputs[0]))
 
 
 @extensible

@@ -1,6 +1,6 @@
-"""Control: ordering (`group`, `tuple`, `no_op`), and functional `cond` and `case`.
+"""Control: ordering (`group`, `tuple`, `no_op`), and functional `cond`.
 
-Loops are in `loops`.
+Loops are in `composed/loops`, and what is made of conditions in `composed/case`.
 
 Branches and loop bodies are functions of their own (`FuncGraph`); what they use from outside
 becomes an argument. Only the taken branch runs.
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import builtins
 import functools
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -27,7 +26,7 @@ from opdock.ops.support.common_shapes import no_outputs
 from opdock.shapes import Shape
 from opdock.util import nest
 
-__all__ = ["case", "cond", "group", "no_op", "tuple", "with_dependencies"]
+__all__ = ["cond", "group", "no_op", "tuple", "with_dependencies"]
 
 _tuple: Final[type[Any]] = builtins.tuple
 
@@ -400,88 +399,3 @@ def _widest(a: Shape, b: Shape) -> Shape:
     if a is None or b is None or len(a) != len(b):
         return None
     return (*(x if x == y else None for x, y in zip(a, b, strict=True)),)
-
-
-# ---------------------------------------------------------------- case
-def case(
-    pred_fn_pairs: Any,
-    default: Callable[[], Any] | None = None,
-    exclusive: bool = False,
-    strict: bool = False,
-    name: str = "case",
-) -> Any:
-    """The result of the first function whose predicate holds, else of `default`.
-
-    Args:
-        pred_fn_pairs: pairs of a scalar bool tensor and a function, or a dict of them.
-        default: used when no predicate holds; without it the last function is.
-        exclusive: fail when more than one predicate holds.
-        strict: keep a list of one tensor as a list.
-        name: the name scope.
-
-    Raises:
-        TypeError, ValueError: the pairs are malformed.
-    """
-    pairs = _pairs(pred_fn_pairs)
-    predicates, functions = [p for p, _ in pairs], [fn for _, fn in pairs]
-    with name_scope(name, "case", [predicates]):
-        tests = list(predicates)
-        if default is None:
-            default = _last_resort(tests, functions)
-            del tests[-1], functions[-1]
-        chosen: Callable[[], Any] = default
-        for test, fn in reversed(list(zip(tests, functions, strict=True))):
-            chosen = functools.partial(cond, test, fn, chosen, strict)
-        checks = [_at_most(tests, 1, "Input error: exclusive=True")] if exclusive and tests else []
-        with control_dependencies(checks):
-            return chosen()
-
-
-def _pairs(pred_fn_pairs: Any) -> list[Any]:
-    """Predicates with their functions, checked."""
-    if not isinstance(pred_fn_pairs, (list, _tuple, dict)):
-        raise TypeError("fns must be a list, tuple, or dict")
-    if isinstance(pred_fn_pairs, OrderedDict):
-        pred_fn_pairs = list(pred_fn_pairs.items())
-    elif isinstance(pred_fn_pairs, dict):
-        pred_fn_pairs = sorted(pred_fn_pairs.items(), key=lambda pair: pair[0].name)
-    if not pred_fn_pairs:
-        raise ValueError("Must have at least one predicate and function")
-    pairs = []
-    for pair in pred_fn_pairs:
-        if not isinstance(pair, _tuple) or len(pair) != 2:
-            raise TypeError(f"Each entry in pred_fn_pairs must be a 2-tuple, got {pair!r}")
-        pred, fn = pair
-        pred = convert_to_tensor(pred) if hasattr(pred, "_gradient_source") else pred
-        if not isinstance(pred, Tensor):
-            raise TypeError(f"pred must be a Tensor, got: {pred}")
-        if pred.dtype.base_dtype is not dtypes.bool_:
-            raise TypeError(f"pred must be Tensor of type bool: {pred.name}")
-        if not callable(fn):
-            raise TypeError(f"fn for pred {pred.name} must be callable.")
-        pairs.append((pred, fn))
-    return pairs
-
-
-def _last_resort(predicates: list[Tensor], functions: list[Callable[[], Any]]) -> Any:
-    """The last function, which fails where no predicate holds."""
-
-    def last() -> Any:
-        message = "Input error: None of conditions evaluated as True:"
-        data = [convert_to_tensor(message), get("Pack")(predicates, axis=0, name="preds_c")]
-        with control_dependencies([get("Assert")(predicates[-1], data)]):
-            return functions[-1]()
-
-    predicates, functions = list(predicates), list(functions)
-    return last
-
-
-def _at_most(predicates: list[Tensor], count: int, message: str) -> Operation:
-    """An operation that fails where more than some predicates hold."""
-    holding = get("Pack")(predicates, axis=0, name="preds_c")
-    total = get("Sum")(get("Cast")(holding, DstT=dtypes.int32), [0], name="num_true_conds")
-    names = ", ".join(p.name for p in predicates)
-    text = f"{message}: more than {count} conditions ({names}) evaluated as True:"
-    data = [convert_to_tensor(text), holding]
-    done: Operation = get("Assert")(get("LessEqual")(total, count), data)
-    return done

@@ -217,6 +217,7 @@ def _real_transform(
             fft_length = _inner_lengths(x, n, default.startswith("i"))
         else:
             fft_length = convert_to_tensor(fft_length, dtypes.int32, "fft_length")
+            fft_length.shape.assert_has_rank(1)
         return op(x, fft_length, name=scope)  # type: ignore[no-any-return]
 
 

@@ -138,7 +138,9 @@ def _filled(shape: Any, value: int, dtype: Any, name: str | None, default: str) 
 def _full(shape: Shape, value: int, dtype: DType) -> np.ndarray[Any, Any]:
     known: Any = shape
     if dtype is dtypes.string:
-        return np.full(known, b"1" if value else b"", object)
+        if value:
+            raise TypeError(f"Expected string, got {value} of type 'int' instead.")
+        return np.full(known, b"", object)
     if dtype.is_quantized:
         return np.full(known, value, dtype.np[0]).view(dtype.np)
     return np.full(known, value, dtype.np)

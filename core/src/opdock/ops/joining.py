@@ -214,11 +214,12 @@ def concat(values: Any, axis: Any, name: str = "concat") -> Tensor:
     if not isinstance(values, (list, tuple)):
         values = [values]
     if len(values) == 1:
-        with name_scope(name, None, values) as scope:
+        with name_scope(name, None, values):
             at = convert_to_tensor(axis, dtypes.int32, "concat_dim")
             if at.raw_shape:
                 raise ValueError(f"Shape {at.shape} must have rank 0")
-            return identity(values[0], name=scope)
+            # TF's name: "concat/concat".
+            return identity(values[0], name=name)
     return concat_v2_op(values, axis, name=name)  # type: ignore[no-any-return]
 
 
@@ -291,8 +292,8 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
     Raises:
         ValueError: the shapes differ, or the axis is out of range.
     """
-    if axis == 0 and not all(isinstance(v, Tensor) for v in values):
-        # Numbers alone make a constant.
+    if axis == 0 and (len(values) == 0 or not all(isinstance(v, Tensor) for v in values)):
+        # Numbers alone make a constant, and so does nothing.
         return convert_to_tensor(values, name=name)
     first = convert_to_tensor(values[0], name=name).raw_shape
     if first is not None:

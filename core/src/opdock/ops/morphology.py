@@ -100,6 +100,6 @@ def erosion2d(
         # Erosion is dilation of the negative by the flipped kernel.
         dilated = dilation2d_op(
             emit("Neg", value), emit("ReverseV2", kernel, [0, 1]), strides=strides, rates=rates,
-            padding=padding,
+            padding=padding, name=scope,
         )  # fmt: skip
-        return emit("Neg", dilated, name=scope)  # type: ignore[no-any-return]
+        return emit("Neg", dilated)  # type: ignore[no-any-return]

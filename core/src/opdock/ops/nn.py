@@ -289,5 +289,6 @@ def crelu(features: Any, name: str | None = None, axis: int = -1) -> Tensor:
     """Concatenated Relu: the Relu of `features` beside the Relu of `-features`."""
     with name_scope(name, "CRelu", [features]) as scope:
         features = convert_to_tensor(features, name="features")
-        both = emit("ConcatV2", [features, emit("Neg", features)], axis, name="concat")
-        return relu_op(both, name=scope)  # type: ignore[no-any-return]
+        # The scope's own name is the concatenation's in TF.
+        both = emit("ConcatV2", [features, emit("Neg", features)], axis, name=scope)
+        return relu_op(both)  # type: ignore[no-any-return]

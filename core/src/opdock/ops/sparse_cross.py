@@ -42,7 +42,7 @@ array_util.no_gradient(sparse_feature_cross_v2_op)
 
 # What programs give `sparse_feature_cross`, so that all of them have the same numbers.
 SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY: Final = 956888297470
-_HASH_KEY = 0xDECAFCAFFE
+HASH_KEY: Final = 0xDECAFCAFFE
 """TF's own where none is given, so that crosses keep their numbers."""
 
 
@@ -66,7 +66,7 @@ def sparse_cross(inputs: Any, name: str | None = None) -> SparseTensor:
     Raises:
         TypeError: `inputs` is no list, or holds something else.
     """
-    return _cross(sparse_cross_op, inputs, False, 0, name, hash_key=_HASH_KEY)
+    return _cross(sparse_cross_op, inputs, False, 0, name, hash_key=HASH_KEY)
 
 
 def sparse_cross_hashed(
@@ -86,7 +86,7 @@ def sparse_cross_hashed(
     Raises:
         TypeError: `inputs` is no list, or holds something else.
     """
-    return _cross(sparse_cross_op, inputs, True, num_buckets, name, hash_key=hash_key or _HASH_KEY)
+    return _cross(sparse_cross_op, inputs, True, num_buckets, name, hash_key=hash_key or HASH_KEY)
 
 
 def sparse_feature_cross(

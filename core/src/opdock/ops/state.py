@@ -406,11 +406,11 @@ def assign_sub(
     return assign_sub_op(ref, value, use_locking=bool(use_locking), name=name)
 
 
-def is_variable_initialized(ref: Any, name: str | None = None) -> Any:
+def is_variable_initialized(variable: Any) -> Any:
     """A bool tensor: whether the variable has a value."""
-    if _is_resource(ref):
-        return ref.is_initialized(name=name)
-    return is_variable_initialized_op(ref, name=name)
+    if _is_resource(variable):
+        return variable.is_initialized()
+    return is_variable_initialized_op(variable)
 
 
 def count_up_to(ref: Any, limit: int, name: str | None = None) -> Any:

@@ -28,7 +28,7 @@ from opdock.ops.registry import (
     keeps_slices,
 )
 from opdock.ops.support import array_util
-from opdock.shapes import Shape
+from opdock.shapes import Dimension, Shape, TensorShape
 
 __all__ = ["repeat", "reverse", "reverse_sequence", "reverse_v2", "roll", "tile"]
 
@@ -307,25 +307,32 @@ def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) 
     if axis is None:
         input, axis = reshape(input, [-1]), 0
     if not isinstance(axis, (int, np.integer)):
-        raise TypeError(f"Argument `axis` must be int; got {type(axis).__name__}")
+        raise TypeError(f"axis must be an int; got {type(axis).__name__}")
     with name_scope(name, "Repeat", [input, repeats]):
         data = convert_to_tensor(input, name="data")
         counts = _integers(repeats)
-        if data.raw_shape == ():
+        if data.raw_shape is None:
+            data = _at_least_a_vector(data)
+        elif data.raw_shape == ():
             data = reshape(data, [1])
-        shapes.with_rank_at_most(counts.raw_shape, 1)
+        TensorShape(counts.raw_shape).with_rank_at_most(1)
         at = _positive(int(axis), data.raw_shape)
         known = None if data.raw_shape is None else data.raw_shape[at]
-        if counts.raw_shape is None:
-            counts = broadcast_to(counts, shape(data)[at : at + 1])
-            counts.set_shape([known])
         if counts.raw_shape == ():
             return _repeat_evenly(data, counts, at)
         if counts.raw_shape is None:  # one for all or one for each: known when it runs
             counts = broadcast_to(counts, shape(data)[at : at + 1])
             counts.set_shape([known])
-        shapes.merge_dim(known, array_util.vector_length(counts.raw_shape))
+        Dimension(known).merge_with(array_util.vector_length(counts.raw_shape))
         return _repeat_each(data, counts, at)
+
+
+def _at_least_a_vector(data: Tensor) -> Tensor:
+    """A tensor of unknown rank, with a dimension of one element if it is a number."""
+    from opdock.ops.joining import concat
+
+    longer = concat([[1], shape(data)], 0)
+    return reshape(data, longer[-get("Maximum")(1, get("Rank")(data)) :])
 
 
 def _integers(repeats: Any) -> Tensor:

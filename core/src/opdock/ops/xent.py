@@ -189,7 +189,8 @@ def _along_axis(op: OpSpec, logits: Any, axis: Any, name: str | None) -> Tensor:
             )
         order = list(range(rank))
         order[axis], order[-1] = order[-1], order[axis]
-    result = emit("Transpose", op(emit("Transpose", logits, order)), order, name=name)
+    result = op(emit("Transpose", logits, order, name="transpose"))
+    result = emit("Transpose", result, order, name=name or "transpose")
     result.set_shape(logits.get_shape())
     return result  # type: ignore[no-any-return]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
@@ -377,14 +378,14 @@ class PluginManager:
                 )
             except Exception as e:
                 told = f"opdock_place_node of plugin {plugin.name!r} failed on {node}"
-                _log.exception("%s; it is left out", told)
+                plugin.warn(f"{told}; it is left out", traceback.format_exc())
                 _strict(PluginError(f"{told}: {type(e).__name__}: {e}", plugin.name))
                 continue
             if answer in names:
                 return answer, plugin.name
             if answer is not None:
                 told = f"opdock_place_node of plugin {plugin.name!r} answered {answer!r} for {node}"
-                _log.warning("%s, which is no candidate; ignored", told)
+                plugin.warn(f"{told}, which is no candidate; ignored")
                 _strict(PluginError(f"{told}, which is no candidate", plugin.name))
         return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import traceback as tb
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint
@@ -20,6 +21,8 @@ from opdock.plugins.records import (
     ProbedDevice,
     Records,
 )
+
+_log = logging.getLogger("opdock.plugins")
 
 State = Literal["listed", "loaded", "probed", "open", "quarantined"]
 
@@ -110,6 +113,16 @@ class Plugin:
     relay: pluggy.PluginManager | None = None
     records: Records = field(default_factory=dict)
     backends: list[Backend] = field(default_factory=list)
+    warned: bool = False
+
+    def warn(self, what: str, trace: str = "") -> None:
+        """Tells of a hook that goes wrong while programs are prepared, which it may at every node.
+
+        The first time is a warning; what follows is for those who look at level DEBUG.
+        """
+        level = logging.DEBUG if self.warned else logging.WARNING
+        self.warned = True
+        _log.log(level, "%s%s", what, trace and f"\n{trace}")
 
     @property
     def origin(self) -> str:

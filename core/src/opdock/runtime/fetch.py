@@ -14,10 +14,10 @@ from opdock.graph.nodes.composite import (
     SparseTensor,
     SparseTensorValue,
 )
-from opdock.graph.nodes.constant import to_array
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.runtime.handles import TensorHandle
+from opdock.values import to_array
 
 Rebuild = Callable[["list[Any]"], Any]
 

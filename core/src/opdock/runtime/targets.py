@@ -19,7 +19,7 @@ from opdock.compiler.views.run import PluginPass
 from opdock.devices.pool import DevicePool, PoolDevice, PoolOptions
 from opdock.devices.router import Place, Router
 from opdock.graph.nodes.devicespec import DeviceSpec
-from opdock.plugins.manager import PluginManager, get_manager
+from opdock.plugins.manager import OpenDevice, PluginManager, get_manager
 from opdock.plugins.records import Candidate, PluginError
 from opdock.runtime.config import SessionConfig
 from opdock.util.lazy import lazy
@@ -195,6 +195,19 @@ def _admitted(device: PoolDevice, config: SessionConfig) -> bool:
     return False
 
 
+def _configure(opened: OpenDevice, config: SessionConfig) -> None:
+    """Gives a device the session's options; one that does not take them does not serve it."""
+    try:
+        opened.device.configure(config.device_options)
+    except errors.OpError:
+        raise
+    except Exception as e:
+        who = f"{opened.plugin!r} ({opened.distribution or 'no distribution'})"
+        said = f"configure() raised {type(e).__name__}: {e}"
+        text = f"device {opened.name} of plugin {who} does not take the session's options: {said}"
+        raise errors.UnavailableError(None, None, text) from e
+
+
 def _target(device: PoolDevice, manager: PluginManager, config: SessionConfig) -> Target:
     spec = device.probed.spec
 
@@ -203,7 +216,7 @@ def _target(device: PoolDevice, manager: PluginManager, config: SessionConfig) -
             opened = manager.open(device.probed)
         except PluginError as e:
             raise errors.UnavailableError(None, None, str(e)) from e
-        opened.device.configure(config.device_options)
+        _configure(opened, config)
         return opened.device, opened.kernels, opened.fusions, opened.compiler
 
     return Target(

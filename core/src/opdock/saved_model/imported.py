@@ -24,11 +24,11 @@ from opdock.io.files import as_path
 from opdock.ops.control import group
 from opdock.saved_model import constants, utils
 from opdock.saved_model.loader import SavedModelLoader, get_asset_tensors
-from opdock.saved_model.objects import load_objects
+from opdock.saved_model.objects import load_objects, load_objects_around
 from opdock.train.saver import import_meta_graph_with_return_elements
 from opdock.util import nest
 
-__all__ = ["load_v2"]
+__all__ = ["load_partial", "load_v2"]
 
 _KEPT = (
     GraphKeys.GLOBAL_VARIABLES, GraphKeys.TRAINABLE_VARIABLES, GraphKeys.LOCAL_VARIABLES,
@@ -88,6 +88,31 @@ def load_v2(export_dir: Any, tags: Any = None) -> AutoTrackable:
     root.tensorflow_version = meta.meta_info_def.tensorflow_version
     root.tensorflow_git_version = meta.meta_info_def.tensorflow_git_version
     return root  # type: ignore[no-any-return]
+
+
+def load_partial(
+    export_dir: Any, filters: Mapping[str, Any], tags: Any = None, options: Any = None
+) -> dict[str, Any]:
+    """Loads a model of `tf.saved_model.save` around objects that there are already.
+
+    Their variables get the model's values when they are initialized, and their attributes become
+    what the model has, functions above all.
+
+    Args:
+        export_dir: the model's directory.
+        filters: the ways to objects, such as "root.layer", and for each the object and what sets
+            its attributes, `setter(object, name, value)`; None for an object that is made.
+        tags: a tag or all tags of the meta graph; may be left out if there is one meta graph.
+        options: a `LoadOptions`, of which none is about what is read here.
+
+    Returns:
+        The objects by the same ways.
+
+    Raises:
+        ValueError: a way leads to no object of the model; and what `load_v2` raises.
+    """
+    meta = _meta_graph(SavedModelLoader(export_dir), tags)
+    return load_objects_around(meta, as_path(export_dir), filters)
 
 
 def _meta_graph(loader: SavedModelLoader, tags: Any) -> Any:

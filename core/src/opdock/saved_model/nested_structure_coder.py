@@ -15,7 +15,7 @@ from opdock.graph.nodes.typespec import TensorSpec, TypeSpec
 from opdock.io import protos
 from opdock.shapes import TensorShape
 
-__all__ = ["NotEncodableError", "StructureCoder"]
+__all__ = ["NotEncodableError", "StructureCoder", "decode_proto", "encode_structure"]
 
 _SPECS: Final = {
     1: "opdock.graph.nodes.compositespec:SparseTensorSpec",
@@ -64,6 +64,16 @@ class StructureCoder:
             ValueError: it holds a spec of a kind that is not known.
         """
         return _decode(proto)
+
+
+def encode_structure(nested_structure: Any) -> Any:
+    """`StructureCoder.encode_structure`."""
+    return StructureCoder().encode_structure(nested_structure)
+
+
+def decode_proto(proto: Any) -> Any:
+    """`StructureCoder.decode_proto`."""
+    return StructureCoder().decode_proto(proto)
 
 
 # ---------------------------------------------------------------- to a protobuf

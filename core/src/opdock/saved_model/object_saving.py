@@ -19,7 +19,7 @@ from opdock.io import protos
 from opdock.io.files import as_path, write_file
 from opdock.ops.composed.concrete_function import ConcreteFunction
 from opdock.ops.composed.function import Function
-from opdock.saved_model import constants, utils
+from opdock.saved_model import constants, revived, utils
 from opdock.saved_model.builder import copy_assets_to_destination_dir
 from opdock.saved_model.exported import ExportedGraph
 from opdock.saved_model.file import to_bytes
@@ -32,8 +32,9 @@ from opdock.saved_model.signature_functions import (
     function_to_export,
 )
 from opdock.train.tracking.util import TrackableSaver
+from opdock.util.identities import ObjectIdentityDictionary
 
-__all__ = ["save"]
+__all__ = ["save", "save_and_return_nodes"]
 
 
 def save(obj: Any, export_dir: Any, signatures: Any = None) -> None:
@@ -55,6 +56,23 @@ def save(obj: Any, export_dir: Any, signatures: Any = None) -> None:
         ValueError: the object is not trackable, or something of it cannot be saved.
         tf.errors.FailedPreconditionError: there is no session, or a variable has no value in it.
     """
+    save_and_return_nodes(obj, export_dir, signatures)
+
+
+def save_and_return_nodes(
+    obj: Any, export_dir: Any, signatures: Any = None, options: Any = None
+) -> tuple[list[Any], ObjectIdentityDictionary]:
+    """As `save`, for who writes more of the objects beside the model, as Keras does.
+
+    Args:
+        obj: a trackable object.
+        export_dir: the model's directory.
+        signatures: as for `save`.
+        options: a `SaveOptions`, of which none is about what is written here.
+
+    Returns:
+        The objects as the model numbers them, and the way from the root to each.
+    """
     if get_default_graph().building_function:
         raise AssertionError(
             "tf.saved_model.save is not supported inside a traced @tf.function. Move the call to "
@@ -72,12 +90,13 @@ def save(obj: Any, export_dir: Any, signatures: Any = None) -> None:
     meta = graph.meta_graph(offered)
     directory = as_path(export_dir)
     utils.get_or_create_variables_dir(directory)
-    TrackableSaver(obj).save(utils.get_variables_path(directory))
+    TrackableSaver(obj, lambda: objects).save(utils.get_variables_path(directory))
     copy_assets_to_destination_dir(graph.files, directory)
     _describe(view, graph, meta.object_graph_def, objects)
     model = protos.SavedModel(saved_model_schema_version=constants.SAVED_MODEL_SCHEMA_VERSION)
     model.meta_graphs.add().CopyFrom(meta)
     write_file(os.path.join(directory, constants.SAVED_MODEL_FILENAME_PB), to_bytes(model))
+    return view.nodes, objects.paths()
 
 
 # ---------------------------------------------------------------- the objects as a protobuf
@@ -111,7 +130,7 @@ def _describe_concrete(
 
 
 def _describe_node(thing: Any, view: ModelView, graph: ExportedGraph, node: Any) -> None:
-    if isinstance(thing, Function | RestoredFunction):
+    if isinstance(thing, Function):
         _describe_function(thing, node.function)
         node.function.concrete_functions.extend(f.name for f in view.traced(thing))
     elif isinstance(thing, ConcreteFunction):
@@ -128,6 +147,8 @@ def _describe_node(thing: Any, view: ModelView, graph: ExportedGraph, node: Any)
     elif owns_resource(thing):
         node.resource.device = thing._resource_device
         node.resource.SetInParent()
+    elif (registered := revived.serialize(thing)) is not None:
+        node.user_object.CopyFrom(registered)
     else:
         node.user_object.identifier = thing._object_identifier
         node.user_object.version.producer = node.user_object.version.min_consumer = 1

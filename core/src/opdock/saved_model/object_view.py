@@ -11,13 +11,12 @@ from opdock.graph.variables.trackable_resources import CapturableResource, owns_
 from opdock.graph.variables.tracked_attributes import AutoTrackable
 from opdock.ops.composed.concrete_function import ConcreteFunction
 from opdock.ops.composed.function import Function
-from opdock.saved_model.restored_function import RestoredFunction
 from opdock.saved_model.signature_functions import SIGNATURES, SignatureMap
 from opdock.train.tracking.object_graph import ObjectGraph
 
 __all__ = ["CapturedConstant", "ModelView"]
 
-_FUNCTIONS = (Function, RestoredFunction, ConcreteFunction)
+_FUNCTIONS = (Function, ConcreteFunction)
 
 
 class CapturedConstant:
@@ -148,8 +147,6 @@ class ModelView:
 def _all_traced(function: Any) -> list[ConcreteFunction]:
     if isinstance(function, ConcreteFunction):
         return [function]
-    if isinstance(function, RestoredFunction):
-        return function.concrete_functions
     return function._list_all_concrete_functions_for_serialization()  # type: ignore[no-any-return]
 
 
@@ -183,7 +180,7 @@ def _of_resource(resource: CapturableResource) -> dict[str, Any]:
         return 1
 
     return {
-        "_create_resource": Function(made, [], "creator"),
-        "_initialize": Function(filled, [], "initializer"),
-        "_destroy_resource": Function(ended, [], "destroyer"),
+        "_create_resource": Function(made, "creator", []),
+        "_initialize": Function(filled, "initializer", []),
+        "_destroy_resource": Function(ended, "destroyer", []),
     }

@@ -7,7 +7,7 @@ their values in the model's checkpoint as initial values, tables by the function
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -15,6 +15,7 @@ from opdock import dtypes, errors
 from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.nodes.collections import GraphKeys, add_to_collection
 from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.default_session import get_provided_session
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
@@ -29,7 +30,7 @@ from opdock.io.tensor_proto import make_ndarray
 from opdock.ops.composed.concrete_function import ConcreteFunction, add_body
 from opdock.ops.control import group
 from opdock.ops.io import restore_v2_op
-from opdock.saved_model import utils
+from opdock.saved_model import revived, utils
 from opdock.saved_model.restored_function import (
     RestoredFunction,
     restored,
@@ -39,7 +40,11 @@ from opdock.saved_model.signature_functions import SignatureMap
 from opdock.shapes import TensorShape
 from opdock.train.tracking.util import object_metadata
 
-__all__ = ["LoadedObject", "load_objects"]
+__all__ = ["LoadedObject", "load_objects", "load_objects_around"]
+
+
+# Gives an object an attribute: the object, its name, its value.
+_Setter = Callable[[Any, str, Any], None]
 
 
 class LoadedObject(AutoTrackable):
@@ -90,11 +95,54 @@ def load_objects(meta: Any, export_dir: str) -> Any:
         NotFoundError: the checkpoint lacks a variable.
         UnimplementedError: an object is of a kind that is not known here.
     """
-    return _Loader(meta, export_dir).load()
+    return _Loader(meta, export_dir).load()[0]
+
+
+def load_objects_around(
+    meta: Any, export_dir: str, known: Mapping[str, tuple[Any, _Setter] | None]
+) -> dict[str, Any]:
+    """Objects of a meta graph, some of which there are already; see `load_partial`.
+
+    Args:
+        meta: a `MetaGraphDef` with an object graph.
+        export_dir: the model's directory.
+        known: the ways to objects, and for each the object with its setter, or None.
+
+    Raises:
+        ValueError: a way leads to no object; and what `load_objects` raises.
+    """
+    numbers = {way: _number_at(meta.object_graph_def, way) for way in known}
+    given = {numbers[way]: found for way, found in known.items() if found is not None}
+    objects = _Loader(meta, export_dir, given).load()
+    session = get_provided_session()
+    if session is not None:
+        # The library initializes its own variables there; these it does not know.
+        session.run([
+            thing.initializer for number, thing in enumerate(objects)
+            if isinstance(thing, ResourceVariable) and number not in given
+        ])  # fmt: skip
+    return {way: objects[number] for way, number in numbers.items()}
+
+
+def _number_at(graph: Any, way: str) -> int:
+    """The number of the object at "root.name.name"; names may have dots themselves."""
+    number, rest = 0, way.removeprefix("root")
+    while rest:
+        steps = [
+            child for child in graph.nodes[number].children
+            if f"{rest}.".startswith(f".{child.local_name}.")
+        ]  # fmt: skip
+        if not steps:
+            raise ValueError(f"The model has no object at {way!r}: nothing at {rest!r}.")
+        taken = max(steps, key=lambda child: len(child.local_name))
+        number, rest = taken.node_id, rest[len(taken.local_name) + 1 :]
+    return number
 
 
 class _Loader:
-    def __init__(self, meta: Any, export_dir: str) -> None:
+    def __init__(
+        self, meta: Any, export_dir: str, known: Mapping[int, tuple[Any, _Setter]] | None = None
+    ) -> None:
         self._graph: Graph = get_default_graph()
         self._scope = self._graph.unique_name("loaded", mark_as_used=False)
         self._meta = protos.MetaGraphDef()
@@ -105,22 +153,31 @@ class _Loader:
         self._concrete = self._meta.object_graph_def.concrete_functions
         self._library = FunctionLibraryReader(self._meta.graph_def.library, self._graph)
         self._objects: list[Any] = []
+        self._known = known or {}
+        # What gives objects their attributes, where they or their kind say.
+        self._setters = {number: setter for number, (_, setter) in self._known.items()}
 
-    def load(self) -> Any:
+    def load(self) -> list[Any]:
         if not self._nodes:
             raise errors.DataLossError(None, None, f"The model in {self._dir!r} has no objects.")
         with name_scope(self._scope):
             self._objects = [self._made(number) for number in range(len(self._nodes))]
             for number, node in enumerate(self._nodes):
                 for child in node.children:
-                    self._attach(self._objects[number], child.local_name, child.node_id)
+                    self._attach(number, child.local_name, child.node_id)
             for thing in self._objects:
                 if isinstance(thing, LoadedResource):
                     self._begin(thing)
-        return self._objects[0]
+        return self._objects
 
     # ------------------------------------------------------------ objects
     def _made(self, number: int) -> Any:
+        if number in self._known:
+            thing = self._known[number][0]
+            if isinstance(thing, ResourceVariable):
+                value = self._saved(number, thing.name, thing.dtype, thing.shape)
+                thing._initializer_op = thing.assign(value(), read_value=False)
+            return thing
         kind = self._nodes[number].WhichOneof("kind")
         make: Callable[[Any, int], Any] | None = getattr(self, f"_make_{kind}", None)
         if make is None:
@@ -139,28 +196,41 @@ class _Loader:
             return DictWrapper()
         if proto.identifier == "signature_map":
             return SignatureMap({})
+        found = revived.deserialize(proto)
+        if found is not None:
+            self._setters[number] = found[1]
+            return found[0]
         return LoadedObject()
 
     def _make_variable(self, proto: Any, number: int) -> ResourceVariable:
+        dtype = dtypes.as_dtype(proto.dtype)
+        return ResourceVariable(
+            self._saved(number, proto.name, dtype, TensorShape(proto.shape)),
+            trainable=proto.trainable, name=proto.name or None, dtype=dtype,
+            synchronization=VariableSynchronization(proto.synchronization),
+            aggregation=VariableAggregation(proto.aggregation),
+        )  # fmt: skip
+
+    def _saved(self, number: int, name: str, dtype: Any, shape: Any) -> Callable[[], Tensor]:
+        """What gives the value that a variable has in the checkpoint.
+
+        Raises:
+            NotFoundError: it has none there.
+        """
         key = self._keys.get(number)
         if key is None:
             raise errors.NotFoundError(
                 None, None,
                 f"The checkpoint of the model in {self._dir!r} has no value for the variable "
-                f"{proto.name!r}.",
+                f"{name!r}.",
             )  # fmt: skip
-        dtype = dtypes.as_dtype(proto.dtype)
 
         def saved() -> Tensor:
             value: Tensor = restore_v2_op(self._prefix, [key], [""], dtypes=[dtype])[0]
-            value.set_shape(TensorShape(proto.shape))
+            value.set_shape(shape)
             return value
 
-        return ResourceVariable(
-            saved, trainable=proto.trainable, name=proto.name or None, dtype=dtype,
-            synchronization=VariableSynchronization(proto.synchronization),
-            aggregation=VariableAggregation(proto.aggregation),
-        )  # fmt: skip
+        return saved
 
     def _make_asset(self, proto: Any, number: int) -> LoadedAsset:
         files = self._meta.asset_file_def
@@ -194,11 +264,13 @@ class _Loader:
         return LoadedResource()
 
     # ------------------------------------------------------------ what they depend on
-    def _attach(self, owner: Any, name: str, number: int) -> None:
+    def _attach(self, owning: int, name: str, number: int) -> None:
         if not 0 <= number < len(self._objects):
             raise self._contradiction(f"object {number}")
-        child = self._objects[number]
-        if isinstance(owner, ListWrapper):
+        owner, child = self._objects[owning], self._objects[number]
+        if owning in self._setters:
+            self._setters[owning](owner, name, child)
+        elif isinstance(owner, ListWrapper):
             if name.isdigit():
                 owner.append(child)
         elif isinstance(owner, DictWrapper):

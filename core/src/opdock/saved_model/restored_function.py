@@ -6,7 +6,9 @@ is optimised and differentiated like anything else there.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
+from inspect import FullArgSpec
 from typing import Any, NamedTuple
 
 from opdock import errors
@@ -15,8 +17,10 @@ from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.typespec import TensorSpec, TypeSpec
 from opdock.graph.variables.trackable import Trackable
 from opdock.graph.variables.variable import Variable
-from opdock.ops.composed.concrete_function import ConcreteFunction
+from opdock.ops.composed.concrete_function import ConcreteFunction, plain_name
+from opdock.ops.composed.function import Function
 from opdock.saved_model.nested_structure_coder import StructureCoder
+from opdock.util.decorators import make_decorator
 
 __all__ = ["RestoredFunction", "restored", "restored_signature"]
 
@@ -52,8 +56,14 @@ class RestoredSpec(NamedTuple):
     is_method: bool
     input_signature: Any
 
+    @property
+    def arg_names(self) -> list[str]:
+        """The parameters that have names."""
+        args: list[str] = list(self.fullargspec.args)[1 if self.is_method else 0 :]
+        return [*args, *self.fullargspec.kwonlyargs]
 
-class RestoredFunction(Trackable):
+
+class RestoredFunction(Function, Trackable):
     """A Python function as the concrete functions that were traced of it.
 
     Args:
@@ -62,17 +72,21 @@ class RestoredFunction(Trackable):
     """
 
     def __init__(self, spec: Any, concrete: Sequence[ConcreteFunction]) -> None:
-        self.concrete_functions = list(concrete)
         coder = StructureCoder()
-        self._arguments = coder.decode_proto(spec.fullargspec)
-        self._is_method = spec.is_method
         told = spec.input_signature
-        self._input_signature = coder.decode_proto(told) if told.WhichOneof("kind") else None
+        signature = coder.decode_proto(told) if told.WhichOneof("kind") else None
+        self.concrete_functions = list(concrete)
+        self._arguments = _full_arg_spec(coder.decode_proto(spec.fullargspec))
+        self._is_method = spec.is_method
+        name = plain_name(concrete[0].name) if concrete else "function"
+        super().__init__(self._apply, name, signature)
+        # Who asks for its arguments is told those of the function that was saved.
+        make_decorator(self._apply, self, decorator_argspec=self._arguments)
 
-    @property
-    def function_spec(self) -> RestoredSpec:
+    @functools.cached_property
+    def function_spec(self) -> RestoredSpec:  # type: ignore[override]
         """The parameters."""
-        return RestoredSpec(self._arguments, self._is_method, self._input_signature)
+        return RestoredSpec(self._arguments, self._is_method, self.input_signature)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results of the first concrete function that takes these arguments.
@@ -80,12 +94,35 @@ class RestoredFunction(Trackable):
         Raises:
             ValueError: there is none.
         """
+        return self._apply(*args, **kwargs)
+
+    def _apply(self, *args: Any, **kwargs: Any) -> Any:
         values = self._canonical(args, kwargs)
+        return self._fitting(values).apply(values)
+
+    def get_concrete_function(self, *args: Any, **kwargs: Any) -> ConcreteFunction:
+        """The first concrete function that takes arguments of these types.
+
+        Args:
+            *args: tensors or specs in their place, and values of Python; none for the only one.
+            **kwargs: the same, by name.
+
+        Raises:
+            ValueError: there is none.
+        """
+        if not args and not kwargs and len(self.concrete_functions) == 1:
+            return self.concrete_functions[0]
+        return self._fitting(self._canonical(args, kwargs))
+
+    def _list_all_concrete_functions_for_serialization(self) -> list[ConcreteFunction]:
+        return self.concrete_functions
+
+    def _fitting(self, values: Any) -> ConcreteFunction:
         # Tensors first: a number may be an argument of Python's as well as a tensor.
         for converting in (False, True):
             for function in self.concrete_functions:
                 if _fits(function.structured_input_signature, values, converting):
-                    return function.apply(values)
+                    return function
         tried = "\n".join(f"  {f.structured_input_signature}" for f in self.concrete_functions)
         raise ValueError(
             "Could not find matching function to call loaded from the SavedModel. Got:\n  "
@@ -108,6 +145,15 @@ class RestoredFunction(Trackable):
             else:
                 break
         return tuple(found), {**(spec.kwonlydefaults or {}), **left}
+
+
+def _full_arg_spec(saved: Any) -> FullArgSpec:
+    """What `inspect.getfullargspec` gave of the function that was saved."""
+    told = saved._asdict()
+    return FullArgSpec(
+        list(told.get("args") or ()), told.get("varargs"), told.get("varkw"), told.get("defaults"),
+        list(told.get("kwonlyargs") or ()), told.get("kwonlydefaults"), {},
+    )  # fmt: skip
 
 
 def _fits(spec: Any, value: Any, converting: bool) -> bool:
@@ -134,7 +180,7 @@ def _fits(spec: Any, value: Any, converting: bool) -> bool:
 
 
 def _fits_tensor(spec: TensorSpec, value: Any, converting: bool) -> bool:
-    if not isinstance(value, Tensor | Variable):
+    if not isinstance(value, Tensor | Variable | TensorSpec):
         if not converting or value is None:
             return False
         try:

@@ -6,8 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from opdock.io import protos
+
 __all__ = [
-    "VersionedTypeRegistration", "get_setter", "register_revived_type", "registered_identifiers",
+    "VersionedTypeRegistration", "deserialize", "get_setter", "register_revived_type",
+    "registered_identifiers", "serialize",
 ]  # fmt: skip
 
 
@@ -44,7 +47,15 @@ class VersionedTypeRegistration:
         )
 
 
-_registered: dict[str, list[VersionedTypeRegistration]] = {}
+@dataclass(frozen=True)
+class _Kind:
+    """What is registered of a kind of object: what is one, and its versions, the newest first."""
+
+    holds: Callable[[Any], bool]
+    versions: list[VersionedTypeRegistration]
+
+
+_registered: dict[str, _Kind] = {}
 
 
 def register_revived_type(
@@ -62,7 +73,8 @@ def register_revived_type(
     """
     if identifier in _registered:
         raise AssertionError(f"Duplicate registrations for type '{identifier}'")
-    _registered[identifier] = sorted(versions, key=lambda v: v.version, reverse=True)
+    newest_first = sorted(versions, key=lambda v: v.version, reverse=True)
+    _registered[identifier] = _Kind(predicate, newest_first)
 
 
 def registered_identifiers() -> list[str]:
@@ -70,7 +82,31 @@ def registered_identifiers() -> list[str]:
     return list(_registered)
 
 
+def _version_of(proto: Any) -> VersionedTypeRegistration | None:
+    kind = _registered.get(proto.identifier)
+    return next((v for v in kind.versions if v.reads(proto.version)), None) if kind else None
+
+
 def get_setter(proto: Any) -> Callable[[Any, str, Any], None] | None:
     """What gives attributes to an object that a `SavedUserObject` says; None for unknown ones."""
-    versions = _registered.get(proto.identifier, [])
-    return next((v.setter for v in versions if v.reads(proto.version)), None)
+    found = _version_of(proto)
+    return None if found is None else found.setter
+
+
+def serialize(obj: Any) -> Any:
+    """The `SavedUserObject` of an object of a registered kind; None where it is of none."""
+    for identifier, kind in _registered.items():
+        if kind.holds(obj):
+            newest = kind.versions[0]
+            proto = protos.SavedUserObject(identifier=identifier)
+            proto.version.producer = newest.version
+            proto.version.min_consumer = newest.min_consumer_version
+            proto.version.bad_consumers.extend(newest.bad_consumers or ())
+            return proto
+    return None
+
+
+def deserialize(proto: Any) -> tuple[Any, Callable[[Any, str, Any], None]] | None:
+    """An object that a `SavedUserObject` says, and what gives it attributes; None if unknown."""
+    found = _version_of(proto)
+    return None if found is None else (found.object_factory(proto), found.setter)

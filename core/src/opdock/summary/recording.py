@@ -35,8 +35,8 @@ __all__ = [
     "SummaryWriter", "all_summary_ops", "all_v2_summary_ops", "always_record_summaries", "audio",
     "create_file_writer", "create_summary_file_writer", "eval_dir", "flush", "generic", "graph",
     "histogram", "image", "import_event", "initialize", "never_record_summaries",
-    "record_summaries_every_n_global_steps", "scalar", "should_record_summaries",
-    "summary_writer_initializer_op",
+    "record_if", "record_summaries_every_n_global_steps", "records", "scalar",
+    "should_record_summaries", "summary_writer_initializer_op",
 ]  # fmt: skip
 
 # The names of TF's collections.
@@ -45,10 +45,11 @@ _HOST = "cpu:0"
 
 
 class _Current(threading.local):
-    """The default writer of a thread, and whether it records."""
+    """The default writer of a thread, whether it records if that was said, and version 2's step."""
 
     writer: SummaryWriter | None = None
-    records: Any = False
+    records: Any = None
+    step: Any = None
 
 
 _current = _Current()
@@ -180,7 +181,12 @@ def eval_dir(model_dir: Any, name: str | None = None) -> str:
 
 # ---------------------------------------------------------------- whether to record
 @contextmanager
-def _recording(condition: Any) -> Iterator[None]:
+def record_if(condition: Any) -> Iterator[None]:
+    """A context in which summaries are recorded if a condition holds.
+
+    Args:
+        condition: a boolean of Python's, a tensor, or a function of either.
+    """
     before = _current.records
     _current.records = condition
     try:
@@ -191,24 +197,34 @@ def _recording(condition: Any) -> Iterator[None]:
 
 def always_record_summaries() -> Any:
     """A context in which summaries are recorded."""
-    return _recording(True)
+    return record_if(True)
 
 
 def never_record_summaries() -> Any:
     """A context in which no summaries are recorded."""
-    return _recording(False)
+    return record_if(False)
 
 
 def record_summaries_every_n_global_steps(n: int, global_step: Any = None) -> Any:
     """A context in which summaries are recorded in the steps that `n` divides."""
     step = get_or_create_global_step() if global_step is None else global_step
     with device(_HOST):
-        return _recording(equal(step % n, 0))
+        return record_if(equal(step % n, 0))
 
 
 def should_record_summaries() -> Tensor:
     """A boolean tensor: whether summaries are to be recorded."""
-    return convert_to_tensor(_current.records)
+    return convert_to_tensor(records(False))
+
+
+def records(default: bool) -> Any:
+    """Whether the summaries that are made now are recorded.
+
+    Args:
+        default: what holds where nobody has said it.
+    """
+    said = _current.records() if callable(_current.records) else _current.records
+    return default if said is None else said
 
 
 # ---------------------------------------------------------------- summaries
@@ -241,7 +257,7 @@ def _recorded(
                 return constant(True)
 
     with device(_HOST):
-        made = smart_cond(_current.records, record, lambda: constant(False))
+        made = smart_cond(records(False), record, lambda: constant(False))
     add_to_collection(_SUMMARIES, made)
     return made
 

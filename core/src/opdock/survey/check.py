@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from opdock.legacy import names as legacy
+from opdock.legacy import put_back
 from opdock.mapping import coverage
 from opdock.survey.outdated import outdated_of, python2_syntax
 from opdock.survey.uses import Use, reading_of
@@ -45,6 +46,7 @@ class Report:
     uses: int = 0
     covered: int = 0
     missing: list[Finding] = field(default_factory=list)
+    refused: list[Finding] = field(default_factory=list)  # there, but a call of it raises
     removed: list[Finding] = field(default_factory=list)  # by Python, NumPy and others
     outdated: list[Finding] = field(default_factory=list)  # Python 2's, or from before 1.0
     unreadable: list[Finding] = field(default_factory=list)
@@ -53,6 +55,11 @@ class Report:
     def share(self) -> float:
         """The share of uses of TensorFlow that are covered; 1 where there are none."""
         return self.covered / self.uses if self.uses else 1.0
+
+    @property
+    def broken(self) -> bool:
+        """Whether anything was found that has to be changed before it runs."""
+        return bool(self.missing or self.refused or self.outdated or self.unreadable)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values."""
@@ -66,6 +73,7 @@ class Report:
             "covered": self.covered,
             "share": self.share,
             "missing": rows(self.missing),
+            "refused": rows(self.refused),
             "removed": rows(self.removed),
             "outdated": rows(self.outdated),
             "unreadable": rows(self.unreadable),
@@ -75,6 +83,9 @@ class Report:
 def check(target: str) -> Report:
     """Reads a file, a folder, or an installed module or distribution; runs none of it.
 
+    Libraries that have some of TensorFlow's names, such as Keras, are imported to be asked. Where
+    one leans on what others have removed, that is put back in this process, as in the program's.
+
     Raises:
         NotFoundError: there is no such thing.
     """
@@ -82,9 +93,19 @@ def check(target: str) -> Report:
     read = [(path, found) for path in _files(target) if (found := _read(path, report)) is not None]
     # What a program sets itself, such as a collection's key of its own, is not TensorFlow's.
     own = {_plain(use.name) for _, found in read for use in found if use.sets}
-    for path, found in read:
-        _judge(path, [use for use in found if own.isdisjoint(_heads(use.name))], report)
+    uses = [(path, use) for path, all_ in read for use in all_ if own.isdisjoint(_heads(use.name))]
+    # What is gone is looked for before anything is put back.
+    for path, use in uses:
+        if not _of_tensorflow(use) and (why := _removed(use.name)):
+            report.removed.append(Finding(str(path), use.line, use.name, why))
+    for path, use in uses:
+        if _of_tensorflow(use):
+            _judge(path, use, report)
     return report
+
+
+def _of_tensorflow(use: Use) -> bool:
+    return use.name.partition(".")[0] == "tensorflow"
 
 
 def _plain(name: str) -> str:
@@ -115,18 +136,36 @@ def _read(path: Path, report: Report) -> list[Use] | None:
     return found.uses
 
 
-def _judge(path: Path, found: list[Use], report: Report) -> None:
-    for use in found:
-        root, _, name = use.name.partition(".")
-        if root != "tensorflow":
-            if why := _removed(use.name):
-                report.removed.append(Finding(str(path), use.line, use.name, why))
-            continue
-        report.uses += 1
-        if _covers(name):
-            report.covered += 1
-        else:
-            report.missing.append(Finding(str(path), use.line, f"tf.{name}", _why(name)))
+def _judge(path: Path, use: Use, report: Report) -> None:
+    name = use.name.partition(".")[2]
+    report.uses += 1
+    if why := _missing(name):
+        report.missing.append(Finding(str(path), use.line, f"tf.{name}", why))
+        return
+    report.covered += 1
+    if refusal := coverage.refusal(name):
+        report.refused.append(Finding(str(path), use.line, f"tf.{name}", refusal))
+
+
+@functools.cache
+def _missing(name: str) -> str:
+    """Why a name is not there; empty if it is.
+
+    The import of a library that is asked may fail, as it would in the program: that is a finding,
+    and the names of others can be judged all the same.
+    """
+    try:
+        return _verdict(name)
+    except (ImportError, AttributeError):
+        put_back()
+    try:
+        return _verdict(name)
+    except (ImportError, AttributeError) as error:
+        return f"what has it cannot be imported: {type(error).__name__}: {error}"
+
+
+def _verdict(name: str) -> str:
+    return "" if _covers(name) else _why(name)
 
 
 @functools.cache

@@ -30,6 +30,10 @@ def _cast(value: Any, dtype: dtypes.DType) -> Any:
     )
 
 
+def _periods(step: Any, steps: Any, whole: bool) -> Any:
+    return get("Floor")(step / steps) if whole else step / steps
+
+
 def exponential_decay(
     learning_rate: Any,
     global_step: Any,
@@ -39,11 +43,10 @@ def exponential_decay(
     name: str | None = None,
 ) -> Any:
     """`learning_rate * decay_rate ** (global_step / decay_steps)`; stepwise with `staircase`."""
-    with name_scope(name, "ExponentialDecay"):
+    with name_scope(name, "ExponentialDecay") as scope:
         rate, step, steps = _progress(learning_rate, global_step, decay_steps)
-        p = step / steps
-        p = get("Floor")(p) if staircase else p
-        return rate * get("Pow")(_cast(decay_rate, rate.dtype), p)
+        p = _periods(step, steps, staircase)
+        return get("Mul")(rate, get("Pow")(_cast(decay_rate, rate.dtype), p), name=scope)
 
 
 def natural_exp_decay(
@@ -55,11 +58,8 @@ def natural_exp_decay(
     name: str | None = None,
 ) -> Any:
     """`learning_rate * exp(-decay_rate * global_step / decay_steps)`."""
-    with name_scope(name, "NaturalExpDecay"):
-        rate, step, steps = _progress(learning_rate, global_step, decay_steps)
-        p = step / steps
-        p = get("Floor")(p) if staircase else p
-        return rate * get("Exp")(-_cast(decay_rate, rate.dtype) * p)
+    factor = get("Exp")(get("Neg")(decay_rate))
+    return exponential_decay(learning_rate, global_step, decay_steps, factor, staircase, name)
 
 
 def inverse_time_decay(
@@ -71,11 +71,10 @@ def inverse_time_decay(
     name: str | None = None,
 ) -> Any:
     """`learning_rate / (1 + decay_rate * global_step / decay_steps)`."""
-    with name_scope(name, "InverseTimeDecay"):
+    with name_scope(name, "InverseTimeDecay") as scope:
         rate, step, steps = _progress(learning_rate, global_step, decay_steps)
-        p = step / steps
-        p = get("Floor")(p) if staircase else p
-        return rate / (1 + _cast(decay_rate, rate.dtype) * p)
+        p = _periods(step, steps, staircase)
+        return get("RealDiv")(rate, 1 + _cast(decay_rate, rate.dtype) * p, name=scope)
 
 
 def polynomial_decay(
@@ -88,7 +87,7 @@ def polynomial_decay(
     name: str | None = None,
 ) -> Any:
     """From the first rate to `end_learning_rate` along a polynomial; repeated with `cycle`."""
-    with name_scope(name, "PolynomialDecay"):
+    with name_scope(name, "PolynomialDecay") as scope:
         rate, step, steps = _progress(learning_rate, global_step, decay_steps)
         end, exponent = _cast(end_learning_rate, rate.dtype), _cast(power, rate.dtype)
         if cycle:
@@ -99,7 +98,8 @@ def polynomial_decay(
             )
         else:
             step = get("Minimum")(step, steps)
-        return (rate - end) * get("Pow")(1 - step / steps, exponent) + end
+        part = (rate - end) * get("Pow")(1 - step / steps, exponent)
+        return get("Add")(part, end, name=scope)
 
 
 def piecewise_constant(
@@ -130,9 +130,12 @@ def piecewise_constant(
 piecewise_constant_decay = piecewise_constant
 
 
-def _cosine(rate: Any, fraction: Any, alpha: Any) -> Any:
-    wave = 0.5 * (1.0 + get("Cos")(_cast(math.pi, rate.dtype) * fraction))
-    return rate * ((1 - alpha) * wave + alpha)
+def _above(rate: Any, wave: Any, alpha: Any, name: str | None) -> Any:
+    return get("Mul")(rate, (1 - alpha) * wave + alpha, name=name)
+
+
+def _wave(rate: Any, angle: float, fraction: Any) -> Any:
+    return 0.5 * (1.0 + get("Cos")(_cast(angle, rate.dtype) * fraction))
 
 
 def cosine_decay(
@@ -145,7 +148,8 @@ def cosine_decay(
     """Half a cosine from `learning_rate` to `alpha * learning_rate` (Loshchilov & Hutter 2016)."""
     with name_scope(name, "CosineDecay"):
         rate, step, steps = _progress(learning_rate, global_step, decay_steps)
-        return _cosine(rate, get("Minimum")(step, steps) / steps, alpha)
+        wave = _wave(rate, math.pi, get("Minimum")(step, steps) / steps)
+        return _above(rate, wave, alpha, None)
 
 
 def cosine_decay_restarts(
@@ -158,7 +162,7 @@ def cosine_decay_restarts(
     name: str | None = None,
 ) -> Any:
     """Cosine decay that restarts, each period `t_mul` times as long (Loshchilov & Hutter 2016)."""
-    with name_scope(name, "SGDRDecay"):
+    with name_scope(name, "SGDRDecay") as scope:
         rate, step, first = _progress(learning_rate, global_step, first_decay_steps)
         growth, shrink = _cast(t_mul, rate.dtype), _cast(m_mul, rate.dtype)
         done = step / first
@@ -172,16 +176,7 @@ def cosine_decay_restarts(
         k_plain = get("Floor")(done)
         k = get("Select")(geometric, k_grown, k_plain)
         fraction = get("Select")(geometric, grown, done - k_plain)
-        return (
-            _cosine(rate, fraction, alpha)
-            if m_mul == 1.0
-            else _restarted(rate, fraction, alpha, shrink, k)
-        )
-
-
-def _restarted(rate: Any, fraction: Any, alpha: Any, shrink: Any, k: Any) -> Any:
-    wave = 0.5 * get("Pow")(shrink, k) * (1.0 + get("Cos")(_cast(math.pi, rate.dtype) * fraction))
-    return rate * ((1 - alpha) * wave + alpha)
+        return _above(rate, get("Pow")(shrink, k) * _wave(rate, math.pi, fraction), alpha, scope)
 
 
 def linear_cosine_decay(
@@ -194,14 +189,12 @@ def linear_cosine_decay(
     name: str | None = None,
 ) -> Any:
     """Linear decay times a cosine (Bello et al. 2017)."""
-    with name_scope(name, "LinearCosineDecay"):
+    with name_scope(name, "LinearCosineDecay") as scope:
         rate, step, steps = _progress(learning_rate, global_step, decay_steps)
         step = get("Minimum")(step, steps)
         linear = (steps - step) / steps
-        wave = 0.5 * (
-            1.0 + get("Cos")(_cast(2.0 * num_periods * math.pi, rate.dtype) * (step / steps))
-        )
-        return rate * ((alpha + linear) * wave + beta)
+        wave = _wave(rate, 2.0 * num_periods * math.pi, step / steps)
+        return get("Mul")(rate, (alpha + linear) * wave + beta, name=scope)
 
 
 def noisy_linear_cosine_decay(
@@ -218,7 +211,7 @@ def noisy_linear_cosine_decay(
     """`linear_cosine_decay` with decaying noise on the linear part (Bello et al. 2017)."""
     from importlib import import_module
 
-    with name_scope(name, "NoisyLinearCosineDecay"):
+    with name_scope(name, "NoisyLinearCosineDecay") as scope:
         rate, step, steps = _progress(learning_rate, global_step, decay_steps)
         step = get("Minimum")(step, steps)
         variance = initial_variance / get("Pow")(1.0 + step, _cast(variance_decay, rate.dtype))
@@ -226,10 +219,8 @@ def noisy_linear_cosine_decay(
             linear_shape(step), stddev=get("Sqrt")(variance)
         )
         linear = (steps - step) / steps + noise
-        wave = 0.5 * (
-            1.0 + get("Cos")(_cast(2.0 * num_periods * math.pi, rate.dtype) * (step / steps))
-        )
-        return rate * ((alpha + linear) * wave + beta)
+        wave = _wave(rate, 2.0 * num_periods * math.pi, step / steps)
+        return get("Mul")(rate, (alpha + linear) * wave + beta, name=scope)
 
 
 def linear_shape(step: Tensor) -> list[int]:

@@ -190,9 +190,12 @@ class Saver:
         parent = os.path.dirname(path)
         written: str | None = None
         if not self._is_empty:
-            if parent and not os.path.isdir(local_path(parent)):
-                raise ValueError(f"Parent directory of {path} doesn't exist, can't save.")
-            written = self._write(sess, prefix)
+            try:
+                written = self._write(sess, prefix)
+            except (errors.NotFoundError, errors.FailedPreconditionError) as e:
+                if not parent or os.path.isdir(local_path(parent)):
+                    raise
+                raise ValueError(f"Parent directory of {path} doesn't exist, can't save.") from e
             if write_state:
                 self._record(written)
                 checkpoint_management.update_checkpoint_state_internal(

@@ -108,33 +108,49 @@ class ArrayAssertions(absltest.TestCase):
     def assertAllClose(
         self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, msg: str | None = None
     ) -> None:
-        """Asserts that two arrays, tensors or structures of them are near each other."""
-        if isinstance(a, Mapping) or isinstance(b, Mapping):
-            self.assertTrue(isinstance(a, Mapping) and isinstance(b, Mapping), msg)
-            self.assertEqual(sorted(a), sorted(b), msg)
-            for key in a:
-                self.assertAllClose(a[key], b[key], rtol, atol, f"{msg or ''} (key {key!r})")
-            return
+        """Asserts that two arrays, tensors or structures of them are near each other.
+
+        Raises:
+            AssertionError: they are not; the message says where, and how far.
+            ValueError: the structures differ.
+        """
         if has_ragged(a, b):
 
             def near(x: Any, y: Any, said: str | None) -> None:
                 (x, form), (y, other) = flat_and_form(x), flat_and_form(y)
                 self.assertEqual(form, other, said)
-                self.assertAllClose(x, y, rtol, atol, said)
+                self._assert_near(x, y, rtol, atol, "", said)
 
             self._assert_ragged(a, b, msg, near)
             return
-        if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)) and _is_ragged(a, b):
-            self.assertEqual(len(a), len(b), msg)
+        self._assert_near(a, b, rtol, atol, "", msg)
+
+    def _assert_near(
+        self, a: Any, b: Any, rtol: float, atol: float, path: str, msg: str | None
+    ) -> None:
+        """`assertAllClose` for what lies at a path of two structures."""
+        a, b = (v._asdict() if hasattr(v, "_asdict") else v for v in map(self._value, (a, b)))
+        said = msg or ""
+        if isinstance(a, Mapping) != isinstance(b, Mapping):
+            raise ValueError(f"Can't compare dict to non-dict, a{path} vs b{path}. {said}")
+        if isinstance(a, Mapping):
+            keys = f"a{path} has keys {list(a)}, but b{path} has keys {list(b)}"
+            self.assertCountEqual(a, b, f"mismatched keys: {keys}. {said}")
+            for key in a:
+                self._assert_near(a[key], b[key], rtol, atol, f"{path}[{key}]", msg)
+        elif isinstance(a, (list, tuple)) and _is_ragged(a, b):
+            if len(a) != len(b):
+                lengths = f"a{path} has {len(a)} items, but b{path} has {len(b)} items"
+                raise ValueError(f"Mismatched length: {lengths}. {said}")
             for i, (x, y) in enumerate(zip(a, b, strict=True)):
-                self.assertAllClose(x, y, rtol, atol, f"{msg or ''} (element {i})")
-            return
-        x, y = self._GetNdArray(a), self._GetNdArray(b)
-        # Half precision has few digits.
-        if np.float16 in (x.dtype, y.dtype):
-            rtol, atol = max(rtol, 1e-3), max(atol, 1e-3)
-        self.assertShapesEqual(x, y, msg)
-        np.testing.assert_allclose(x, y, rtol=rtol, atol=atol, err_msg=msg or "", equal_nan=True)
+                self._assert_near(x, y, rtol, atol, f"{path}[{i}]", msg)
+        else:
+            x, y = self._GetNdArray(a), self._GetNdArray(b)
+            self.assertShapesEqual(x, y, msg)
+            if not np.allclose(x, y, rtol=rtol, atol=atol, equal_nan=True):
+                here = [f"Mismatched value: a{path} is different from b{path}. {said}"]
+                here += _far_apart(x, y, rtol, atol)
+                np.testing.assert_allclose(x, y, rtol=rtol, atol=atol, err_msg="\n".join(here))
 
     def assertAllCloseAccordingToType(
         self, a: Any, b: Any, rtol: float = 1e-6, atol: float = 1e-6, float_rtol: float = 1e-6,
@@ -177,8 +193,10 @@ class ArrayAssertions(absltest.TestCase):
         self, ndarray1: Any, ndarray2: Any, err: float, msg: str | None = None
     ) -> None:
         """Asserts that the norm of the difference of two arrays is below `err`."""
-        distance = float(np.linalg.norm(np.asarray(ndarray1) - np.asarray(ndarray2)))
-        self.assertTrue(distance < err, msg or f"the arrays are {distance} apart")
+        self.assertTrue(self._NDArrayNear(ndarray1, ndarray2, err), msg)
+
+    def _NDArrayNear(self, ndarray1: Any, ndarray2: Any, err: float) -> bool:
+        return bool(np.linalg.norm(np.asarray(ndarray1) - np.asarray(ndarray2)) < err)
 
     # ------------------------------------------------------------ equality
     def assertAllEqual(self, a: Any, b: Any, msg: str | None = None) -> None:
@@ -194,10 +212,11 @@ class ArrayAssertions(absltest.TestCase):
         if x.dtype.kind in "fc" and y.dtype.kind in "fc":
             same = np.logical_or(same, np.logical_and(np.isnan(x), np.isnan(y)))
         if not np.all(same):
-            where = np.argwhere(~np.asarray(same))[:10].tolist()
+            where = np.nonzero(~np.atleast_1d(same))
+            lhs, rhs = np.atleast_1d(x)[where], np.atleast_1d(y)[where]
             raise AssertionError(
-                f"{msg or ''}\nnot equal where = {where}\nnot equal lhs = {x!r}\nnot equal rhs "
-                f"= {y!r}"
+                f"{msg or ''}\nArrays are not equal\nnot equal where = {where}\n"
+                f"not equal lhs = {lhs}\nnot equal rhs = {rhs}"
             )
 
     def _assert_ragged(self, a: Any, b: Any, msg: str | None, compare: Callable[..., None]) -> None:
@@ -220,7 +239,7 @@ class ArrayAssertions(absltest.TestCase):
         self.assertEqual(
             np.shape(a),
             np.shape(b),
-            f"Shape mismatch: expected {np.shape(a)}, got {np.shape(b)}. {msg or ''}",
+            f"Shape mismatch: expected {np.shape(a)}, got {np.shape(b)}{_contents(b)}. {msg or ''}",
         )
 
     def assertShapeEqual(self, np_array: Any, tf_tensor: Tensor, msg: str | None = None) -> None:
@@ -275,6 +294,11 @@ class ArrayAssertions(absltest.TestCase):
     ) -> None:  # fmt: skip
         """Asserts that every element lies between two bounds."""
         value = self._GetNdArray(target)
+        if value.dtype.kind not in "fiu":
+            raise AssertionError(
+                f"The value of {value} does not have an ordered numeric type, instead it has "
+                f"type: {value.dtype}"
+            )
         low = value <= lower_bound if open_lower_bound else value < lower_bound
         high = value >= upper_bound if open_upper_bound else value > upper_bound
         self.assertFalse(
@@ -284,14 +308,34 @@ class ArrayAssertions(absltest.TestCase):
 
 
 def _is_ragged(a: Any, b: Any) -> bool:
-    """Whether lists hold tensors or rows of different shapes, and so are no arrays."""
+    """Whether lists hold tensors, mappings or rows of different shapes, and so are no arrays."""
     leaves = [*nest.flatten(a), *nest.flatten(b)]
-    if any(is_tensor(v) for v in leaves) or any(isinstance(v, Mapping) for v in (*a, *b)):
+    rows = [v for rows in (a, b) if isinstance(rows, (list, tuple)) for v in rows]
+    if any(map(is_tensor, leaves)) or any(isinstance(v, Mapping) for v in rows):
         return True
     try:
         return np.asarray(a).dtype.kind == "O" or np.asarray(b).dtype.kind == "O"
     except ValueError:
         return True
+
+
+def _contents(array: Any) -> str:
+    """What is in an array, if that is not much."""
+    value = np.asarray(array)
+    return f" with contents {value}" if value.size < 500 else ""
+
+
+def _far_apart(a: Any, b: Any, rtol: float, atol: float) -> list[str]:
+    """Where two arrays are not near each other, with what is there."""
+    x, y = np.atleast_1d(a), np.atleast_1d(b)
+    difference, tolerance = np.abs(x - y), atol + rtol * np.abs(y)
+    where = np.nonzero((difference > tolerance) | (np.isnan(x) != np.isnan(y)))
+    parts = {"lhs": x, "rhs": y, "dif": difference, "tol": tolerance}
+    return [
+        f"not close where = {where}",
+        *(f"not close {name} = {part[where]}" for name, part in parts.items()),
+        f"dtype = {a.dtype}, shape = {a.shape}",
+    ]
 
 
 def _as_bytes(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

@@ -217,16 +217,27 @@ def for_all_test_methods(decorator: Any, *args: Any, **kwargs: Any) -> Callable[
     return decorate
 
 
-def run_in_graph_and_eager_modes(func: Any = None, **kwargs: Any) -> Any:
-    """Runs a test in a session, as TF does before it runs it eagerly."""
+def run_in_graph_and_eager_modes(
+    func: Any = None, config: Any = None, use_gpu: bool = True, **others: Any
+) -> Any:
+    """Runs a test in a session, as TF does before it runs it eagerly.
+
+    Args:
+        func: the test.
+        config: the session's settings.
+        use_gpu: leave placement to the session; otherwise ops go to the CPU.
+        **others: accepted for TF's signature, whose other arguments are about eager execution.
+    """
     if func is None:
-        return functools.partial(run_in_graph_and_eager_modes, **kwargs)
+        return functools.partial(
+            run_in_graph_and_eager_modes, config=config, use_gpu=use_gpu, **others
+        )
     if isinstance(func, type):
         raise ValueError("`run_in_graph_and_eager_modes` only supports test methods.")
 
     @functools.wraps(func)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with self.test_session():
+        with self.test_session(config=config, use_gpu=use_gpu):
             return func(self, *args, **kwargs)
 
     return wrapper
@@ -252,7 +263,7 @@ def assert_meta_graph_protos_equal(tester: Any, a: Any, b: Any) -> None:
             continue
         one, two = first.bytes_list.value, second.bytes_list.value
         assert [kind.FromString(v) for v in one] == [kind.FromString(v) for v in two]
-    assert_equal_graph_def(a.graph_def, b.graph_def)
+    assert_equal_graph_def(a.graph_def, b.graph_def, checkpoint_v2=True)
     tester.assertProtoEquals(a.graph_def.versions, b.graph_def.versions)
     for message in (a, b):
         message.ClearField("collection_def")

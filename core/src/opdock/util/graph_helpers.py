@@ -9,7 +9,9 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from opdock.graph.nodes.constant_value import constant_value
+from opdock.dtypes import as_dtype
+from opdock.graph.nodes.composite import CompositeTensor
+from opdock.graph.nodes.constant_value import constant_for_shapes, constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor, is_tensor
@@ -81,7 +83,7 @@ def smart_constant_value(pred: Any) -> bool | None:
         TypeError: it is no condition.
     """
     if isinstance(pred, Tensor):
-        found = constant_value(pred)
+        found = evaluated_constant(pred.graph, pred)
         return None if found is None else bool(found)
     if isinstance(pred, bool) or (isinstance(pred, int) and pred in (0, 1)):
         return bool(pred)
@@ -91,6 +93,36 @@ def smart_constant_value(pred: Any) -> bool | None:
         "`pred` must be a Tensor, or a Python bool, or 1 or 0. Found instead: "
         f"{type(pred).__name__} {pred!r}"
     )
+
+
+def convert_to_tensor_or_composite(value: Any, dtype: Any = None, name: str | None = None) -> Any:
+    """A tensor of the value; one that is made of several tensors stays as it is.
+
+    Raises:
+        ValueError: it has another type than `dtype`.
+    """
+    if not isinstance(value, CompositeTensor):
+        return convert_to_tensor(value, dtype, name)
+    found = getattr(value, "dtype", None)
+    if dtype is not None and not as_dtype(dtype).is_compatible_with(found):
+        raise ValueError(
+            f"Tensor conversion requested dtype {as_dtype(dtype).name} for Tensor with dtype "
+            f"{getattr(found, 'name', found)}: {value!r}"
+        )
+    return value
+
+
+def evaluated_constant(graph: Any, output: Tensor) -> Any:
+    """What a tensor is in every step, as far as shape functions can tell, or None.
+
+    TensorFlow's C interface is asked for it with the graph and the output as that knows them:
+    `Graph._c_graph` and `Tensor._as_tf_output()`, which are graph and tensor themselves here.
+    """
+    known = constant_value(output)
+    if known is not None:
+        return known
+    found = constant_for_shapes(output)
+    return found if isinstance(found, np.ndarray) else None
 
 
 def smart_cond(
@@ -129,7 +161,7 @@ def smart_case(
         TypeError: the pairs are neither a list, a tuple nor a dict.
         ValueError: there is none, or none holds and there is no default.
     """
-    from opdock.ops.control import case
+    from opdock.ops.composed.case import case
 
     if not isinstance(pred_fn_pairs, (list, tuple, dict)):
         raise TypeError("fns must be a list, tuple, or dict")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from opdock.graph.nodes.scopes import name_scope
@@ -54,12 +54,12 @@ class Module(AutoTrackable):
         return name_scope(self._scope_name)
 
     @property
-    def variables(self) -> tuple[Any, ...]:
+    def variables(self) -> Sequence[Any]:
         """The variables of the module and of those in it, by attribute name."""
         return tuple(self._flatten(predicate=_is_variable))
 
     @property
-    def trainable_variables(self) -> tuple[Any, ...]:
+    def trainable_variables(self) -> Sequence[Any]:
         """Those that are trainable."""
         return tuple(self._flatten(predicate=_is_trainable))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from opdock.api import raw_ops
+from opdock.graph.nodes.operation import Operation
 from opdock.graph.nodes.registry import find
 
 __all__ = ["LIBRARY", "OpDefLibrary"]
@@ -46,9 +46,34 @@ class OpDefLibrary:
             TypeError: an argument or attribute is missing, unknown, or of another type.
             ValueError: a value is not allowed.
         """
-        if find(op_type_name) is None:
+        spec = find(op_type_name)
+        if spec is None:
             raise RuntimeError(f"Unrecognized Op name {op_type_name}")
-        return raw_ops.generated(op_type_name)(name=name, **keywords)
+        definition = spec.definition
+        for attr in definition.inferred:
+            if attr in keywords:
+                raise TypeError(f"Should not specify value for inferred attr '{attr}'.")
+        inputs = {arg.name for arg in definition.inputs}
+        attrs = {a: d for a, d in definition.attrs.items() if a not in definition.inferred}
+        # Names that Python keeps for itself have an underscore at their end.
+        given = {
+            key if key in inputs or key in attrs else key.removesuffix("_"): value
+            for key, value in keywords.items()
+        }
+        for arg in definition.inputs:
+            if arg.name not in given:
+                raise TypeError(f"No argument for input {arg.name}")
+        for attr, wanted in attrs.items():
+            if attr not in given and not wanted.has_default:
+                raise TypeError(f"No argument for attr {attr}")
+        extra = [key for key in given if key not in inputs and key not in attrs]
+        if extra:
+            raise TypeError(f"apply_op() got unexpected keyword arguments: {', '.join(extra)}")
+        values = [given.pop(arg.name) for arg in definition.inputs]
+        made = spec(*values, name=name, **given)
+        # An op of one list, which is empty: elsewhere, whoever adds the node is given the node.
+        is_list = len(definition.outputs) == 1 and definition.outputs[0].is_list
+        return [] if is_list and isinstance(made, Operation) and not spec.stateful else made
 
 
 def _check_argument(op: str, arg: Any, attrs: dict[str, str]) -> None:

@@ -51,3 +51,10 @@ def test_sparse_tensors():
     assert isinstance(spec._from_components([np.zeros(1)] * 3), tf.SparseTensorValue)
     with pytest.raises(TypeError, match="Expected SparseTensor"):
         tf.SparseTensorSpec.from_value(3)
+
+
+def test_rows_of_a_tensor_whose_shape_is_a_list() -> None:
+    rows = tf.IndexedSlices(tf.constant([[2.0]]), tf.constant([1]), dense_shape=[3, 1])
+    assert rows.shape.as_list() == [3, 1]
+    with tf.Session() as session:
+        assert session.run(tf.convert_to_tensor(rows)).tolist() == [[0.0], [2.0], [0.0]]

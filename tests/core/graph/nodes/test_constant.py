@@ -35,7 +35,7 @@ def value(tensor):
         (np.array([1], ml_dtypes.bfloat16), "bfloat16", [1]), (range(3), "int32", [3]),
         ([np.int64(1), np.int64(2)], "int32", [2]), ([[np.float64(1.5)]], "float32", [1, 1]),
         ((np.float64(1), 2), "float32", [2]), ([np.int64(2**40)], "int64", [1]),
-        ([np.array(3)], "int32", [1]), ([np.float16(1)], "float16", [1]),
+        (2**63, "uint64", []), ([np.array(3)], "int32", [1]), ([np.float16(1)], "float16", [1]),
     ],
 )  # fmt: skip
 def test_inferred_types(given_as, dtype, shape):
@@ -51,6 +51,8 @@ def test_inferred_types(given_as, dtype, shape):
         (1, tf.bool, None),
         (1, tf.complex64, 1 + 0j), (1.5, tf.float16, 1.5), ([1, 2], tf.uint8, [1, 2]),
         (1.5, tf.bfloat16, 1.5), (True, tf.bool, True), ("x", tf.string, b"x"),
+        (True, tf.int32, 1), (True, tf.float32, 1.0),
+        (300, tf.uint8, 44), ([5, -5], tf.uint8, [5, 251]), (2**40 + 1, tf.int32, 1),
         (np.array([1.5, 2.5]), tf.float32, [1.5, 2.5]), (np.arange(2), tf.float32, [0.0, 1.0]),
     ],
 )  # fmt: skip
@@ -73,7 +75,8 @@ def test_explicit_types(given_as, dtype, want):
         (1, tf.string, "Expected string, got 1 of type 'int' instead"),
         (1.5, tf.bool, "Expected bool, got 1.5 of type 'float' instead"),
         ([[1], [2.5]], tf.int64, "Expected int64, got 2.5 of type 'float' instead"),
-        (True, tf.float32, "Expected float32, got True of type 'bool' instead"),
+        ([None, 2], tf.int32, "Expected int32, got None of type 'NoneType' instead"),
+        ([2**70, 2], tf.int32, "which is out of range"),
         (1j, tf.float32, "Expected float32, got 1j of type 'complex' instead"),
     ],
 )
@@ -144,3 +147,35 @@ def test_arrays_in_the_other_byte_order_become_ours():
         assert c.dtype == tf.float32
         assert np.asarray(value(c)).dtype.isnative
         np.testing.assert_array_equal(value(c), np.asarray(array, np.float32))
+
+
+def test_numbers_in_arrays_of_text_are_read() -> None:
+    for texts in (np.array(["1", "-2"]), np.array([b"1", b"-2"])):
+        assert tf.get_static_value(tf.constant(texts, tf.int32)).tolist() == [1, -2]
+    with pytest.raises(ValueError, match="invalid literal for int"):
+        tf.constant(np.array(["a"]), tf.int32)
+
+
+@pytest.mark.parametrize(
+    ("given_as", "words"),
+    [
+        (
+            [None, 2],
+            r"Failed to convert object of type <class 'list'> to Tensor\. Contents: \[None",
+        ),
+        (2**64, "Failed to convert object of type <class 'int'>"),
+        (object(), "Failed to convert object of type <class 'object'>"),
+    ],
+)
+def test_what_no_type_holds(given_as, words):
+    with pytest.raises(TypeError, match=words):
+        tf.constant(given_as)
+
+
+def test_a_tensor_is_no_constant():
+    inner = tf.constant(1)
+    for given_as in (inner, [inner], [1, inner]):
+        with pytest.raises(TypeError, match="List of Tensors when single Tensor expected"):
+            tf.constant(given_as)
+        with pytest.raises(TypeError, match="of type 'Tensor' instead"):
+            tf.constant(given_as, tf.int32)

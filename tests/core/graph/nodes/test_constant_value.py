@@ -86,6 +86,28 @@ def test_an_edited_graph_is_looked_at_again() -> None:
     assert tf.zeros([total]).shape.as_list() == [8]
 
 
+def test_numbers_of_unknown_rank_make_a_shape_of_known_rank() -> None:
+    size = tf.placeholder(tf.int32, None)
+    assert tf.zeros(tf.concat([[2, 3], [size]], 0)).shape.as_list() == [2, 3, None]
+    assert tf.eye(size, batch_shape=[2, 3]).shape.as_list() == [2, 3, None, None]
+
+
+def test_bodies_know_what_is_known_around_them() -> None:
+    x = tf.placeholder(tf.float32, [None, 4])
+    known = tf.identity([2, 3])
+    partly = tf.concat([tf.shape(x)[:1], [5]], 0)
+    fed = tf.placeholder(tf.int32, [2])
+    seen = []
+
+    def body(i: Any) -> Any:
+        seen.extend(tf.zeros(s).shape.as_list() for s in (known[:1], known + 1, partly, fed))
+        assert constant_value(known) is None  # programs are told no more than in the graph around
+        return i + 1
+
+    tf.while_loop(lambda i: i < 3, body, [0])
+    assert seen[:4] == [[2], [3, 4], [None, 5], [None, None]]
+
+
 def test_sizes_as_a_shape() -> None:
     x = tf.placeholder(tf.float32, [None, 3])
     assert constant_value_as_shape(tf.concat([tf.shape(x), [-1]], 0)).as_list() == [None, 3, None]

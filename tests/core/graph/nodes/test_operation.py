@@ -88,6 +88,14 @@ def test_set_shape_refines_and_never_contradicts():
     assert x.shape.as_list() == [2, 3]
 
 
+def test_a_static_shape_is_one_object_until_more_is_known():
+    x = tf.placeholder(tf.float32, [None, 3])
+    before = x.shape
+    assert x.shape is before and x.get_shape() is before
+    x.set_shape([2, 3])
+    assert x.shape.as_list() == [2, 3] and before.as_list() == [None, 3]
+
+
 def test_consumers():
     x = tf.constant(1.0)
     assert x.consumers() == []
@@ -110,7 +118,7 @@ def test_what_a_symbolic_tensor_refuses():
         bool(x)
     with pytest.raises(TypeError, match="Python `bool` is not allowed"):
         x < 3 and x > 1
-    with pytest.raises(TypeError, match="iterable"):
+    with pytest.raises(TypeError, match="iterating over"):
         list(x)
     with pytest.raises(TypeError, match="len is not well defined"):
         len(x)

@@ -43,3 +43,23 @@ def test_seeded_sequences_repeat_in_every_session(seed, op_seed):
 
 def test_unseeded_ones_do_not():
     assert (draw(None, None) != draw(None, None)).any()
+
+
+def test_bodies_draw_numbers_of_their_own():
+    """With the graph's seed alone, as where they are parts of the graph."""
+    tf.set_random_seed(3)
+    yes = tf.placeholder(tf.bool, [])
+    plain = tf.random_uniform([])
+
+    def drawn():
+        return tf.cond(yes, lambda: tf.random_uniform([]), lambda: tf.random_uniform([]))
+
+    looped = [
+        tf.while_loop(lambda i, x: i < 1, lambda i, x: (i + 1, tf.random_uniform([])), (0, 0.0))[1]
+        for _ in range(2)
+    ]
+    asked = [plain, drawn(), drawn(), *looped, tf.random_uniform([])]
+    with tf.Session() as session:
+        first, other = (session.run(asked, {yes: y}) for y in (True, False))
+    assert len({*first}) == len(asked) and first[1] != other[1]
+    assert tf.get_seed(None)[1] == tf.get_default_graph()._last_id

@@ -186,7 +186,7 @@ def test_a_map_of_another_dataset() -> None:
     tf.import_graph_def(graph_def, name="")
     with (
         tf.Session() as session,
-        pytest.raises(tf.errors.InvalidArgumentError, match="is called with 1 arguments"),
+        pytest.raises(tf.errors.InvalidArgumentError, match="takes 2 arguments.* but 1 are given"),
     ):
         session.run("next:0")
 

@@ -434,3 +434,24 @@ def test_variables_made_in_branches_are_shared_too():
         z = tf.while_loop(lambda i, _: i < 2, lambda i, t: (i + 1, t + layer()), [0, 0.0])[1]
     assert [v.op.name for v in tf.global_variables()] == ["s/w"]
     assert value([y, z]) == [6, 12]
+
+
+def test_a_custom_getter_may_ask_for_what_is_there_or_not():
+    def getter(getter, name, *args, **kwargs):
+        assert kwargs["reuse"] in (False, True)
+        made = getter(name, *args, **kwargs)
+        kwargs["reuse"] = None
+        return made, getter(name + "_more", *args, **kwargs)
+
+    with tf.variable_scope("s", custom_getter=getter):
+        first = tf.get_variable("v", [2])
+    with tf.variable_scope("s", custom_getter=getter, reuse=True):
+        again = tf.get_variable("v", [2])
+    assert first == again and first[1].op.name == "s/v_more"
+    with pytest.raises(ValueError, match="already exists"), tf.variable_scope("s"):
+        tf.get_variable("v", [2])
+
+
+def test_no_regularizer_may_be_an_empty_value():
+    tf.get_variable("v", [2], regularizer={})
+    assert not tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)

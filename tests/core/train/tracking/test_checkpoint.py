@@ -173,6 +173,32 @@ def test_state_that_lives_in_python(tmp_path: Path) -> None:
         assert lazy.counter.number == 3
 
 
+def test_a_dependency_may_be_made_when_it_is_looked_up(tmp_path: Path) -> None:
+    class Number(PythonState):
+        value = 0.0
+
+        def serialize(self) -> str:
+            return repr(self.value)
+
+        def deserialize(self, string_value: bytes) -> None:
+            self.value = float(string_value)
+
+    class Box(Trackable):
+        def _lookup_dependency(self, name: str, cached_dependencies: Any = None) -> Any:
+            known = super()._lookup_dependency(name)
+            if known is None:
+                known = self._unconditional_dependency_names[name] = Number()
+            return known
+
+    box, later = Box(), Box()
+    box._track_trackable(Number(), "n", overwrite=True)
+    box._lookup_dependency("n").value = 2.5
+    with tf.Session():
+        path = tf.train.Checkpoint(box=box).save(str(tmp_path / "c"))
+        tf.train.Checkpoint(box=later).restore(path)
+    assert later._lookup_dependency("n").value == 2.5
+
+
 def test_both_kinds_of_checkpoint_are_read(tmp_path: Path) -> None:
     v = tf.get_variable("v", initializer=[1.0, 2.0], use_resource=True)
     w = tf.Variable(3.0, name="w")

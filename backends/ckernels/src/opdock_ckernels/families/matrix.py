@@ -50,11 +50,8 @@ def matrix_band_part(sig: NodeSig) -> Callable[[Array, Any, Any], Array]:
     zero: Array = device.upload(np.zeros((), dtype))
 
     def run(x: Array, num_lower: Any, num_upper: Any) -> Array:
-        if x.ndim < 2:
-            raise checks.invalid(f"input must be at least 2-dim, received shape: {list(x.shape)}")
-        (lower,), (upper,) = checks.ints(num_lower), checks.ints(num_upper)
+        low, high = checks.band_of(x.shape, num_lower, num_upper)
         rows, cols = x.shape[-2:]
-        low, high = (rows if lower < 0 else lower), (cols if upper < 0 else upper)
         out: Array = device.allocate(x.shape, x.dtype)
         sizes = (np.int64(v) for v in (x.size, rows, cols, low, high))
         device.launch(kernel, x.size, x, zero, out, *sizes)

@@ -86,10 +86,9 @@ def matrix_band_part(sig: NodeSig) -> Callable[..., Array]:
 
     def run(x: Array, num_lower: Array, num_upper: Array, out: Array | None = None) -> Array:
         out = np.empty(x.shape, x.dtype) if out is None else out
-        if x.ndim > 1 and x.size:
+        band = checks.band_of(x.shape, num_lower, num_upper)
+        if x.size:
             rows, columns = x.shape[-2:]
-            (lower,), (upper,) = checks.ints(num_lower), checks.ints(num_upper)
-            band = rows if lower < 0 else lower, columns if upper < 0 else upper
             if _BANDED(x.size // columns, x.size, out, x, rows, columns, *band):
                 return out
         out[...] = plain(x, num_lower, num_upper)

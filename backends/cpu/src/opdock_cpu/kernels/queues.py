@@ -78,12 +78,14 @@ def random_shuffle_queue(sig: NodeSig) -> Callable[[], Any]:
             f"min_after_dequeue must be >= 0 and < capacity ({parts[2]}), got {keeps} "
             f"in RandomShuffleQueue '{sig.name}'",
         )  # fmt: skip
+    seeds = int(sig.attrs["seed"]), int(sig.attrs["seed2"])
     return _shared(
         sig,
         lambda name: Queue(
-            "RandomShuffleQueue", name, *parts, queues.shuffled(random_stream(sig)), keeps
+            "RandomShuffleQueue", name, *parts, queues.shuffled(random_stream(sig)), keeps,
+            seeds=seeds,
         ),
-    )
+    )  # fmt: skip
 
 
 @table.binder("PriorityQueue", "PriorityQueueV2")

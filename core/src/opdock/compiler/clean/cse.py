@@ -14,7 +14,6 @@ from opdock.compiler.ir.state import (
     chooses,
     has_effect,
     is_state,
-    takes_handles,
     written,
 )
 
@@ -38,7 +37,7 @@ def cse(block: Block) -> None:
         controls[node] = [first]
         block.folded.append((node.name, node.op, f"cse: equal to '{first.name}'"))
     if mapping:
-        block.replace(mapping, controls)
+        block.conclude(mapping, controls)
         merged = set(controls)
         block.nodes = [n for n in block.nodes if n not in merged]
 
@@ -87,7 +86,7 @@ class _State:
 
     def version(self, node: Node) -> tuple[int, ...] | None:
         """How often what a node reads has been written; None if it does more than read."""
-        if self._open or node.spec is None or not takes_handles(node):
+        if self._open or node.spec is None or not node.takes_handles:
             return None
         cells = sorted(cell_inputs(node))
         roots = [root_of(node.inputs[i].node, self._roots) for i in cells]

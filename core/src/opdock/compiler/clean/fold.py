@@ -58,7 +58,7 @@ def fold(block: Block, evaluate: Evaluate) -> None:
         fresh.append(node)
     if mapping:
         block.nodes = fresh
-        block.replace(mapping, controls)
+        block.conclude(mapping, controls)
         block.sweep()
 
 

@@ -95,26 +95,30 @@ def as_written(
     """The block of a graph whose nodes all run: a node for each operation, and for each feed."""
     block = Block()
     nodes: dict[Operation, Node] = {}
-    fed: dict[Tensor, Value] = {}
+    values: dict[Tensor, Value] = {}
     for i, (tensor, dtype, shape) in enumerate(feeds):
         node = Node(
             FEED, tensor.name, spec=None, attrs={"index": i}, inputs=[], out_dtypes=[dtype],
             out_shapes=[shape], origin=tensor.op, requested=tensor.op.device, order=tensor.op._id,
         )  # fmt: skip
-        fed[tensor] = Value(node, 0)
+        values[tensor] = Value(node, 0)
         block.nodes.append(node)
-        block.feeds.append(fed[tensor])
+        block.feeds.append(values[tensor])
+    fed = dict(values)
     roots = [t.op for t in fetches if t not in fed] + list(targets)
     # To wait for a fed placeholder is to wait for nothing.
     arrived = {t.op for t in fed if t.op.spec.traits.placeholder} - set(targets)
     doubtful = {t for t in fed if _has_shaped(t)}
     for op in _in_order(roots, fed, arrived):
-        nodes[op] = _node(op, nodes, fed)
+        node = nodes[op] = _node(op, nodes, values)
+        for i, tensor in enumerate(op.outputs):
+            if tensor not in fed:
+                values[tensor] = Value(node, i)
         if doubtful and not doubtful.isdisjoint(op._inputs):
-            nodes[op].out_shapes = [None] * len(op.outputs)
+            node.out_shapes = [None] * len(op.outputs)
             doubtful.update(op.outputs)
-        block.nodes.append(nodes[op])
-    block.fetches = [fed[t] if t in fed else Value(nodes[t.op], t.value_index) for t in fetches]
+        block.nodes.append(node)
+    block.fetches = [values[t] for t in fetches]
     block.targets = [nodes[op] for op in targets]
     _release_constants(block)
     return block
@@ -131,38 +135,60 @@ def _has_shaped(tensor: Tensor) -> bool:
 def _in_order(
     roots: list[Operation], fed: dict[Tensor, Value], arrived: set[Operation]
 ) -> list[Operation]:
-    """Operations in executable order: depth first from the roots, earlier-made ones first.
+    """The operations that roots need, in executable order, earlier-made ones first.
 
     Raises:
         InvalidArgumentError: the graph has a cycle.
     """
+    seen = set(arrived)
     order: list[Operation] = []
-    state: dict[Operation, int] = dict.fromkeys(arrived, 2)
-    stack: list[tuple[Operation, bool]] = [(r, False) for r in reversed(roots)]
+    waiting = list(roots)
+    while waiting:
+        op = waiting.pop()
+        if op not in seen:
+            seen.add(op)
+            order.append(op)
+            waiting += _needed(op, fed)
+    # The order in which the user made the ops is the one users expect, an update made last runs
+    # last, and it is executable unless control inputs were added later.
+    order.sort(key=lambda op: op._id)
+    if not _is_executable(order):
+        _refuse_cycles(roots, fed, arrived)
+        order = _topological(order)
+    return _blocking_last(order)
+
+
+def _needed(op: Operation, fed: dict[Tensor, Value]) -> list[Operation]:
+    """What must run before an operation."""
+    needed = [t._op for t in op._inputs if t not in fed]
+    # The arguments of a body are there when it is called.
+    needed += [c for c in op._control_inputs if c.spec is not arg_op]
+    return needed
+
+
+def _refuse_cycles(
+    roots: list[Operation], fed: dict[Tensor, Value], arrived: set[Operation]
+) -> None:
+    """Depth first from the roots, to find operations that wait for each other.
+
+    Raises:
+        InvalidArgumentError: there are some.
+    """
+    finished: dict[Operation, bool] = dict.fromkeys(arrived, True)
+    stack = [(r, False) for r in reversed(roots)]
     while stack:
         op, done = stack.pop()
         if done:
-            state[op] = 2
-            order.append(op)
-            continue
-        if op in state:
-            continue
-        state[op] = 1
-        stack.append((op, True))
-        needed = [t._op for t in op._inputs if t not in fed]
-        # The arguments of a body are there when it is called.
-        needed += [c for c in op._control_inputs if c.spec is not arg_op]
-        for other in needed:
-            if state.get(other) == 1:
-                # It waits for this op, as all that is seen and not finished does.
-                path = [o for o, finished in stack if finished]
-                raise _cycle(path[path.index(other) :])
-            if other not in state:
+            finished[op] = True
+        elif op not in finished:
+            finished[op] = False
+            stack.append((op, True))
+            for other in _needed(op, fed):
+                if not finished.get(other, True):
+                    # It waits for this op, as all that is seen and not finished does.
+                    path = [o for o, begun in stack if begun]
+                    raise _cycle(path[path.index(other) :])
                 stack.append((other, False))
-    # The order in which the user made the ops is executable too, and is the one users expect:
-    # an update made last runs last.
-    order.sort(key=lambda op: op._id)
-    return _blocking_last(order if _is_executable(order) else _topological(order))
 
 
 def _blocking_last(order: list[Operation]) -> list[Operation]:
@@ -171,17 +197,17 @@ def _blocking_last(order: list[Operation]) -> list[Operation]:
     What it waits for may never come if the rest fails, or the rest may be what brings it. For the
     same reason those that give something come before those that take.
     """
+    if not any(op._spec.traits.blocks for op in order):
+        return order
     turn: dict[Operation, int] = {}
     for op in order:
         own = 0
         if op.spec.traits.blocks:
             own = 2 if op.outputs else 1
-        needs = [turn.get(t._op, 0) for t in op._inputs] if turn else []
-        needs += [turn.get(c, 0) for c in op._control_inputs] if turn else []
-        latest = max(own, *needs) if needs else own
-        if latest:
-            turn[op] = latest
-    return sorted(order, key=lambda op: turn.get(op, 0)) if turn else order
+        needs = [turn.get(t._op, 0) for t in op._inputs]
+        needs += [turn.get(c, 0) for c in op._control_inputs]
+        turn[op] = max(own, *needs, 0)
+    return sorted(order, key=turn.__getitem__)
 
 
 def _cycle(members: list[Operation]) -> errors.InvalidArgumentError:
@@ -216,8 +242,8 @@ def _topological(order: list[Operation]) -> list[Operation]:
     return found
 
 
-def _node(op: Operation, nodes: dict[Operation, Node], fed: dict[Tensor, Value]) -> Node:
-    inputs = [fed[t] if t in fed else Value(nodes[t._op], t._value_index) for t in op._inputs]
+def _node(op: Operation, nodes: dict[Operation, Node], values: dict[Tensor, Value]) -> Node:
+    inputs = [values[t] for t in op._inputs]
     node = Node(
         op._spec.name, op._name, spec=op._spec, attrs=op.attrs, inputs=inputs,
         out_dtypes=[t._dtype for t in op.outputs], out_shapes=[t._shape for t in op.outputs],
@@ -238,15 +264,15 @@ def lone_node(op: Operation) -> Node:
 
 def _release_constants(block: Block) -> None:
     """A constant waits for nothing: what it was made to wait for, its consumers wait for."""
+    held = {n for n in block.nodes if n.is_const and n.control}
+    if not held:
+        return
     for node in block.nodes:
-        for value in node.inputs:
-            source = value.node
-            if source.is_const and source.control:
+        for source, _ in node.inputs:
+            if source in held:
                 node.control = list(dict.fromkeys([*node.control, *source.control]))
-    wanted = {v.node for v in block.fetches} | set(block.targets)
-    for node in block.nodes:
-        if node.is_const and node not in wanted:
-            node.control = []
+    for node in held.difference(block.targets, [v.node for v in block.fetches]):
+        node.control = []
 
 
 def refine_shapes(block: Block) -> None:

@@ -11,6 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from opdock import shapes
 from opdock.compiler.place.target import Target
 from opdock.devices.answers import as_buffer, strange
 from opdock.devices.protocols import ArenaDevice, has_arena
@@ -167,13 +168,20 @@ def allocate(buffers: list[Planned], blocks: dict[Target, int]) -> list[Any]:
         device = target.device
         assert has_arena(device)  # or nothing would have been planned in a block
         for (i, _, _), buffer in zip(inside, _arena(device, size, places), strict=True):
-            made[i] = as_buffer(buffer, device, "arena")
+            made[i] = _fitting(buffer, buffers[i].form, "arena")
     for i, planned in enumerate(buffers):
         if planned.offset is None:
-            device = planned.form.target.device
-            buffer = device.empty(planned.form.shape, planned.form.dtype)
-            made[i] = as_buffer(buffer, device, "empty")
+            buffer = planned.form.target.device.empty(planned.form.shape, planned.form.dtype)
+            made[i] = _fitting(buffer, planned.form, "empty")
     return made
+
+
+def _fitting(buffer: Any, form: Form, what: str) -> Any:
+    """The buffer that a device gave; InternalError if it has not the shape that was asked for."""
+    device = form.target.device
+    if tuple(as_buffer(buffer, device, what).shape) == form.shape:
+        return buffer
+    raise strange(buffer, device, what, f"a buffer of shape {shapes.text(form.shape)}")
 
 
 def _arena(device: ArenaDevice, size: int, places: list[Any]) -> list[Any]:

@@ -238,6 +238,9 @@ def _in_place(
 
 def _mark_frees(schedule: Schedule, last: dict[int, int]) -> None:
     keep = set(schedule.fetches) | set(schedule.presets)
+    frees: dict[int, list[int]] = {}
     for slot, end in last.items():
-        if end < len(schedule.steps) and slot not in keep:
-            schedule.steps[end].frees.append(slot)
+        if slot not in keep:
+            frees.setdefault(end, []).append(slot)
+    for i, step in enumerate(schedule.steps):
+        step.frees = tuple(frees.get(i, ()))

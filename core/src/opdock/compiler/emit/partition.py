@@ -8,7 +8,7 @@ from functools import cached_property
 
 from opdock.compiler.ir.block import COPY, FEED, HOST, SEGMENT, Block, Node, Value
 from opdock.compiler.ir.state import cell_inputs, flat_indices, is_handle, written
-from opdock.devices.answers import downloading
+from opdock.devices.answers import arriving, downloading
 from opdock.devices.router import Hop, Router
 from opdock.graph.nodes.traits import Control
 
@@ -63,7 +63,8 @@ def surrender(block: Block) -> None:
         made = source.node
         fresh = made.op == SEGMENT or _is_fresh(source)
         if fresh and uses[source] == 1 and made.target is not None:
-            node.attrs.update(carry=made.target.device.surrender, surrenders=True)
+            carry = downloading(made.target.device.surrender, made.target.name)
+            node.attrs.update(carry=carry, surrenders=True)
 
 
 def _is_of_host(block: Block, results_at: str | None) -> bool:
@@ -176,7 +177,10 @@ class _Copies:
         self, value: Value, found: Value, hop: Hop, hops: Sequence[Hop], i: int,
         consumer: Node | None,
     ) -> Value:  # fmt: skip
-        carry = downloading(hop.carry, hop.src) if hop.how == "download" else hop.carry
+        if hop.how == "download":
+            carry = downloading(hop.carry, hop.src)
+        else:
+            carry = arriving(hop.carry, f"{hop.how} from {hop.src} to {hop.dst}")
         node = Node(
             COPY,
             self._name(value, hop.dst),

@@ -6,6 +6,7 @@ with other steps until something writes the variable.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from opdock.compiler.ir.block import COPY, FEED, SEGMENT, Block, Node, Value
@@ -30,7 +31,7 @@ class Step:
     outputs: list[int]
     out: int | None = None
     outs: tuple[int | None, ...] = ()
-    frees: list[int] = field(default_factory=list)
+    frees: Sequence[int] = ()
 
 
 @dataclass(slots=True)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from opdock.kernels.select.table import Kernel
 
 Array = np.ndarray[Any, Any]
+_NOWHERE: Final[frozenset[int]] = frozenset()
 FEED: Final = "_Feed"
 COPY: Final = "_Copy"
 SEGMENT: Final = "_Segment"
@@ -63,6 +64,7 @@ class Node:
         asked_by: the plugin's pass that requested the device, in words; empty if the user did.
         traits: what the op type declares.
         builtin: whether the runtime carries the node out on any device.
+        takes_handles: whether an input is a handle; what is put in its place is one too.
         is_const: whether the node is a constant; `const` gives its value.
     """
 
@@ -70,7 +72,7 @@ class Node:
     __slots__ = (
         "asked_by", "attrs", "builtin", "control", "fused", "host_inputs", "host_outputs", "how",
         "id", "inputs", "is_const", "kernel", "made_by", "name", "op", "origin", "out_dtypes",
-        "out_shapes", "rejections", "requested", "spec", "target", "traits", "why",
+        "out_shapes", "rejections", "requested", "spec", "takes_handles", "target", "traits", "why",
     )  # fmt: skip
 
     def __init__(
@@ -97,6 +99,7 @@ class Node:
         self.inputs = inputs
         self.control: list[Node] = []
         self.out_dtypes = out_dtypes
+        self.takes_handles = True in [node.out_dtypes[i]._is_handle for node, i in inputs]
         self.out_shapes = out_shapes
         self.origin = origin
         self.requested = requested
@@ -107,9 +110,9 @@ class Node:
         self.why = ""
         self.made_by = ""
         self.asked_by = ""
-        self.rejections: list[Any] = []
-        self.host_inputs: frozenset[int] = frozenset()
-        self.host_outputs: frozenset[int] = frozenset()
+        self.rejections: Sequence[Any] = ()
+        self.host_inputs = _NOWHERE
+        self.host_outputs = _NOWHERE
         self.fused: Fused | None = None
 
     @property
@@ -247,12 +250,16 @@ class Block:
 
     def replace(self, mapping: dict[Value, Value], controls: dict[Node, list[Node]]) -> None:
         """Rewires uses of values, and of removed nodes as controls, all at once."""
-        if not mapping and not controls:
-            return
-        values, gone = mapping.keys(), controls.keys()
-        for node in self.nodes:
+        values = mapping.keys()
+        for node in self.nodes if mapping else ():
             if not values.isdisjoint(node.inputs):
                 node.inputs = [_final(v, mapping) for v in node.inputs]
+        self.conclude(mapping, controls)
+
+    def conclude(self, mapping: dict[Value, Value], controls: dict[Node, list[Node]]) -> None:
+        """`replace` for a pass that has rewired the inputs of all nodes as it came to them."""
+        gone = controls.keys()
+        for node in self.nodes:
             if node.control and not gone.isdisjoint(node.control):
                 node.control = _unique(
                     r for c in node.control for r in _final_controls(c, controls) if r is not node
@@ -262,15 +269,15 @@ class Block:
 
     def sweep(self) -> None:
         """Drops nodes that nothing needs."""
-        live: set[Node] = set()
-        stack = [v.node for v in self.fetches] + list(self.targets) + [v.node for v in self.feeds]
-        while stack:
-            node = stack.pop()
-            if node not in live:
-                live.add(node)
-                stack += [before for before, _ in node.inputs]
-                stack += node.control
-        self.nodes = [n for n in self.nodes if n in live]
+        live = {*self.targets, *[v.node for v in (*self.fetches, *self.feeds)]}
+        kept: list[Node] = []
+        for node in reversed(self.nodes):  # whoever needs a node comes after it
+            if node in live:
+                kept.append(node)
+                live.update([before for before, _ in node.inputs])
+                live.update(node.control)
+        kept.reverse()
+        self.nodes = kept
 
 
 def _final(value: Value, mapping: dict[Value, Value]) -> Value:

@@ -23,12 +23,6 @@ def is_handle(value: Value) -> bool:
     return node.out_dtypes[index]._is_handle
 
 
-def takes_handles(node: Node) -> bool:
-    """Whether an input is a handle."""
-    # Every pass asks, so no generator is made.
-    return True in [before.out_dtypes[index]._is_handle for before, index in node.inputs]
-
-
 def is_state(value: Value) -> bool:
     """Whether a value names a variable or another resource."""
     node, index = value
@@ -45,7 +39,7 @@ def cell_inputs(node: Node) -> frozenset[int]:
         return _NONE
     if node.traits.control is not Control.NONE:
         return _control_cells(node)
-    if not node.spec.takes_refs and not takes_handles(node):
+    if not node.spec.takes_refs and not node.takes_handles:
         return _NONE
     found: set[int] = set()
     where = positions(node.spec.definition.inputs, node.attrs)
@@ -87,7 +81,7 @@ def has_effect(node: Node) -> bool:
     """Whether a run without the node is a different run, even if nobody uses its result."""
     if node.spec is None:
         return node.op == UPDATES
-    return node.spec.has_effect or not node.traits.drop or (node.stateful and bool(written(node)))
+    return node.spec.has_effect or not node.traits.drop or (bool(written(node)) and node.stateful)
 
 
 def follow_effects(node: Node, effects: set[Node]) -> None:

@@ -7,8 +7,8 @@ is `place`'s step.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -40,16 +40,17 @@ class Choice:
         kind: "builtin", "native", "portable" or "decomposed".
         kernel: the kernel, when there is a single one.
         plugin: where the kernel comes from.
-        parts: the inner choices of a decomposition, by operation of `body`.
         body: the traced decomposition.
+        outputs: those of `body`.
+        parts: the inner choices, by operation of `body`.
     """
 
     kind: str
     kernel: Kernel | None = None
     plugin: str = ""
     body: Any = None
-    outputs: list[Tensor] = field(default_factory=list)
-    parts: dict[Operation, Choice] = field(default_factory=dict)
+    outputs: Sequence[Tensor] = ()
+    parts: Mapping[Operation, Choice] | None = None
 
 
 def node_sig(
@@ -156,9 +157,11 @@ def _decompose(
         body, result = trace_apart(f"{node.name}/decomposed", build, inputs)
     except (ValueError, TypeError, NotImplementedError) as e:
         return None, f"does not apply here: {e}"
+    except Exception as e:
+        return None, f"raised {type(e).__name__}: {e}{_at(fn)}"
     outputs = _as_list(result)
-    if len(outputs) != len(node.out_dtypes):
-        return None, f"gives {len(outputs)} outputs, the op has {len(node.out_dtypes)}"
+    if wrong := _misfit(outputs, node):
+        return None, f"{wrong}{_at(fn)}"
     parts: dict[Operation, Choice] = {}
     inner = body_nodes(body, node)
     for op in body.get_operations():
@@ -188,6 +191,11 @@ class _NoOuter:
         self._scoped_state: dict[Any, Any] = {}
 
     @property
+    def _count(self) -> list[int]:
+        """None yet: a decomposition numbers its operations itself."""
+        return [0]
+
+    @property
     def _names_in_use(self) -> dict[str, int]:
         """None yet: a decomposition has names of its own."""
         return {}
@@ -206,7 +214,25 @@ def trace_apart(
     return func_graph.trace(name, build, inputs, outer=_NO_OUTER)
 
 
-def _as_list(result: Any) -> list[Tensor]:
+def _misfit(outputs: Sequence[Any], node: Node) -> str:
+    """What is wrong about the results of a decomposition; empty if they can be the node's."""
+    if len(outputs) != len(node.out_dtypes):
+        return f"gives {len(outputs)} outputs, the op has {len(node.out_dtypes)}"
+    for i, (found, dtype) in enumerate(zip(outputs, node.out_dtypes, strict=True)):
+        if not isinstance(found, Tensor):
+            return f"gives a {type(found).__name__} as output {i}, where a tensor is expected"
+        if found.dtype.base_dtype is not dtype.base_dtype:
+            return f"gives output {i} as {found.dtype.name}, the op has {dtype.name}"
+    return ""
+
+
+def _at(fn: Callable[..., Any] | None) -> str:
+    """Where a function was written that an author of ops may have to mend."""
+    code = getattr(fn, "__code__", None)
+    return "" if code is None else f" ({code.co_filename}:{code.co_firstlineno})"
+
+
+def _as_list(result: Any) -> list[Any]:
     if isinstance(result, Operation):
         return []
     if isinstance(result, (list, tuple)):
@@ -243,6 +269,7 @@ def body_nodes(body: Any, node: Node) -> dict[Operation, Node]:
 
 def expand(block: Block, node: Node, choice: Choice) -> tuple[list[Node], dict[Value, Value]]:
     """The nodes of a decomposition in place of `node`, and where its outputs now come from."""
+    assert choice.parts is not None
     made = body_nodes(choice.body, node)
     out: list[Node] = []
     mapping: dict[Value, Value] = {}

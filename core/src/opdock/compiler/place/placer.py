@@ -228,10 +228,11 @@ def _place_alone(node: Node, placer: Placer, offers: _Offers) -> bool:
     if node.builtin:
         _take_builtin(node, placer)
     else:
-        choice, node.rejections = placer.climb(node, target)
+        choice, rejections = placer.climb(node, target)
         if choice is None:
             node.target = None
             return False
+        node.rejections = tuple(rejections)
         _take(node, choice)
     node.why = _why(node, requested, softened, target, target)
     return True
@@ -277,7 +278,7 @@ def _place_group(members: list[Node], placer: Placer, offers: _Offers) -> None:
     for node in members:
         # Programs group variables differently, so the values of a group may be apart.
         node.target = (placer.home(node) if homes else None) or target
-        node.rejections = lost.get(node, [])
+        node.rejections = tuple(lost.get(node, ()))
         if chosen is not None:
             node.why = f"chosen by plugin '{chosen[1]}'"
         elif homes and node.target not in asked:

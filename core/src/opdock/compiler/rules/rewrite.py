@@ -124,6 +124,7 @@ class _Walk:
         self.table = table
         self.serves = serves
         self.served: dict[Any, bool] = {}
+        self.visits = 0
         self.mapping: dict[Value, Value] = {}
         self.controls: dict[Node, list[Node]] = {}
         self.fresh: list[Node] = []
@@ -136,15 +137,16 @@ class _Walk:
             if self.mapping:
                 node.inputs = [self.mapping.get(v, v) for v in node.inputs]
             self.visit(node, 0)
+        self.block.looked_at("rewrite", self.visits)
         self.block.nodes = self.fresh
         if self.mapping:
-            self.block.replace(self.mapping, self.controls)
+            self.block.conclude(self.mapping, self.controls)
             self.block.sweep()
         return any(v.node.is_const for v in self.mapping.values())
 
     def visit(self, node: Node, depth: int) -> None:
         """Keeps the node, or what the first rule that applies puts in its place."""
-        self.block.looked_at("rewrite", 1)
+        self.visits += 1
         follow_effects(node, self.effects)
         rules = self.table.get(FORWARDS if node.is_alias else node.op, ())
         if rules and depth < MAX_DEPTH and self.open(node):

@@ -143,7 +143,7 @@ class RunConfig(ClusterConfig):
         protocol: str | None = None, evaluation_master: str = "", model_dir: str | None = None,
         session_config: Any = None, session_creation_timeout_secs: float = 7200,
     ) -> None:  # fmt: skip
-        super().__init__(master=master, evaluation_master=evaluation_master)
+        ClusterConfig.__init__(self, master=master, evaluation_master=evaluation_master)
         self._tf_config = tf.ConfigProto(
             log_device_placement=log_device_placement,
             inter_op_parallelism_threads=num_cores,
@@ -163,6 +163,9 @@ class RunConfig(ClusterConfig):
         self._session_config = session_config
         self._model_dir = _agreed(model_dir)
         self._session_creation_timeout_secs = session_creation_timeout_secs
+        # What the settings of `tf.estimator` have beside; theirs are read where they are one.
+        self._train_distribute = self._eval_distribute = self._experimental_distribute = None
+        self._device_fn = self._experimental_max_worker_delay_secs = None
 
     def replace(self, **settings: Any) -> RunConfig:
         """A copy with other values of some settings; ValueError for one that there is not."""
@@ -200,6 +203,14 @@ class RunConfig(ClusterConfig):
     session_creation_timeout_secs = property(
         lambda self: self._session_creation_timeout_secs, doc="See the class."
     )
+
+
+def become(settings: type) -> None:
+    """Makes a `RunConfig` one of `tf.estimator`'s settings as well, as it is in TensorFlow.
+
+    The library that has those is not imported for programs that name its estimators nowhere.
+    """
+    RunConfig.__bases__ = (ClusterConfig, settings)
 
 
 def _agreed(model_dir: str | None) -> str | None:

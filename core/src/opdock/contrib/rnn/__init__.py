@@ -45,7 +45,7 @@ from opdock.contrib.rnn.wrappers import (
     OutputProjectionWrapper,
 )
 from opdock.layers.rnn import static_rnn, transpose_batch_time
-from opdock.layers.rnn_base import RNNCell as LayerRNNCell
+from opdock.layers.rnn_base import LayerRNNCell
 from opdock.layers.rnn_cell import (
     BasicLSTMCell,
     BasicRNNCell,

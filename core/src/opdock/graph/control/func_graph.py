@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any, Final, cast
 
 from opdock.dtypes import DType
@@ -80,7 +80,9 @@ class FuncGraph(Graph):
             self._scoped_state = outer._scoped_state
             self._scopes.devices = list(outer._scopes.devices)
             self._container = outer._container
-            # Names are those of TF, where a body is a part of the graph.
+            # Names are those of TF, where a body is a part of the graph; so are the numbers, from
+            # which operations have their seeds: no two bodies draw the same.
+            self._count = outer._count
             self._names_in_use = outer._names_in_use
             self._name_stack = outer._name_stack
             self._thread.variable_creators = outer._thread.variable_creators
@@ -318,3 +320,28 @@ def trace(
         parameters = [graph.add_input(dtype, shape) for dtype, shape in inputs]
         result = fn(*parameters)
     return graph, result
+
+
+def by_inputs(operations: Sequence[Operation], needed: Container[Operation]) -> Iterator[Operation]:
+    """Those that are needed, each behind what makes its inputs.
+
+    That is the order in which they were made, but for those that were given more inputs later: a
+    loop whose gradient is taken.
+    """
+    begun: set[Operation] = set()
+    given: set[Operation] = set()
+    for first in operations:
+        pending = [first]
+        while pending:
+            op = pending[-1]
+            if op in given or op not in needed:
+                pending.pop()
+                continue
+            begun.add(op)
+            missing = [t.op for t in op.inputs if t.op in needed and t.op not in begun]
+            if missing:
+                pending += missing
+                continue
+            pending.pop()
+            given.add(op)
+            yield op

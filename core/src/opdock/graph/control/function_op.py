@@ -10,7 +10,7 @@ from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opdock import dtypes
-from opdock.graph.control.func_graph import FuncGraph
+from opdock.graph.control.func_graph import FuncGraph, by_inputs
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.opdef import ArgDef, OpDef
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -46,6 +46,7 @@ class DefinedGraph(FuncGraph):
         self, name: str, outer: Graph, by_value: bool = False, may_copy: Sequence[Operation] = ()
     ) -> None:
         super().__init__(name, outer)
+        self._count = [0]
         self._names_in_use = {}
         self._name_stack = ""
         self._seed = None
@@ -196,8 +197,8 @@ def copy_operations(
     """
     graph = get_default_graph()
     made: dict[Operation, Operation] = {}
-    for op in function.get_operations():
-        if op.type == "_Arg" or op not in needed:
+    for op in by_inputs(function.get_operations(), needed):
+        if op.type == "_Arg":
             continue
         waits = [made[c] for c in op.control_inputs if c in made]
         made[op] = copy_operation(graph, op, [values[t] for t in op.inputs], waits)

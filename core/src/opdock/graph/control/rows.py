@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from opdock import shapes
-from opdock.graph.control.func_graph import FuncGraph, arg_op
+from opdock.graph.control.func_graph import FuncGraph, arg_op, by_inputs
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
@@ -67,8 +67,8 @@ class _Rows:
         needed = function.needed()
         with graph.as_default():
             self._parameters()
-            for op in function.get_operations():
-                if op in needed and op.spec is not arg_op:
+            for op in by_inputs(function.get_operations(), needed):
+                if op.spec is not arg_op:
                     with device(op._device or None):
                         self._add(op)
         if not self._rowed.issuperset(function.outputs):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import contextlib
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +18,14 @@ from opdock.nearest import near
 if TYPE_CHECKING:
     from opdock.graph.nodes.graph import Graph
     from opdock.graph.nodes.registry import OpSpec
+
+
+def _results(op: str, names: list[str]) -> Any:
+    """What the outputs of an op come as, if it has several; "acme>Split" becomes "acme_Split"."""
+    if len(names) < 2:
+        return None
+    name = re.sub(r"\W|^(?=\d)", "_", op)
+    return collections.namedtuple(name, names, rename=True)  # noqa: PYI024
 
 
 class Builder:
@@ -42,11 +51,7 @@ class Builder:
         ]
         # The common case: plain tensors of one type attribute each, no lists.
         self._plain = all(not a.is_list and not a.is_ref for a in self._inputs)
-        self._result_type = (
-            collections.namedtuple(spec.name, [o.name for o in self._outputs], rename=True)  # noqa: PYI024
-            if len(self._outputs) > 1
-            else None
-        )
+        self._result_type = _results(spec.name, [o.name for o in self._outputs])
 
     def build(self, inputs: tuple[Any, ...], name: str | None, attrs: dict[str, Any]) -> Any:
         """Adds the node and returns its result as described at `OpSpec.__call__`."""
@@ -120,13 +125,7 @@ class Builder:
             default = self._spec.definition.attrs[arg.type_attr]
             preferred = default.default if default.has_default else None
         if arg.is_ref:
-            value = _as_ref(value)
-            if not value._dtype._is_ref_dtype:
-                raise TypeError(
-                    f"'{self._spec.name}' Op requires that input '{arg.name}' be a mutable tensor "
-                    "(e.g.: a tf.Variable)"
-                )
-            tensor: Tensor = value
+            tensor = self._as_ref(arg, value)
         elif isinstance(value, Tensor):
             tensor = value
         else:
@@ -198,7 +197,7 @@ class Builder:
         known = values.get(arg.type_attr) is not None
         try:
             out = [
-                _as_ref(item)
+                self._as_ref(arg, item)
                 if arg.is_ref
                 else convert_to_tensor(
                     item, None if isinstance(item, Tensor) else wanted, f"{arg.name}_{i}"
@@ -228,7 +227,7 @@ class Builder:
             )
         try:
             out = [
-                convert_to_tensor(v, None if known is None else known[i], f"{arg.name}_{i}")
+                convert_to_tensor(v, None, f"{arg.name}_{i}", None if known is None else known[i])
                 for i, v in enumerate(value)
             ]
         except (TypeError, ValueError) as e:
@@ -236,10 +235,27 @@ class Builder:
                 raise
             raise self._wrong_types(arg, value, None, False) from None
         found = [t._dtype.base_dtype for t in out]
+        if known is not None and found != known:
+            first = next(a for a in self._inputs if a.type_list_attr == arg.type_list_attr)
+            raise TypeError(
+                f"Input '{arg.name}' of '{self._spec.name}' Op has type list of "
+                f"{', '.join(t.name for t in found)} that does not match type list "
+                f"{', '.join(t.name for t in known)} of argument '{first.name}'."
+            )
         for dtype in found:
             self._check_allowed(arg, dtype)
         values[arg.type_list_attr] = found
         return out
+
+    def _as_ref(self, arg: ArgDef, value: Any) -> Tensor:
+        ref = getattr(value, "_ref", None)
+        found = value if ref is None else ref()
+        if not isinstance(found, Tensor) or not found._dtype._is_ref_dtype:
+            raise TypeError(
+                f"'{self._spec.name}' Op requires that input '{arg.name}' be a mutable tensor "
+                "(e.g.: a tf.Variable)"
+            )
+        return found
 
     # ------------------------------------------------------------ complaints
     def _first_arg(self, type_attr: str) -> str | None:
@@ -276,9 +292,10 @@ class Builder:
         allowed = self._allowed.get(arg.type_attr or arg.type_list_attr)
         if allowed is not None and base not in allowed:
             names = ", ".join(t.name for t in sorted(allowed, key=int))
-            raise TypeError(
+            raise _about(
+                self._spec.name,
                 f"Value passed to parameter '{arg.name}' has DataType {base.name} not in list of "
-                f"allowed values: {names} (op '{self._spec.name}')"
+                f"allowed values: {names}",
             )
 
     # ------------------------------------------------------------ attributes and outputs
@@ -291,7 +308,8 @@ class Builder:
                     values[attr.name] = attr.default
         for attr in self._explicit:
             given = attrs.get(attr.name)
-            if given is not None or (attr.name in attrs and attr.type == "shape"):
+            asked = attr.name in attrs and (attr.type == "shape" or not attr.has_default)
+            if given is not None or asked:
                 values[attr.name] = coerce_attr(self._spec.name, attr, given)
             elif attr.has_default:
                 default = attr.default
@@ -371,17 +389,15 @@ def _type_name(value: Any) -> str:
         return "<NOT CONVERTIBLE TO TENSOR>"
 
 
-def _as_ref(value: Any) -> Tensor:
-    ref = getattr(value, "_ref", None)
-    if ref is not None:
-        return ref()  # type: ignore[no-any-return]
-    if isinstance(value, Tensor):
-        return value
-    raise TypeError(f"Expected a variable or a reference tensor, got {value!r}.")
-
-
 def _is_graph_error(error: Exception) -> bool:
     return "same graph" in str(error) or "finalized" in str(error)
+
+
+def _about(op: str, text: str) -> TypeError:
+    """An error in TensorFlow's words, which do not say at which op; the note below them does."""
+    error = TypeError(text)
+    error.add_note(f"The argument is one of op '{op}'.")
+    return error
 
 
 # ---------------------------------------------------------------- attribute values
@@ -389,10 +405,7 @@ def coerce_attr(op: str, attr: AttrDef, value: Any) -> Any:
     """`value` as the native value of `attr`; TypeError or ValueError in TF's words."""
     if attr.type.startswith("list("):
         if not isinstance(value, (list, tuple)) and not hasattr(value, "__iter__"):
-            raise TypeError(
-                f"Expected list for attr '{attr.name}' of op '{op}', obtained "
-                f"{type(value).__name__} instead."
-            )
+            raise _about(op, f"Expected list for attr {attr.name}")
         items = [_coerce(op, attr, attr.type[5:-1], v) for v in value]
         if attr.minimum is not None and len(items) < attr.minimum:
             raise ValueError(
@@ -410,41 +423,49 @@ def coerce_attr(op: str, attr: AttrDef, value: Any) -> Any:
 
 def _coerce(op: str, attr: AttrDef, kind: str, value: Any) -> Any:
     if kind == "type":
-        dtype = dtypes.as_dtype(value).base_dtype
+        try:
+            dtype = dtypes.as_dtype(value).base_dtype
+        except TypeError:
+            text = f"Expected DataType for argument '{attr.name}' not {value!r}."
+            raise _about(op, text) from None
         if attr.allowed is not None and dtype not in attr.allowed:
             names = ", ".join(t.name for t in attr.allowed)
-            raise TypeError(
+            raise _about(
+                op,
                 f"Value passed to parameter '{attr.name}' has DataType {dtype.name} not in list of "
-                f"allowed values: {names} (op '{op}')"
+                f"allowed values: {names}",
             )
         return dtype
     if kind == "bool":
         if not isinstance(value, (bool, np.bool_)):
-            raise TypeError(f"Expected bool for argument '{attr.name}' of op '{op}' not {value!r}.")
+            raise _about(op, f"Expected bool for argument '{attr.name}' not {value!r}.")
         return bool(value)
     if kind == "int":
         try:
             return int(value.__index__() if hasattr(value, "__index__") else int(value))
         except (TypeError, ValueError):
-            raise TypeError(
-                f"Expected int for argument '{attr.name}' of op '{op}' not {value!r}."
-            ) from None
+            raise _about(op, f"Expected int for argument '{attr.name}' not {value!r}.") from None
     if kind == "float":
         try:
             return float_attr(value)
         except (TypeError, ValueError):
-            raise TypeError(
-                f"Expected float for argument '{attr.name}' of op '{op}' not {value!r}."
-            ) from None
+            raise _about(op, f"Expected float for argument '{attr.name}' not {value!r}.") from None
     if kind == "string":
         return _coerce_string(op, attr, value)
     if kind == "shape":
         return shapes.as_shape(value)
+    if kind == "tensor" and value is None:
+        raise _about(
+            op, f"Don't know how to convert None to a TensorProto for argument {attr.name}"
+        )
     if kind == "tensor" and not isinstance(value, np.ndarray):
         from opdock.io.tensor_proto import make_ndarray
 
         return make_ndarray(value) if hasattr(value, "tensor_shape") else np.asarray(value)
     if kind == "func":
+        if isinstance(value, (bool, int, float, str, bytes, type(None))):
+            text = f"Don't know how to convert {value!r} to a func for argument {attr.name}"
+            raise _about(op, text)
         # A function that is called by itself elsewhere knows its graph.
         return getattr(value, "function_graph", value)
     return value
@@ -452,7 +473,7 @@ def _coerce(op: str, attr: AttrDef, kind: str, value: Any) -> Any:
 
 def _coerce_string(op: str, attr: AttrDef, value: Any) -> str | bytes:
     if not isinstance(value, (str, bytes)):
-        raise TypeError(f"Expected string for argument '{attr.name}' of op '{op}' not {value!r}.")
+        raise _about(op, f"Expected string for argument '{attr.name}' not {value!r}.")
     text: str | bytes = value
     if isinstance(value, bytes):
         try:

@@ -38,6 +38,11 @@ class CompositeTensor:
         """A value like this one, of other parts."""
         return self._type_spec._from_components(parts)
 
+    def consumers(self) -> list[Operation]:
+        """The operations that read what the value is made of."""
+        parts = [part for part in self._composite_parts() if part is not None]
+        return list(dict.fromkeys(op for part in parts for op in part.consumers()))
+
 
 class IndexedSlicesValue(NamedTuple):
     """The fetched value of an `IndexedSlices`."""
@@ -93,9 +98,10 @@ class IndexedSlices(CompositeTensor):
     @property
     def shape(self) -> TensorShape:
         """The static shape of the dense tensor."""
-        if self._dense_shape is None:
-            return TensorShape(None)
-        return TensorShape(known_shape(self._dense_shape))
+        # Programs give a list too: nothing is converted before it is used.
+        if isinstance(self._dense_shape, Tensor):
+            return TensorShape(known_shape(self._dense_shape))
+        return TensorShape(self._dense_shape)
 
     @property
     def name(self) -> str:
@@ -186,8 +192,9 @@ class SparseTensor(CompositeTensor):
         shapes.merge_dim(index_shape[1], dims[0])
 
     @classmethod
-    def from_value(cls, value: Any) -> SparseTensor:
+    def from_value(cls, sparse_tensor_value: Any) -> SparseTensor:
         """A SparseTensor from a `SparseTensorValue` or a SparseTensor."""
+        value = sparse_tensor_value
         if isinstance(value, SparseTensor):
             return value
         if not isinstance(value, SparseTensorValue):
@@ -260,11 +267,6 @@ class SparseTensor(CompositeTensor):
         )
         parts = session.run([self._indices, self._values, self._dense_shape], feed_dict)
         return SparseTensorValue(*parts)
-
-    def consumers(self) -> list[Operation]:
-        """The operations that read the values, the indices or the shape."""
-        parts = (self._indices, self._values, self._dense_shape)
-        return list(dict.fromkeys(op for part in parts for op in part.consumers()))
 
     def __repr__(self) -> str:
         return (

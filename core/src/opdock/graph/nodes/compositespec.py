@@ -22,6 +22,7 @@ from opdock.graph.nodes.typespec import (
     TensorSpec,
     TypeSpec,
 )
+from opdock.graph.nodes.typespec_names import register
 from opdock.shapes import TensorShape
 
 
@@ -81,6 +82,7 @@ class IndexedSlicesSpec(TypeSpec):
         return made(values, indices, dense_shape[0] if dense_shape else None)
 
 
+@register("tf.SparseTensorSpec")
 class SparseTensorSpec(BatchableTypeSpec):
     """What is known of a `tf.SparseTensor`.
 

@@ -142,8 +142,7 @@ def handle_of(tensor: Tensor) -> Handle | None:
         if op.type in _SAME:
             tensor = op._inputs[tensor._value_index]
             continue
-        captures = getattr(tensor.graph, "captures", ())
-        outer = next((out for out, inner in captures if inner is tensor), None)
+        outer = _outside(tensor)
         if outer is None:
             return None
         tensor = outer
@@ -151,6 +150,12 @@ def handle_of(tensor: Tensor) -> Handle | None:
         for tensor in passed:
             tensor.graph._known_values[tensor] = found
     return found
+
+
+def _outside(tensor: Tensor) -> Tensor | None:
+    """What a parameter of a branch or of a body stands for in the graph around it, if captured."""
+    captures = getattr(tensor.graph, "captures", ())
+    return next((out for out, inner in captures if inner is tensor), None)
 
 
 def _elements(op: Operation) -> Handle | int | None:
@@ -188,6 +193,9 @@ def _value(tensor: Tensor, depth: int) -> Array | None:
         return None
     if op.type in _SAME:
         return _value(op._inputs[tensor._value_index], depth + 1)
+    if not op._inputs:
+        outer = _outside(tensor)
+        return None if outer is None else _value(outer, depth + 1)
     if op.type == "StridedSlice":
         entry = _entry_of_shape(op, tensor, depth + 1)
         if entry is not None:
@@ -284,7 +292,10 @@ def _shape_vector(tensor: Tensor, depth: int) -> Shape:
         return op._inputs[tensor._value_index]._shape
     if op.type == "Cast" or op.type in _SAME:
         return _shape_vector(op._inputs[tensor._value_index], depth + 1)
-    if op.type == "Pack" and tensor._shape is not None and len(tensor._shape) == 1:
+    if not op._inputs and (outer := _outside(tensor)) is not None:
+        return _shape_vector(outer, depth + 1)
+    # Of tensors of unknown rank too: they are numbers, or what they make would be no shape.
+    if op.type == "Pack" and (tensor._shape is None or len(tensor._shape) == 1):
         entries = [_value(t, depth + 1) for t in op._inputs]
         return tuple(None if v is None or v < 0 else int(v) for v in entries)
     if op.type == "ConcatV2":

@@ -43,6 +43,7 @@ class GraphContents:
     """What the results of its operations are."""
     _last_loss_reduction: str | None = None
     """How the last loss of `tf.losses` was made of those of its batch."""
+    _count: list[int]
 
     def __init__(self) -> None:
         self._ops: list[Operation] = []
@@ -56,6 +57,16 @@ class GraphContents:
         self._unfetchable: set[Any] = set()
         self._lock = threading.RLock()
         self._watchers: tuple[weakref.WeakMethod[Callable[[], None]], ...] = ()
+
+    @property
+    def _last_id(self) -> int:
+        """The number of the operation that was made last."""
+        return self._count[0]
+
+    @property
+    def _c_graph(self) -> GraphContents:
+        """What TensorFlow's C interface would know the graph by."""
+        return self
 
     @property
     def graph_def_versions(self) -> Any:

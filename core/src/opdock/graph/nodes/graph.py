@@ -30,7 +30,7 @@ class Graph(GraphContents):
         super().__init__()
         self._names_in_use: dict[str, int] = {}
         self._thread = ThreadState()
-        self._last_id = 0
+        self._count = [0]  # of operations; bodies of loops and branches count on
         self._version = 0
         self._edits = 0
         self._scopes: Scopes | ThreadScopes = Scopes([], [], [])
@@ -144,7 +144,7 @@ class Graph(GraphContents):
             raise with_line(e, frames) from None
         control = self._control_inputs_for(inputs) if self._scopes.controllers else []
         with self._lock:
-            self._last_id += 1
+            self._count[0] += 1
             op = Operation(
                 self, spec, name, inputs, attrs, control, output_dtypes, output_shapes,
                 self._last_id, frames,

@@ -278,7 +278,10 @@ class Tensor(Referable):
     `==` is identity; `tf.equal` compares elements.
     """
 
-    __slots__ = ("__dict__", "__weakref__", "_consumers", "_dtype", "_op", "_shape", "_value_index")
+    __slots__ = (
+        "__dict__", "__weakref__", "_consumers", "_dtype", "_op", "_shape", "_told_shape",
+        "_value_index",
+    )  # fmt: skip
 
     __array_priority__ = 100
     OVERLOADABLE_OPERATORS: ClassVar[set[str]] = {
@@ -328,6 +331,7 @@ class Tensor(Referable):
         self._dtype = dtype
         self._shape = shape
         self._consumers: list[Operation] | None = None
+        self._told_shape: TensorShape | None = None
 
     @property
     def op(self) -> Operation:
@@ -366,12 +370,15 @@ class Tensor(Referable):
 
     @property
     def shape(self) -> TensorShape:
-        """The static shape."""
-        return TensorShape(self._shape)
+        """The static shape: one object, until more is known of it."""
+        told = self._told_shape
+        if told is None or told.raw is not self._shape:
+            told = self._told_shape = TensorShape(self._shape)
+        return told
 
     def get_shape(self) -> TensorShape:
         """The static shape."""
-        return TensorShape(self._shape)
+        return self.shape
 
     def _shape_tuple(self) -> Shape:
         return self._shape
@@ -385,6 +392,10 @@ class Tensor(Referable):
             self._shape = shapes.merge(self._shape, shapes.as_shape(shape))
         except ValueError as e:
             raise ValueError(f"{e} (tensor '{self.name}')") from None
+
+    def _as_tf_output(self) -> Tensor:
+        """What TensorFlow's C interface would know the tensor by."""
+        return self
 
     def _as_node_def_input(self) -> str:
         name = self._op._name
@@ -415,17 +426,16 @@ class Tensor(Referable):
         setattr(Tensor, operator, func)
 
     def __iter__(self) -> Iterator[Any]:
-        raise TypeError(
-            f"Tensor objects are only iterable when eager execution is enabled. To iterate over "
+        raise errors.OperatorNotAllowedInGraphError(
+            "iterating over `tf.Tensor` is not allowed in Graph execution. To iterate over "
             f"this tensor ({self.name}) use tf.map_fn or tf.unstack."
         )
 
     def __bool__(self) -> bool:
-        raise TypeError(
-            f"Using a `tf.Tensor` ({self.name}) as a Python `bool` is not allowed. Use `if t is "
-            "not "
-            "None:` instead of `if t:` to test if a tensor is defined, and use TensorFlow ops such "
-            "as tf.cond to execute subgraphs conditioned on the value of a tensor."
+        raise errors.OperatorNotAllowedInGraphError(
+            "using a `tf.Tensor` as a Python `bool` is not allowed in Graph execution. Ask "
+            f"`if t is not None:` whether there is a tensor ({self.name}), and use tf.cond to "
+            "compute what depends on its value."
         )
 
     __nonzero__ = __bool__  # Python 2's name, which code for both asks classes for
@@ -454,9 +464,9 @@ class Tensor(Referable):
         )
 
 
-def is_tensor(value: Any) -> bool:
-    """Whether `value` is a Tensor or a graph object that stands for one (variable, slices)."""
-    return isinstance(value, Tensor) or getattr(value, "_is_tensor_like", False)
+def is_tensor(x: Any) -> bool:
+    """Whether `x` is a Tensor or a graph object that stands for one (variable, slices)."""
+    return isinstance(x, Tensor) or getattr(x, "_is_tensor_like", False)
 
 
 __all__ = ["Operation", "Tensor", "is_tensor"]

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from opdock.shapes import Shape
 if TYPE_CHECKING:
     from opdock.graph.nodes.operation import Operation
 
+_FAMILIES: Final = "opdock.ops"
 _REGISTRY: dict[str, OpSpec] = {}
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -92,14 +93,21 @@ class ShapeSig:
         """Input `index` read as a shape vector: its entries where known, None elsewhere.
 
         Entries of -1 are unknown dimensions.
+
+        Raises:
+            ValueError: the input is no vector, or an entry is below -1.
         """
+        length = shapes.with_rank(self.shapes[index], 1)
         value = self.known(index)
         if isinstance(value, PartialShape):
             return value.shape
         if value is not None:
-            return tuple(None if d < 0 else int(d) for d in np.asarray(value).reshape(-1))
-        length = self.shapes[index]
-        if length is not None and len(length) == 1 and length[0] is not None:
+            sizes = np.asarray(value).reshape(-1).tolist()
+            if sizes and min(sizes) < -1:
+                wrong = next(size for size in sizes if size < -1)
+                raise ValueError(f"Invalid value in tensor used for shape: {wrong}")
+            return tuple(None if size < 0 else size for size in sizes)
+        if length is not None and length[0] is not None:
             return (None,) * length[0]
         return None
 
@@ -270,14 +278,17 @@ class OpSpec:
             result = self.shape_fn(sig)
         except (ValueError, errors.InvalidArgumentError) as e:
             raise ValueError(f"{e} {_describe(sig)}") from None
+        if result is None:
+            return [None] * sig.n_outputs
         if sig.n_outputs == 1 and not isinstance(result, list):
-            return [result]
-        shapes = list(result) if result is not None else [None] * sig.n_outputs
-        if len(shapes) != sig.n_outputs:
+            result = [result]
+        if not isinstance(result, (list, tuple)):
+            raise TypeError(_no_shape(sig, result, f"a list of {sig.n_outputs} shapes"))
+        if len(result) != sig.n_outputs:
             raise ValueError(
-                f"{len(shapes)} shapes are known for {sig.n_outputs} outputs {_describe(sig)}"
+                f"{len(result)} shapes are known for {sig.n_outputs} outputs {_describe(sig)}"
             )
-        return shapes
+        return [s if _is_plain(s) else _static(sig, s) for s in result]
 
     # ------------------------------------------------------------ building nodes
     def __call__(self, *inputs: Any, name: str | None = None, **attrs: Any) -> Any:
@@ -306,6 +317,35 @@ class OpSpec:
 
     def __repr__(self) -> str:
         return f"<op {self.name}: {self._signature}>"
+
+
+def _is_plain(shape: Any) -> bool:
+    """Whether a shape is in the one form that everybody else relies on."""
+    if shape is None:
+        return True
+    if type(shape) is not tuple:
+        return False
+    for length in shape:
+        if length is not None and (type(length) is not int or length < 0):
+            return False
+    return True
+
+
+def _static(sig: ShapeSig, given: Any) -> Shape:
+    """What a shape function gave for an output, if it is not in that form."""
+    wanted = "a tuple of lengths, None where one is not known"
+    if isinstance(given, (str, bytes, int)):
+        raise TypeError(_no_shape(sig, given, wanted))
+    try:
+        return shapes.as_shape(given)
+    except (TypeError, ValueError):
+        raise TypeError(_no_shape(sig, given, wanted)) from None
+
+
+def _no_shape(sig: ShapeSig, given: Any, wanted: str) -> str:
+    code = getattr(sig.spec.shape_fn, "__code__", None)
+    at = f" ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
+    return f"The shape function of {sig.op}{at} gave {given!r}, expected {wanted} {_describe(sig)}"
 
 
 def _describe(sig: ShapeSig) -> str:
@@ -348,9 +388,11 @@ def define_op(
         probe: whether the op is for tests of graphs alone: `all_ops` passes over it.
 
     Raises:
-        ValueError: the name is taken.
+        ValueError: the name is taken, be it by an op of core's whose family is not imported yet.
     """
     home = _running()
+    if name in _homes() and not home.get("__name__", "").startswith(f"{_FAMILIES}."):
+        raise ValueError(f"Op '{name}' is an op of opdock's; give yours a prefix: 'acme>{name}'.")
     known = _REGISTRY.get(name)
     if known is not None and not _abandoned(known):
         raise ValueError(f"Op '{name}' is registered already.")
@@ -398,7 +440,7 @@ def find(name: str) -> OpSpec | None:
     """The definition of op type `name`, or None; imports the family of one that is core's."""
     spec = _REGISTRY.get(name)
     if spec is None and (family := _homes().get(name)):
-        importlib.import_module(f"opdock.ops.{family}")
+        importlib.import_module(f"{_FAMILIES}.{family}")
         spec = _REGISTRY.get(name)
     return spec
 
@@ -424,7 +466,7 @@ def all_ops(probes: bool = False) -> Iterator[OpSpec]:
 def load_all() -> None:
     """Imports every op family."""
     # By name: the families stand above this layer.
-    families = importlib.import_module("opdock.ops")
+    families = importlib.import_module(_FAMILIES)
     for module in pkgutil.iter_modules(families.__path__):
         importlib.import_module(f"{families.__name__}.{module.name}")
 

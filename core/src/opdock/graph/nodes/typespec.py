@@ -7,8 +7,9 @@ a hash, its text, pickling, and the spec that two of its kind have in common.
 
 from __future__ import annotations
 
+import copy
 from abc import ABCMeta, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -85,6 +86,19 @@ class TypeSpec(metaclass=ABCMeta):
         if type(self) is not type(other):
             raise ValueError(f"No TypeSpec is compatible with both {self} and {other}")
         return self._deserialize(_common(self._serialize(), other._serialize()))
+
+    def most_specific_common_supertype(self, others: Sequence[TypeSpec]) -> TypeSpec | None:
+        """The narrowest spec that this one and all others fit; None where there is none."""
+        found: TypeSpec = self
+        for other in others:
+            try:
+                found = found.most_specific_compatible_type(other)
+            except ValueError:
+                return None
+        return found
+
+    def _without_tensor_names(self) -> TypeSpec:
+        return self
 
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and _key(self._serialize()) == _key(other._serialize())
@@ -236,6 +250,11 @@ class TensorSpec(BatchableTypeSpec):
         assert isinstance(other, TensorSpec)
         shape = self._shape.most_specific_compatible_shape(other._shape)
         return TensorSpec(shape, self._dtype, self._name if self._name == other._name else None)
+
+    def _without_tensor_names(self) -> TensorSpec:
+        found = copy.copy(self)
+        found._name = None
+        return found
 
     def __hash__(self) -> int:
         return hash((self._shape.raw, self._dtype))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
-from opdock.graph.nodes.typespec import TypeSpec
+from opdock.graph.nodes.typespec import TensorSpec, TypeSpec
 
 __all__ = ["get_name", "lookup", "register"]
 
@@ -69,3 +69,6 @@ def lookup(name: str) -> type[TypeSpec]:
     if name not in _by_name:
         raise ValueError(f"No TypeSpec has been registered with name {name!r}")
     return _by_name[name]
+
+
+register("tf.TensorSpec")(TensorSpec)

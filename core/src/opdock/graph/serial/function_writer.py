@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from opdock import dtypes
 from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.control.function_op import FunctionSpec
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -85,6 +86,9 @@ def write_function(
             name=tensor.op.name, type=tensor.dtype.base_dtype.as_datatype_enum,
             is_ref=tensor.dtype._is_ref_dtype,
         )  # fmt: skip
+        if tensor.dtype.base_dtype is dtypes.resource:
+            # TensorFlow's handles of tensor arrays are vectors of two, others scalars.
+            continue
         index = len(proto.signature.input_arg) - 1
         shape_attr = proto.arg_attr[index].attr["_output_shapes"].list
         shape_attr.shape.append(encode_shape(tensor.raw_shape))

@@ -50,6 +50,7 @@ class VariableAggregation(Enum):
     SUM = 1
     MEAN = 2
     ONLY_FIRST_REPLICA = 3
+    ONLY_FIRST_TOWER = 3  # noqa: PIE796, the older name of the same
 
 
 @contextlib.contextmanager

@@ -8,9 +8,9 @@ from typing import Any
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
 from opdock.graph.nodes.constant import constant as constant_tensor
-from opdock.graph.nodes.constant import to_array
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.variables import initializers as v1
+from opdock.values import to_array
 
 __all__: list[str] = []
 

@@ -212,7 +212,7 @@ def get_partitioned(
     """
     if shape == ():
         return None
-    found: PartitionedVariable | None = store._partitioned.get(name)
+    found: PartitionedVariable | None = store._partitioned_vars.get(name)
     if found is not None:
         _shared(name, found, shape, dtype, reuse)
         if callable(partitioner) and shape is not None and None not in shape:
@@ -258,14 +258,14 @@ def get_partitioned(
         part._set_save_slice_info(Variable.SaveSliceInfo(name, whole, offset, size))
         parts.append(part)
     made = PartitionedVariable(name, whole, parts[0].dtype.base_dtype, parts, partitions)
-    store._partitioned[name] = made
+    store._partitioned_vars[name] = made
     return made
 
 
 def _shared(
     name: str, found: PartitionedVariable, shape: Shape, dtype: DType | None, reuse: Any
 ) -> PartitionedVariable:
-    if reuse is None or reuse is False:
+    if reuse is False:
         raise ValueError(
             f"Partitioned variable with name {name} already exists. Did you mean to set "
             "reuse=True or "

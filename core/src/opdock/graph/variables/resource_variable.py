@@ -152,6 +152,10 @@ class ResourceVariable(Variable):
     def _as_graph_element(self) -> Tensor:
         return self._snapshot
 
+    @property
+    def _graph_element(self) -> Tensor:  # TensorFlow's name for it, which libraries ask for
+        return self._as_graph_element()
+
     def _initialized(self) -> Tensor:
         return self.is_initialized()
 

@@ -96,6 +96,15 @@ class Trackable:
             self.__dict__.update(_self_dependencies={}, _self_deferred={}, _self_update_uid=-1)
 
     @property
+    def _setattr_tracking(self) -> bool:
+        """Whether attributes that are set become dependencies, as libraries ask and say."""
+        return getattr(self, "_self_setattr_tracking", True)
+
+    @_setattr_tracking.setter
+    def _setattr_tracking(self, value: bool) -> None:
+        self._self_setattr_tracking = value
+
+    @property
     def _update_uid(self) -> int:
         self._maybe_initialize_trackable()
         return self._self_update_uid
@@ -104,6 +113,17 @@ class Trackable:
     def _unconditional_checkpoint_dependencies(self) -> list[TrackableReference]:
         self._maybe_initialize_trackable()
         return [TrackableReference(n, d) for n, d in self._self_dependencies.items()]
+
+    @property
+    def _unconditional_dependency_names(self) -> dict[str, Trackable]:
+        """The dependencies by name; libraries add to it what they make while one is looked up."""
+        self._maybe_initialize_trackable()
+        return self._self_dependencies
+
+    @property
+    def _self_unconditional_dependency_names(self) -> dict[str, Trackable]:
+        """The same, as libraries newer than TensorFlow 1 ask for it."""
+        return self._unconditional_dependency_names
 
     @property
     def _checkpoint_dependencies(self) -> list[TrackableReference]:
@@ -158,6 +178,11 @@ class Trackable:
         if known is None:
             self._handle_deferred_dependencies(name, trackable)
         return trackable
+
+    def _delete_tracking(self, name: str) -> None:
+        """Forgets a dependency; without one of the name nothing happens."""
+        self._maybe_initialize_trackable()
+        self._self_dependencies.pop(name, None)
 
     def _handle_deferred_dependencies(self, name: str, trackable: Trackable) -> None:
         """Restores a dependency from the checkpoints that were restored before it existed."""

@@ -19,13 +19,14 @@ from opdock.graph.variables.flavour import (
     VariableSynchronization,
     variable_class,
 )
+from opdock.graph.variables.scattered import Scattered
 from opdock.graph.variables.trackable import TrackableVariable
 from opdock.shapes import Shape, TensorShape
 
 __all__ = ["Variable"]
 
 
-class Variable(TrackableVariable, Referable, metaclass=Flavoured):
+class Variable(TrackableVariable, Referable, Scattered, metaclass=Flavoured):
     """A tensor that keeps its value between runs of a session.
 
     Args:
@@ -251,86 +252,6 @@ class Variable(TrackableVariable, Referable, metaclass=Flavoured):
         """Subtracts `delta`; returns the variable's new value."""
         raise NotImplementedError
 
-    def _scatter(self, op: str, sparse_delta: Any, use_locking: bool, name: str | None) -> Any:
-        from importlib import import_module
-
-        from opdock.graph.nodes.composite import IndexedSlices
-
-        if not isinstance(sparse_delta, IndexedSlices):
-            raise ValueError(f"sparse_delta is not IndexedSlices: {sparse_delta}")
-        fn = getattr(import_module("opdock.ops.state"), op)
-        return fn(
-            self, sparse_delta.indices, sparse_delta.values, use_locking=use_locking, name=name
-        )
-
-    def scatter_sub(
-        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
-    ) -> Any:
-        """Subtracts IndexedSlices."""
-        return self._scatter("scatter_sub", sparse_delta, use_locking, name)
-
-    def scatter_add(
-        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
-    ) -> Any:
-        """Adds IndexedSlices."""
-        return self._scatter("scatter_add", sparse_delta, use_locking, name)
-
-    def scatter_update(
-        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
-    ) -> Any:
-        """Assigns IndexedSlices."""
-        return self._scatter("scatter_update", sparse_delta, use_locking, name)
-
-    def scatter_mul(
-        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
-    ) -> Any:
-        """Multiplies by IndexedSlices."""
-        return self._scatter("scatter_mul", sparse_delta, use_locking, name)
-
-    def scatter_div(
-        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
-    ) -> Any:
-        """Divides by IndexedSlices."""
-        return self._scatter("scatter_div", sparse_delta, use_locking, name)
-
-    def scatter_min(
-        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
-    ) -> Any:
-        """Takes the minimum with IndexedSlices."""
-        return self._scatter("scatter_min", sparse_delta, use_locking, name)
-
-    def scatter_max(
-        self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
-    ) -> Any:
-        """Takes the maximum with IndexedSlices."""
-        return self._scatter("scatter_max", sparse_delta, use_locking, name)
-
-    def scatter_nd_update(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Assigns slices at index vectors."""
-        from importlib import import_module
-
-        return import_module("opdock.ops.state").scatter_nd_update(
-            self, indices, updates, name=name
-        )
-
-    def scatter_nd_add(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Adds to slices at index vectors."""
-        from importlib import import_module
-
-        return import_module("opdock.ops.state").scatter_nd_add(self, indices, updates, name=name)
-
-    def scatter_nd_sub(self, indices: Any, updates: Any, name: str | None = None) -> Any:
-        """Subtracts from slices at index vectors."""
-        from importlib import import_module
-
-        return import_module("opdock.ops.state").scatter_nd_sub(self, indices, updates, name=name)
-
-    def count_up_to(self, limit: int) -> Any:
-        """Increments the variable until it reaches `limit`, then OutOfRangeError."""
-        from importlib import import_module
-
-        return import_module("opdock.ops.state").count_up_to(self, limit)
-
     # ------------------------------------------------------------ serialization
     def to_proto(self, export_scope: str | None = None) -> Any:
         """The variable as a VariableDef; None when it is outside `export_scope`."""
@@ -439,6 +360,20 @@ class Variable(TrackableVariable, Referable, metaclass=Flavoured):
             full = " ".join(str(d) for d in self.full_shape) + " "
             parts = zip(self.var_offset, self.var_shape, strict=True)
             return full + ":".join(f"{o},{s}" for o, s in parts)
+
+        def to_proto(self, export_scope: str | None = None) -> Any:
+            """As a SaveSliceInfoDef; None when it is outside `export_scope`."""
+            from opdock.io import protos
+
+            name: str = self.full_name or ""
+            if export_scope is not None:
+                if not name.startswith(export_scope):
+                    return None
+                name = name.removeprefix(export_scope.rstrip("/") + "/")
+            return protos.SaveSliceInfoDef(
+                full_name=name, full_shape=self.full_shape, var_offset=self.var_offset,
+                var_shape=self.var_shape,
+            )  # fmt: skip
 
 
 def _operator(name: str) -> Callable[..., Any]:

@@ -133,7 +133,7 @@ class VariableScope:
             if kwargs.get(key) is None:
                 kwargs[key] = getattr(self, key)
         if kwargs.get("reuse") is None:
-            kwargs["reuse"] = self.reuse
+            kwargs["reuse"] = self.reuse or False
         # Variables are named by the variable scope alone; name scopes do not count.
         with name_scope(None):
             _check_constant(kwargs.get("initializer"), kwargs.get("dtype"))

@@ -23,8 +23,8 @@ class VariableStore:
     """Variables by full name."""
 
     def __init__(self) -> None:
-        self._variables: dict[str, Any] = {}
-        self._partitioned: dict[str, Any] = {}
+        self._vars: dict[str, Any] = {}
+        self._partitioned_vars: dict[str, Any] = {}
 
     def get_variable(
         self,
@@ -103,7 +103,7 @@ class VariableStore:
         element = None if dtype is None else dtypes.as_dtype(dtype).base_dtype
         raw = None if shape is None else shapes.as_shape(shape)
         # Sharing a partitioned variable needs no partitioner.
-        if partitioner is not None or (reuse is True and name in self._partitioned):
+        if partitioner is not None or (reuse is True and name in self._partitioned_vars):
             parts = get_partitioned(
                 self,
                 name,
@@ -124,13 +124,13 @@ class VariableStore:
             )
             if parts is not None:
                 return parts
-        if f"{name}/part_0" in self._variables:
+        if f"{name}/part_0" in self._vars:
             raise ValueError(
                 "No partitioner was provided, but a partitioned version of the variable was found: "
                 f"{name}/part_0. Perhaps a variable of the same name was already created with "
                 "partitioning?"
             )
-        found = self._variables.get(name)
+        found = self._vars.get(name)
         if found is not None:
             return self._shared(name, found, raw, shape is not None, element, reuse)
         if reuse is True:
@@ -156,15 +156,15 @@ class VariableStore:
                 **({"aggregation": aggregation} if aggregation is not None else {}),
             },
         )
-        self._variables[name] = made
-        if regularizer is not None:
+        self._vars[name] = made
+        if regularizer:
             _regularize(made, name, regularizer)
         return made
 
     def _shared(
         self, name: str, found: Any, raw: Shape, given: bool, dtype: DType | None, reuse: Any
     ) -> Any:
-        if reuse is None or reuse is False:
+        if reuse is False:
             where = found.op.user_line
             raise ValueError(
                 f"Variable {name} already exists, disallowed. Did you mean to set reuse=True or "

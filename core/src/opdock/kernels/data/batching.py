@@ -207,7 +207,8 @@ class PaddedBatchDataset(BatchDataset):
         out = np.empty((len(parts), *shape), parts[0].dtype)
         out[...] = self._values[component]
         for i, part in enumerate(parts):
-            inside: tuple[Any, ...] = (i, *(slice(0, n) for n in part.shape))
+            # With "..." a scalar's object is stored, and not the array around it.
+            inside: tuple[Any, ...] = (i, *(slice(0, n) for n in part.shape), ...)
             out[inside] = part
         return out
 

@@ -248,14 +248,22 @@ def _code(text: str) -> Any:
 
 
 @functools.lru_cache(maxsize=4096)
-def writes_to(function: Any, xp: Any, arity: int, operand: DType, result: DType) -> bool:
-    """Whether a function of the namespace takes `out=`, an array that it writes to and returns."""
+def writes_to(
+    function: Any, xp: Any, arity: int, operand: DType, result: DType, *, behind: bool = False
+) -> bool:
+    """Whether a function of the namespace takes an array that it writes to and returns.
+
+    As `out=`, or `behind` its inputs: a function of any number of arrays would take one more there.
+    """
     try:
         with np.errstate(all="ignore"):
             # Of a list: compilers make a program for `ones`, which takes longer than all else here.
             place = xp.asarray([0], dtype=namespace_dtype(xp, result))
             args = [xp.asarray([1], dtype=namespace_dtype(xp, operand))] * arity
-            return is_writable(place) and function(*args, out=place) is place
+            if not is_writable(place):
+                return False
+            made = function(*args, place) if behind else function(*args, out=place)
+            return made is place
     except Exception:
         return False
 

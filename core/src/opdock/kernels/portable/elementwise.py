@@ -115,10 +115,15 @@ def _call(spec: OpSpec, xp: Any, types: tuple[DType, ...]) -> Any:
     run = getattr(xp, function.array)
     if not _takes_out(spec, xp):
         return run
-    if not writes_to(run, xp, function.arity, operand, function.result_type(operand)):
+    result = function.result_type(operand)
+    if not writes_to(run, xp, function.arity, operand, result):
         return None
     # A ufunc takes its output behind its inputs, though NumPy 2.4 deprecates that for two.
-    if getattr(run, "nin", None) == function.arity and root.function not in ("max", "min"):
+    if (
+        getattr(run, "nin", None) == function.arity
+        and root.function not in ("max", "min")
+        and writes_to(run, xp, function.arity, operand, result, behind=True)
+    ):
         return run
     return _by_keyword(run, function.arity)
 

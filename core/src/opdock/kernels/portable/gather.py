@@ -96,11 +96,8 @@ def _take_batched(xp: Any, params: Any, indices: Any, axis: int, batch: int) -> 
     rest = tuple(indices.shape[batch:])
     # Rows of all batch entries under one another, so that one take serves them all.
     table = xp.reshape(params, (count, math.prod(outer), n, math.prod(inner)))
-    table = (
-        xp.reshape(xp.permute_dims(table, (0, 2, 1, 3)), (count * n, math.prod(outer), -1))
-        if math.prod(inner)
-        else xp.reshape(table, (count * n, math.prod(outer), 0))
-    )
+    table = xp.permute_dims(table, (0, 2, 1, 3))
+    table = xp.reshape(table, (count * n, math.prod(outer), math.prod(inner)))
     starts = device_ints(xp, np.arange(count) * n, params)
     flat = xp.reshape(xp.astype(indices, index_type(xp)), (count, math.prod(rest)))
     rows = xp.take(table, xp.reshape(flat + xp.reshape(starts, (count, 1)), (-1,)), axis=0)

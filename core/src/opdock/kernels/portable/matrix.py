@@ -34,6 +34,28 @@ def conjugate_transpose(xp: Any, sig: NodeSig) -> Any:
     return run
 
 
+def band_of(shape: tuple[int, ...], num_lower: Any, num_upper: Any) -> tuple[int, int]:
+    """How many diagonals below and above the main one stay; -1 stands for all of them.
+
+    Raises:
+        InvalidArgumentError: what is cut is no matrix, or has fewer diagonals than are to stay.
+    """
+    if len(shape) < 2:
+        raise invalid(f"input must be at least 2-dim, received shape: {list(shape)}")
+    (lower,), (upper,) = ints(num_lower), ints(num_upper)
+    rows, columns = shape[-2:]
+    if lower > rows:
+        raise invalid(
+            f"num_lower must be negative or less or equal to number of rows ({rows}) got: {lower}"
+        )
+    if upper > columns:
+        raise invalid(
+            "num_upper must be negative or less or equal to number of columns "
+            f"({columns}) got: {upper}"
+        )
+    return (rows if lower < 0 else lower), (columns if upper < 0 else upper)
+
+
 @portable(
     "MatrixBandPart", T=dtypes.NUMBERS | {dtypes.bool}, host_inputs=("num_lower", "num_upper")
 )
@@ -42,13 +64,10 @@ def matrix_band_part(xp: Any, sig: NodeSig) -> Any:
     dtype = sig.out_dtypes[0]
 
     def run(x: Any, num_lower: Any, num_upper: Any) -> Any:
-        if len(x.shape) < 2:
-            raise invalid(f"input must be at least 2-dim, received shape: {list(x.shape)}")
-        (lower,), (upper,) = ints(num_lower), ints(num_upper)
+        low, high = band_of(x.shape, num_lower, num_upper)
         m, n = x.shape[-2:]
         row = xp.reshape(device_ints(xp, np.arange(m), x), (m, 1))
         col = xp.reshape(device_ints(xp, np.arange(n), x), (1, n))
-        low, high = (m if lower < 0 else lower), (n if upper < 0 else upper)
         keep = (row - col <= low) & (col - row <= high)
         return xp.where(keep, x, zeros(xp, (), x, dtype))
 

@@ -69,7 +69,7 @@ def assert_same_float_dtype(
     """Checks, when the graph is built, that all tensors have one floating-point type.
 
     Args:
-        tensors: tensors or values; None entries are passed over.
+        tensors: tensors, values or what else has a `dtype`; None entries are passed over.
         dtype: the type that they must have.
 
     Returns:
@@ -82,15 +82,14 @@ def assert_same_float_dtype(
     for tensor in tensors or ():
         if tensor is None:
             continue
-        found = (
-            tensor.dtype.base_dtype
-            if hasattr(tensor, "graph")
-            else dtypes.as_dtype(np.asarray(tensor).dtype)
-        )
+        if not hasattr(tensor, "dtype"):
+            tensor = np.asarray(tensor)
+        found = dtypes.as_dtype(tensor.dtype).base_dtype
         if wanted is None:
             wanted = found
         elif found is not wanted:
-            raise ValueError(f"Tensor {tensor} must have type {wanted.name}, got {found.name}.")
+            name = getattr(tensor, "name", tensor)
+            raise ValueError(f"{name}, type={found!r}, must be of the same type ({wanted!r}).")
     wanted = dtypes.float32 if wanted is None else wanted
     if not wanted.is_floating:
         raise ValueError(f"Expected floating point type, got {wanted.name}.")

@@ -224,10 +224,59 @@ def convolution(
     rate = renamed("dilations", dilations, "dilation_rate", dilation_rate)
     with name_scope(name, "convolution", [input, filter]) as scope:
         input = convert_to_tensor(input, name="input")
-        filter = convert_to_tensor(filter, name="filter")
+        # An array takes the type of the input, as the op's own conversion would have it.
+        filter = convert_to_tensor(filter, name="filter", preferred_dtype=input.dtype)
         count = _spatial_rank(input, filter)
         steps, rates = strides_and_rates(count, strides, rate)
         return convolve(input, filter, steps, padding, rates, data_format, scope)
+
+
+class Convolution:
+    """A convolution of known static shapes, which is called with its input and its filter.
+
+    Args:
+        input_shape: the input's static shape.
+        filter_shape: the filter's static shape.
+        padding: see `convolution`.
+        strides: see `convolution`.
+        dilation_rate: see `convolution`.
+        name: see `convolution`.
+        data_format: see `convolution`.
+
+    Raises:
+        ValueError: ranks or channels do not fit, or strides and dilation are both above 1.
+    """
+
+    def __init__(
+        self, input_shape: Any, filter_shape: Any, padding: Any, strides: Any = None,
+        dilation_rate: Any = None, name: str | None = None, data_format: str | None = None,
+    ) -> None:  # fmt: skip
+        self.input_shape = shapes.TensorShape(input_shape)
+        self.filter_shape = shapes.TensorShape(filter_shape)
+        given, window = self.input_shape.raw, self.filter_shape.raw
+        known = window if window is not None else given
+        if known is None:
+            raise ValueError("rank of input or filter must be known")
+        count = len(known) - 2
+        for shape, what in ((given, "input"), (window, "filter")):
+            if shape is not None and len(shape) != count + 2:
+                raise ValueError(f"{what} tensor must have rank {count + 2}")
+        if given is not None and window is not None:
+            channels = given[1 if channels_first(data_format) else -1], window[count]
+            if None not in channels and channels[0] != channels[1]:
+                raise ValueError(
+                    "number of input channels does not match corresponding dimension of filter, "
+                    f"{channels[0]} != {channels[1]}"
+                )
+        self.strides, self.dilation_rate = strides_and_rates(count, strides, dilation_rate)
+        self.padding, self.name, self.data_format = padding, name, data_format
+
+    def __call__(self, inp: Any, filter: Any) -> Tensor:
+        """The convolution of `inp` with `filter`."""
+        return convolve(
+            convert_to_tensor(inp), convert_to_tensor(filter), self.strides, self.padding,
+            self.dilation_rate, self.data_format, self.name,
+        )  # fmt: skip
 
 
 def _spatial_rank(input: Tensor, filter: Tensor) -> int:

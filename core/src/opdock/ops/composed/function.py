@@ -7,6 +7,7 @@ import inspect
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import MethodType
 from typing import Any
 
 from opdock.graph.control.function_op import root_of
@@ -19,6 +20,8 @@ from opdock.ops.composed.function_spec import FunctionSpec, described
 from opdock.ops.composed.tracing import traced
 from opdock.ops.identity import identity
 from opdock.util import nest
+from opdock.util.decorators import TFDecorator
+from opdock.util.inspecting import ismethod
 
 __all__ = ["Function", "function"]
 
@@ -38,28 +41,42 @@ class _Known:
     traced: list[tuple[Any, Any, ConcreteFunction]] = field(default_factory=list)
 
 
+class _Signature:
+    """The signature of what a `Function` calls; the class itself has one of its own."""
+
+    def __get__(self, function: Function | None, owner: Any = None) -> inspect.Signature:
+        if function is None:
+            raise AttributeError("__signature__")
+        found = inspect.signature(function.python_function)
+        bound = list(found.parameters.values())[len(function._own) :]
+        return found.replace(parameters=bound)
+
+
 class Function:
     """A Python function that each call adds to the graph.
 
     Args:
         python_function: the function.
-        signature: what its arguments are said to be, or None.
         name: its name.
+        input_signature: what its arguments are said to be, or None.
         own: the object of which it is a method, in a tuple.
         known: what is known of it.
     """
 
     def __init__(
-        self, python_function: Callable[..., Any], signature: Any, name: str,
+        self, python_function: Callable[..., Any], name: str, input_signature: Any = None,
         own: tuple[Any, ...] = (), known: _Known | None = None,
     ) -> None:  # fmt: skip
         functools.update_wrapper(self, python_function)
         self.python_function = python_function
-        self.input_signature = signature
+        self.input_signature = input_signature
         self._name = name
         self._own = own
         self._known = known or _Known()
         self._of_methods: weakref.WeakKeyDictionary[Any, _Known] = weakref.WeakKeyDictionary()
+
+    # It is a descriptor, for methods, so Python takes it for a function of C without a signature.
+    __signature__ = _Signature()
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is None:
@@ -68,7 +85,13 @@ class Function:
             known = self._of_methods.setdefault(instance, _Known())
         except TypeError:  # nothing can refer to it weakly, or it has no hash
             known = self._known
-        return Function(self.python_function, self.input_signature, self._name, (instance,), known)
+        return Function(self.python_function, self._name, self.input_signature, (instance,), known)
+
+    @property
+    def _tf_decorator(self) -> TFDecorator:
+        """The record by which `tf_inspect` looks through to the function or method."""
+        called = self.python_function
+        return TFDecorator("tf.function", MethodType(called, *self._own) if self._own else called)
 
     @functools.cached_property
     def function_spec(self) -> FunctionSpec:
@@ -76,7 +99,7 @@ class Function:
         called: Any = self.python_function
         if not inspect.isroutine(called) and not isinstance(called, (type, functools.partial)):
             called = called.__call__
-        bound = bool(self._own) or inspect.ismethod(called)
+        bound = bool(self._own) or ismethod(called)
         return FunctionSpec(called, self.input_signature, bound)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -225,6 +248,6 @@ def function(
         # A scope at the top begins with a letter.
         plain = name.lstrip("_") if name.isidentifier() else ""
         inspect.signature(inner)
-        return Function(inner, input_signature, plain or "function")
+        return Function(inner, plain or "function", input_signature)
 
     return decorate if func is None else decorate(func)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ from opdock.graph.nodes.typespec import TensorSpec, TypeSpec
 from opdock.graph.variables.variable import Variable
 from opdock.shapes import TensorShape
 from opdock.util import nest
+from opdock.util.inspecting import getfullargspec
 
 __all__ = ["FunctionSpec", "described"]
 
@@ -36,7 +36,7 @@ class FunctionSpec:
     def __init__(
         self, python_function: Callable[..., Any], input_signature: Any, is_method: bool
     ) -> None:
-        spec = inspect.getfullargspec(python_function)
+        spec = getfullargspec(python_function)
         self.fullargspec = spec._replace(annotations={})
         self.input_signature = None if input_signature is None else tuple(input_signature)
         self.is_method = is_method
@@ -45,6 +45,11 @@ class FunctionSpec:
     def names(self) -> list[str]:
         """The parameters that can be given by position."""
         return self.fullargspec.args[1 if self.is_method else 0 :]
+
+    @property
+    def arg_names(self) -> list[str]:
+        """The parameters that have names."""
+        return [*self.names, *self.fullargspec.kwonlyargs]
 
     def canonical(
         self, args: Sequence[Any], kwargs: Mapping[str, Any]

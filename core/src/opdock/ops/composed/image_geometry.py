@@ -14,7 +14,8 @@ from opdock.ops.arithmetic import floormod, maximum, minimum
 from opdock.ops.array import reshape, shape
 from opdock.ops.cast import cast
 from opdock.ops.compare import equal, less
-from opdock.ops.control import case, cond, with_dependencies
+from opdock.ops.composed.case import case
+from opdock.ops.control import cond, with_dependencies
 from opdock.ops.elementary import round
 from opdock.ops.joining import stack
 from opdock.ops.matrix import transpose as permuted

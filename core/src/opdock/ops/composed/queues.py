@@ -206,7 +206,7 @@ class QueueBase:
     def is_closed(self, name: str | None = None) -> Tensor:
         """Whether the queue is closed."""
         return raw.queue_is_closed_op(  # type: ignore[no-any-return]
-            self._queue_ref, name=name or f"{self._name}_is_closed"
+            self._queue_ref, name=name or f"{self._name}_Is_Closed"
         )
 
     def size(self, name: str | None = None) -> Tensor:

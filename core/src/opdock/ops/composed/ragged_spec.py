@@ -15,6 +15,7 @@ from opdock.graph.nodes.typespec import (
     TensorSpec,
     register_type_spec_from_value_converter,
 )
+from opdock.graph.nodes.typespec_names import register
 from opdock.ops.composed.ragged_tensor import RaggedTensor
 from opdock.ops.composed.ragged_value import RaggedTensorValue
 from opdock.ops.ragged import from_variant_op
@@ -23,6 +24,7 @@ from opdock.shapes import TensorShape
 __all__: list[str] = []
 
 
+@register("tf.RaggedTensorSpec")
 class RaggedTensorSpec(BatchableTypeSpec):
     """What is known of a `tf.RaggedTensor`.
 

@@ -9,7 +9,7 @@ from opdock import dtypes
 from opdock.dtypes import DType
 from opdock.graph.nodes.composite import CompositeTensor
 from opdock.graph.nodes.convert import convert_to_tensor
-from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import maximum
 from opdock.ops.array import shape as shape_of
@@ -242,11 +242,6 @@ class RaggedTensor(RaggedFactories, CompositeTensor):
         )
         found: RaggedTensorValue = session.run(self, feed_dict)
         return found
-
-    def consumers(self) -> list[Operation]:
-        """The operations that read the parts."""
-        parts = self._composite_parts()
-        return list(dict.fromkeys(op for part in parts for op in part.consumers()))
 
     def __repr__(self) -> str:
         return f"tf.RaggedTensor(values={self._values}, row_splits={self._row_splits})"

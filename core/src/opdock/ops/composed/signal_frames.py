@@ -24,6 +24,7 @@ from opdock.ops.joining import concat, stack
 from opdock.ops.matrix import transpose
 from opdock.ops.padding import pad
 from opdock.ops.reduce import reduce_sum
+from opdock.ops.registry import get
 from opdock.ops.select import one_hot
 from opdock.ops.tiling import roll, tile
 
@@ -74,8 +75,42 @@ def frame(
         else:
             count = 1 + (size - length) // step
         count = max(count, 0) if isinstance(count, int) else maximum(count, 0)
-        starts = reshape(range_(count) * step, [-1, 1])
-        return gather(signal, starts + reshape(range_(length), [1, -1]), axis=axis)
+        return _frames(signal, axis, length, step, count)
+
+
+def _frames(signal: Tensor, axis: int, length: Any, step: Any, count: Any) -> Tensor:
+    """Frames of a signal that is long enough for all of them.
+
+    They are gathered in pieces as long as what length and step have in common, of a tensor that is
+    made of such pieces: fewer indices, and a gradient that is dense as the signal is.
+    """
+    piece = math.gcd(length, step) if isinstance(length, int) and isinstance(step, int) else 1
+    static = signal.raw_shape
+    outer: Any
+    size: Any
+    inner: Any
+    if static is None:
+        dims = shape(signal)
+        outer, size, inner = dims[:axis], dims[axis], dims[axis:][1:]
+    else:
+        known = [shape(signal)[i] if n is None else n for i, n in enumerate(static)]
+        outer, size, inner = known[:axis], known[axis], known[axis + 1 :]
+    pieces = size // piece
+    if not isinstance(pieces, int) or pieces * piece != size:
+        whole = _joined(outer, [pieces * piece], inner)
+        signal = get("Slice")(signal, get("ZerosLike")(shape(signal)), whole)
+    cut = reshape(signal, _joined(outer, [pieces, piece], inner))
+    starts = reshape(range_(count) * (step // piece), [-1, 1])
+    chosen = starts + reshape(range_(length // piece), [1, -1])
+    frames = gather(cut, chosen, axis=axis if axis >= 0 else axis - 1)
+    return reshape(frames, _joined(outer, [count, length], inner))
+
+
+def _joined(outer: Any, middle: list[Any], inner: Any) -> Any:
+    """A shape of three parts, lists or, of tensors of unknown rank, vectors."""
+    if isinstance(outer, list):
+        return [*outer, *middle, *inner]
+    return concat([outer, middle, inner], 0)
 
 
 def _pad_end(x: Tensor, axis: int, amount: Any, value: Any) -> Tensor:

@@ -279,6 +279,18 @@ def _checked_size(value: Any, kind: str) -> Any:
 
 
 # ---------------------------------------------------------------- serial forms
+def sparse_dense_cwise_add(sp_t: SparseTensor, dense_t: Any) -> SparseTensor:
+    """The cells of a sparse tensor, to which those of a dense one are added that are there too.
+
+    Args:
+        sp_t: a SparseTensor.
+        dense_t: a tensor of its shape, or one that can be broadcast to it.
+    """
+    indices, dense_shape = sp_t.indices, sp_t.dense_shape
+    values = get("SparseDenseCwiseAdd")(indices, sp_t.values, dense_shape, dense_t)
+    return SparseTensor(indices, values, dense_shape)
+
+
 def serialize_sparse(
     sp_input: Any, name: str | None = None, out_type: Any = dtypes.string
 ) -> Tensor:

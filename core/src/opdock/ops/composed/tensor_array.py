@@ -254,6 +254,9 @@ class TensorArray:
             found: Tensor = raw.tensor_array_size_op(self._handle, self._flow, name=name)
         return found
 
+    def mark_used(self) -> None:
+        """Says that it is left unused on purpose; nothing warns of that here."""
+
     def close(self, name: str | None = None) -> Operation:
         """An operation that drops the elements."""
         with colocate_with(self._handle):

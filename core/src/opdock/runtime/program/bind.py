@@ -115,6 +115,8 @@ class Bound:
             self.calls[i] = _unless_ended(self.calls[i], services.resources.cancellation)
         try:
             self.buffers = allocate(compiled.plan.buffers, compiled.plan.blocks)
+        except errors.InternalError:
+            raise  # the device gave what is no such buffer
         except (errors.OpError, MemoryError):
             # Each kernel may still find room for its own result, or move where there is some.
             compiled, self.buffers = compiled.without_buffers(), []

@@ -327,7 +327,8 @@ def _own(device: Any, dtype: DType) -> tuple[tuple[type, ...], tuple[Any, ...]]:
     namespace = getattr(device, "namespace", None)
     if namespace is not None:
         # What portable kernels make anew is an array of the namespace, which takes all buffers.
-        types.append(type(namespace.zeros((1,))))
+        # Of the buffers' own type: what the namespace makes unasked may be no type of the device's.
+        types.append(type(namespace.zeros((1,), dtype=sample.dtype)))
     if np.ndarray in types:
         types.append(np.generic)  # what NumPy computes of arrays without dimensions
     return tuple(dict.fromkeys(types)), (sample.dtype,)

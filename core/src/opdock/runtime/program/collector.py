@@ -1,7 +1,8 @@
 """The garbage collector waits while a program is compiled.
 
 Compiling makes many objects and drops almost none before its end, so the collector would walk all
-of them, and the user's graph, again and again: the cost would grow faster than the graph.
+of them, and the user's graph, again and again: the cost would grow faster than the graph. At its
+end it walks what is new once, which by itself it would do for each of its young generations.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Final
 # Reentrant: the collector may run inside, and a finalizer that it calls may come here.
 _lock = threading.RLock()
 _waiting: Final[set[int]] = set()
+_YOUNG: Final = 1  # the generation that is walked with those younger; what is left is old then
+_MANY: Final = 10_000  # objects from which on that is worth a walk at once
 _was_on = False
 
 
@@ -49,7 +52,9 @@ class collector_waits(ContextDecorator):
 
     def _let_go(self) -> None:
         with _lock:
-            if id(self) in _waiting:
-                if len(_waiting) == 1 and _was_on:
-                    gc.enable()
-                _waiting.discard(id(self))
+            last = _waiting == {id(self)} and _was_on
+            if last:
+                gc.enable()
+            _waiting.discard(id(self))
+        if last and gc.get_count()[0] > _MANY:
+            gc.collect(_YOUNG)

@@ -14,6 +14,7 @@ import numpy as np
 
 from opdock.compiler.emit.schedule import Step
 from opdock.runtime.program.bind import Bound
+from opdock.runtime.recover.located import miscounted
 
 __all__ = ["Executor", "Observer"]
 
@@ -100,4 +101,9 @@ class Executor:
                 result = call(*inputs)
         if len(step.outputs) == 1:
             return (result,)
-        return tuple(result) if step.outputs else ()
+        if not step.outputs:
+            return ()
+        results = tuple(result) if isinstance(result, Iterable) else (result,)
+        if step.kind == "kernel" and len(results) != len(step.outputs):
+            raise miscounted(step.node, f"got {len(results)}")
+        return results

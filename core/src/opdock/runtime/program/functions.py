@@ -138,8 +138,9 @@ class LazyFunction:
         if len(values) != len(wanted) or given != wanted:
             raise errors.InvalidArgumentError(
                 None, None,
-                f"Function '{self._function.func_name}' takes {[t.name for t in wanted]}, but is "
-                f"called with {len(values)} arguments: {[t.name for t in given]}",
+                f"Function '{self._function.func_name}' takes {len(wanted)} arguments, "
+                f"{[t.name for t in wanted]}, but {len(values)} are given: "
+                f"{[t.name for t in given]}",
             )  # fmt: skip
 
     def program(self) -> Compiled:

@@ -15,6 +15,7 @@ from opdock.compiler.emit.schedule import Step
 from opdock.compiler.ir.block import FEED, Value
 from opdock.compiler.ir.state import is_state
 from opdock.runtime.program.bind import Bound
+from opdock.runtime.recover.located import LINE
 
 __all__ = ["Line"]
 
@@ -44,7 +45,7 @@ class Line:
         self._read: set[int] = set()
         self._step_at: dict[int, int] = {}  # line number to index of the step
         # The source holds numbers of slots only, nothing from the graph.
-        code = compile(self._source(), "<opdock program>", "exec")
+        code = compile(self._source(), LINE, "exec")
         scope: dict[str, Any] = {f"v{s}": v for s, v in bound.presets.items()}
         scope.update({f"b{i}": b for i, b in enumerate(bound.buffers)})
         scope.update({f"k{i}": c for i, c in enumerate(calls or bound.calls)})

@@ -11,8 +11,12 @@ from opdock.compiler.emit.asking import compiler_of
 from opdock.compiler.ir.block import COPY, HOST, SEGMENT, Node
 from opdock.io.files import error_from_os
 
-__all__ = ["as_op_error", "culprit", "where"]
+__all__ = ["LINE", "as_op_error", "culprit", "miscounted", "where"]
 
+LINE: Final = "<opdock program>"
+"""What the code of a program's line is called in tracebacks."""
+
+_UNPACKING: Final = re.compile("(too many|not enough) values to unpack|cannot unpack non-iterable")
 _SHAPE: Final = re.compile(r"\([\d, ]*\)")
 _TRANSLATED: Final[tuple[tuple[type[Exception], type[errors._CodedError]], ...]] = (
     (MemoryError, errors.ResourceExhaustedError),
@@ -42,11 +46,14 @@ def as_op_error(error: Exception, node: Node, what: str = "") -> errors.OpError:
         same: Any = type(error)
         located: errors.OpError = same(None, node.origin, error.message + _late(node) + where(node))
         return located
+    if _is_miscounted(error):
+        return miscounted(node, _words(error))
     if isinstance(error, OSError) and error.errno is not None:
         return as_op_error(error_from_os(error), node, what)
     for kind, cls in _TRANSLATED:
         if isinstance(error, kind):
-            by = f"\n\t ({' of '.join(filter(None, (what, culprit(node))))})" if what else ""
+            named = what or node.op == COPY  # a copy is nothing that the user's program says
+            by = f"\n\t ({' of '.join(filter(None, (what, culprit(node))))})" if named else ""
             text = _words(error) or _WORDLESS.get(kind, kind.__name__)
             return cls(None, node.origin, f"{_in_our_words(text)}{by}{where(node)}")
     if (name := _missing(error, node)) is not None:
@@ -57,6 +64,23 @@ def as_op_error(error: Exception, node: Node, what: str = "") -> errors.OpError:
     failed = f"{by} raised" if by else "it raised"
     text = f"Op {node.op} failed: {failed} {text}{_late(node)}{where(node)}"
     return errors.InternalError(None, node.origin, coded("OPD-KERNEL-001", text))
+
+
+def miscounted(node: Node, what: str) -> errors.OpError:
+    """The error of a node whose results are not as many as its op's."""
+    who, count = culprit(node) or "it", len(node.out_dtypes)
+    text = f"Op {node.op} failed: {who} did not give {count} results: {what}{where(node)}"
+    return errors.InternalError(None, node.origin, coded("OPD-KERNEL-001", text))
+
+
+def _is_miscounted(error: Exception) -> bool:
+    """Whether it is a program's line that could not take a kernel's results apart."""
+    if _UNPACKING.match(_words(error)) is None:
+        return False
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace is not None and trace.tb_frame.f_code.co_filename == LINE
 
 
 def _words(error: Exception) -> str:

@@ -38,12 +38,26 @@ def bands(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
         ((4, 4), 0, -1, "upper"),
         ((3, 5), 0, 2, "wide"),
         ((5, 3), 2, 0, "tall"),
-        ((2, 2), 9, 9, "all"),
+        ((2, 3), 2, 3, "all"),
         ((2, 0), 0, 0, "empty"),
         ((2, 2, 3, 3), 1, 0, "rank4"),
     ):
         args = [np.array(lower, np.int64), np.array(upper, np.int64)]
         yield Sample([rng.normal(shape), *args], {}, tag)
+
+
+@error_samples("MatrixBandPart")
+def more_diagonals_than_there_are() -> Iterable[ErrorSample]:
+    """No matrix, more rows, more columns."""
+    for shape, lower, upper, words in (
+        ((3,), 0, 0, "input must be at least 2-dim"),
+        ((2, 3), 3, 0, r"number of rows \(2\) got: 3"),
+        ((2, 3), 0, 4, r"number of columns \(3\) got: 4"),
+    ):
+        args = [np.array(lower, np.int64), np.array(upper, np.int64)]
+        yield ErrorSample(
+            [np.zeros(shape, np.float32), *args], {}, "InvalidArgumentError", words, "run"
+        )
 
 
 @error_samples("Transpose")

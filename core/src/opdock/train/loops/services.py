@@ -5,13 +5,15 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from opdock import dtypes
 from opdock.api import logging
+from opdock.graph.nodes.graph import get_default_graph
 from opdock.io import protos
 from opdock.train import training_util
 from opdock.train.coordinator import LooperThread
 from opdock.train.loops.timers import speed
 
-__all__ = ["SVStepCounterThread", "SVSummaryThread", "SVTimerCheckpointThread"]
+__all__ = ["SVStepCounterThread", "SVSummaryThread", "SVTimerCheckpointThread", "named_global_step"]
 
 
 class SVSummaryThread(LooperThread):
@@ -94,3 +96,15 @@ class SVTimerCheckpointThread(LooperThread):
                 status=protos.SessionLog.CHECKPOINT, checkpoint_path=sv.save_path
             )
             sv.summary_writer.add_session_log(log, step)
+
+
+def named_global_step() -> Any:
+    """The tensor that is called as the global step is, or None."""
+    try:
+        step = get_default_graph().get_tensor_by_name("global_step:0")
+    except KeyError:
+        return None
+    if step.dtype.base_dtype in (dtypes.int32, dtypes.int64):
+        return step
+    logging.warning("Found 'global_step' is not an int type: %s", step.dtype)
+    return None

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
-from opdock import dtypes
 from opdock.api import logging
 from opdock.graph.nodes.collections import GraphKeys, add_to_collection, get_collection
 from opdock.graph.nodes.graph import Graph, get_default_graph
@@ -29,6 +28,7 @@ from opdock.train.loops.services import (
     SVStepCounterThread,
     SVSummaryThread,
     SVTimerCheckpointThread,
+    named_global_step,
 )
 from opdock.train.loops.session_manager import SessionManager
 from opdock.train.meta_graph import create_meta_graph_def
@@ -115,7 +115,7 @@ class Supervisor:
             )
             self._summary_op = _found_or_made(summary_op, GraphKeys.SUMMARY_OP, merge_all)
             self._global_step = _found_or_made(
-                global_step, GraphKeys.GLOBAL_STEP, _named_global_step
+                global_step, GraphKeys.GLOBAL_STEP, named_global_step
             )
         self._init_feed_dict = init_feed_dict
         self._init_fn = init_fn
@@ -488,13 +488,10 @@ def _found_or_made(given: Any, collection: str, make: Callable[[], Any]) -> Any:
     return made
 
 
-def _named_global_step() -> Any:
-    """The tensor that is called as the global step is, or None."""
-    try:
-        step = get_default_graph().get_tensor_by_name("global_step:0")
-    except KeyError:
-        return None
-    if step.dtype.base_dtype in (dtypes.int32, dtypes.int64):
-        return step
-    logging.warning("Found 'global_step' is not an int type: %s", step.dtype)
-    return None
+# TF's names from before its style guide.
+for _name in (
+    "prepare_or_wait_for_session", "start_queue_runners", "start_standard_services", "stop",
+    "request_stop", "loop", "should_stop", "stop_on_exception", "wait_for_stop", "summary_computed",
+):  # fmt: skip
+    _old = _name.replace("_or_wait_for", "").title().replace("_", "")
+    setattr(Supervisor, _old, getattr(Supervisor, _name))

@@ -22,6 +22,7 @@ from opdock.train.saveable import (
     saveables_for,
 )
 from opdock.train.tracking.base import NoRestoreSaveable, PythonStateSaveable
+from opdock.util.identities import ObjectIdentityDictionary
 
 __all__ = ["ObjectGraph", "ObjectGraphView", "Saveables", "list_objects"]
 
@@ -134,9 +135,10 @@ class ObjectGraph:
                     numbers = self._ids[id(variable)], self._ids[id(slot)]
                     self._slots.setdefault(self._ids[id(optimizer)], []).append((name, *numbers))
 
-    def paths(self) -> dict[Trackable, tuple[TrackableReference, ...]]:
-        """The way from the root to each object."""
-        found: dict[Trackable, tuple[TrackableReference, ...]] = {self.root: ()}
+    def paths(self) -> ObjectIdentityDictionary:
+        """The way from the root to each object: references, the root's none."""
+        found = ObjectIdentityDictionary()
+        found[self.root] = ()
         for current in self.objects:
             for name, dependency in self.children(current).items():
                 step = TrackableReference(name, dependency)
@@ -206,7 +208,7 @@ class ObjectGraphView:
     def __init__(self, root: Trackable) -> None:
         self._graph = ObjectGraph(root)
 
-    def breadth_first_traversal(self) -> tuple[list[Trackable], dict[Trackable, tuple[Any, ...]]]:
+    def breadth_first_traversal(self) -> tuple[list[Trackable], ObjectIdentityDictionary]:
         """The objects, nearest first, and the path of names to each."""
         return self._graph.objects, self._graph.paths()
 

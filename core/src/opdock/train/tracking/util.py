@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
 
 from opdock import dtypes, errors
@@ -122,10 +123,12 @@ class TrackableSaver:
 
     Args:
         root: the object.
+        graph: gives the objects that are saved; by default all behind the root.
     """
 
-    def __init__(self, root: Trackable) -> None:
+    def __init__(self, root: Trackable, graph: Callable[[], ObjectGraph] | None = None) -> None:
         self._root = root
+        self._graph = graph or (lambda: ObjectGraph(root))
         self._prefix: Tensor | None = None
         # The ops serve for as long as the graph of objects is the same.
         self._saved: tuple[bytes, Tensor, dict[Any, Any]] | None = None
@@ -157,7 +160,7 @@ class TrackableSaver:
         if directory:
             with tf_errors(directory):
                 os.makedirs(directory, exist_ok=True)
-        graph, saveables, feeds = ObjectGraph(self._root).serialize(self._saveables)
+        graph, saveables, feeds = self._graph().serialize(self._saveables)
         data = graph.SerializeToString(deterministic=True)
         prefix = self._prefix_tensor()
         if self._saved is None or self._saved[0] != data:

@@ -1,0 +1,49 @@
+"""Classes have the members that TensorFlow 1.15's interface files list."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import re
+from typing import Any
+
+import opdock as tf
+from opdock.mapping import coverage, names
+
+# Whose classes are other libraries', as they are.
+LIBRARIES = ("estimator.", "keras.")
+# Class and member -> why it is not there.
+MISSING = {
+    "layers.InputSpec.from_config": "models of tf.keras have specs that are saved",
+    "layers.InputSpec.get_config": "models of tf.keras have specs that are saved",
+    "random.experimental.Generator.binomial": "its op, StatefulRandomBinomial, is not there",
+    "random.experimental.Generator.split": "makes generators of a tensor's values: eager execution",
+    "train.LooperThread.isAlive": "threads have lost it in Python 3.9; `opdock run` puts it back",
+}
+
+
+def attributes(cls: Any) -> set[str]:
+    """What the code of a class and of its bases sets on instances."""
+    found: set[str] = set()
+    for base in cls.__mro__:
+        found |= set(getattr(base, "__annotations__", ()))
+        with contextlib.suppress(OSError, TypeError):
+            found |= set(re.findall(r"self\.(\w+)\b", inspect.getsource(base)))
+    return found
+
+
+def test_members_of_classes() -> None:
+    there = {e.path for e in coverage.entries() if e.status == "there"}
+    lacking = set()
+    for path, members in names.table().classes.items():
+        if path not in there or path.startswith(LIBRARIES):
+            continue
+        cls: Any = tf
+        for part in path.split("."):
+            cls = getattr(cls, part)
+        if not inspect.isclass(cls):
+            continue
+        lacking |= {
+            f"{path}.{m}" for m in members if not hasattr(cls, m) and m not in attributes(cls)
+        }
+    assert lacking == MISSING.keys()

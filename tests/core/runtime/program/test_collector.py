@@ -1,0 +1,79 @@
+"""The garbage collector while programs are compiled: it waits, and then walks what is new once."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+import opdock as tf
+from opdock.runtime.program.collector import collector_waits
+
+MANY = 20_000
+
+
+@pytest.fixture
+def walks():
+    """The generations that the collector walks."""
+    seen = []
+
+    def note(phase, info):
+        if phase == "start":
+            seen.append(info["generation"])
+
+    gc.callbacks.append(note)
+    yield seen
+    gc.callbacks.remove(note)
+
+
+def test_it_waits_and_walks_much_once(walks):
+    gc.collect()
+    walks.clear()
+    with collector_waits():
+        made = [[] for _ in range(MANY)]
+        with collector_waits():
+            made += [[] for _ in range(MANY)]
+        assert not walks
+    assert walks == [1]
+    young = {id(o) for generation in (0, 1) for o in gc.get_objects(generation)}
+    assert young.isdisjoint(map(id, made))
+
+
+def test_little_is_left_to_its_own_time(walks):
+    gc.collect()
+    walks.clear()
+    with collector_waits():
+        made = [[] for _ in range(10)]
+    assert not walks
+    assert made
+
+
+def test_one_that_is_off_stays_off(walks):
+    gc.disable()
+    try:
+        walks.clear()
+        with collector_waits():
+            made = [[] for _ in range(MANY)]
+        assert not gc.isenabled()
+        assert not walks
+        assert made
+    finally:
+        gc.enable()
+
+
+def test_a_program_keeps_few_objects_for_each_op():
+    """What is kept is walked, whenever the collector looks at everything."""
+    count = 1_000
+    x = y = tf.placeholder(tf.float32, [8])
+    for i in range(count):
+        y = tf.gather(y + float(i), [0, 1, 2, 3, 4, 5, 6, 7])
+    with tf.Session() as session:
+        session.run(x, {x: [0.0] * 8})
+        gc.collect()
+        before = len(gc.get_objects())
+        session.run(y, {x: [0.0] * 8})
+        gc.collect()
+        kept = len(gc.get_objects()) - before
+        nodes = len(session._cache.entries()[-1].program.block.nodes)
+    assert nodes > 3 * count
+    assert kept < 12 * nodes
