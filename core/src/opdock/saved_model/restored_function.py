@@ -20,7 +20,7 @@ from opdock.graph.variables.variable import Variable
 from opdock.ops.composed.concrete_function import ConcreteFunction, plain_name
 from opdock.ops.composed.function import Function
 from opdock.saved_model.nested_structure_coder import StructureCoder
-from opdock.util.decorators import make_decorator
+from opdock.util.decorators import TFDecorator
 
 __all__ = ["RestoredFunction", "restored", "restored_signature"]
 
@@ -80,8 +80,11 @@ class RestoredFunction(Function, Trackable):
         self._is_method = spec.is_method
         name = plain_name(concrete[0].name) if concrete else "function"
         super().__init__(self._apply, name, signature)
-        # Who asks for its arguments is told those of the function that was saved.
-        make_decorator(self._apply, self, decorator_argspec=self._arguments)
+
+    @property
+    def _tf_decorator(self) -> TFDecorator:
+        """Who asks for its arguments is told those of the function that was saved."""
+        return TFDecorator("tf.function", self._apply, "", self._arguments)
 
     @functools.cached_property
     def function_spec(self) -> RestoredSpec:  # type: ignore[override]
