@@ -52,7 +52,7 @@ REASONS = (
     (r"Timeout|TimeoutError", "too slow here"),
     (r"saved_model' has no attribute 'save'", "functions of TensorFlow 2"),
     (r"json\.encoder", "Python has changed"),
-    (r"there is no eager execution", "eager execution"),
+    (r"eager execution|not allowed in Graph execution", "eager execution"),
     (r"there are no TPUs", "TPUs"),
     (r"does not (cover|map)|module '.*' has no attribute", "a name that opdock does not have"),
 )
@@ -88,7 +88,8 @@ def set_up(suites: list[Suite]) -> None:
         needs += bare
         if suite.requirement not in there:
             where = ("--target", str(apart(suite))) if suite.apart else ()
-            pip("install", "--no-deps", "--no-build-isolation", *where, suite.requirement)
+            wanted = (suite.requirement, *suite.beside)
+            pip("install", "--no-deps", "--no-build-isolation", *where, *wanted)
             if suite.from_source:
                 unpack(suite)
             needs.append(suite.requirement)

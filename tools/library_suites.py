@@ -28,6 +28,7 @@ class Suite:
     from_source: bool = False
     # Another version of it is there for others: it goes into a folder that only its own tests see.
     apart: bool = False
+    beside: tuple[str, ...] = ()  # what goes into that folder as well, without what it asks for
     # It carries no tests: what runs is a program of ours in tools/library_programs.
     program: bool = False
     needs: tuple[str, ...] = ()
@@ -156,6 +157,26 @@ SUITES = (
         bare=("deepctr==0.7.5", "neural-structured-learning==1.0.1",
               "tensorflow-model-optimization==0.2.1", "efficientnet==1.0.0",
               "image-classifiers==1.0.0", "segmentation-models==1.0.1"),
+    ),
+    Suite(
+        "tf-agents", "tf-agents==0.3.0",
+        tuple(
+            f"tf_agents/{folder}"
+            for folder in (
+                "distributions", "environments", "metrics", "networks", "policies",
+                "replay_buffers", "specs", "trajectories", "utils",
+            )
+        ),
+        apart=True, beside=("tensorflow-probability==0.8.0", "tf_keras==2.15.0"),
+        needs=("absl-py", "gin-config==0.2.1", "six", "mock", "decorator", "cloudpickle>=3",
+               "dm-tree", "attrs", "requests", "wrapt", "gast==0.2.2", *KERAS),
+        bare=("gym==0.17.3", "pyglet==1.5.27"),
+        left_out={
+            "tf_agents/agents": "minutes each",
+            "tf_agents/bandits": "minutes each",
+            "tf_agents/drivers": "minutes each",
+            "tf_agents/environments/examples": "asks for more simulators",
+        },
     ),
     Suite("tensorflow-hub", HUB, ("test_hub.py",), program=True, needs=KERAS),
     Suite("kfac", "kfac==0.2.0", ("test_kfac.py",), program=True,

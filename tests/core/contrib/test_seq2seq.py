@@ -169,6 +169,9 @@ def test_a_wrapped_cell_keeps_what_it_looked_at() -> None:
         attention_layer_size=[3, 4], alignment_history=True,
     )  # fmt: skip
     assert cell.output_size == 7
+    assert [type(m).__name__ for m in cell._attention_mechanisms] == [
+        "LuongAttention", "BahdanauMonotonicAttention",
+    ]  # fmt: skip
     helper = seq2seq.TrainingHelper(tf.ones([2, 5, 2]), [5, 5])
     decoder = seq2seq.BasicDecoder(cell, helper, cell.zero_state(2, tf.float32))
     (outputs, _), state, _ = seq2seq.dynamic_decode(decoder)

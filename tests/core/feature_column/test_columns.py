@@ -204,3 +204,11 @@ def test_an_id_out_of_range_fails_with_the_column():
 def test_bad_columns(make, error, words):
     with pytest.raises(error, match=words):
         make()
+
+
+def test_layers_over_columns_take_what_is_no_tensor_yet() -> None:
+    words = tf.feature_column.categorical_column_with_hash_bucket("words", 10)
+    column = tf.feature_column.indicator_column(words)
+    with tf.Graph().as_default(), tf.Session() as sess:
+        made = DenseFeatures([column])({"words": [["a"], ["b"]]})
+        assert sess.run(tf.reduce_sum(made, 1)).tolist() == [1.0, 1.0]

@@ -102,11 +102,6 @@ def test_layers_serve_in_programs_of_sessions(keras) -> None:
         assert np.isfinite(session.run(outputs)).all()
 
 
-def test_what_is_not_there_says_so(keras, tmp_path: Path) -> None:
-    with pytest.raises(tf.errors.UnimplementedError, match="SavedModels of functions"):
-        dense(keras).save(tmp_path / "m", save_format="tf")
-
-
 def test_the_list_of_a_models_layers_is_called_layers(keras) -> None:
     class Net(keras.Model):
         def __init__(self) -> None:

@@ -101,3 +101,21 @@ def test_names_that_libraries_lean_on(keras: Any) -> None:
     with tracking.no_automatic_dependency_tracking_scope(layer):
         layer.kept = tf.Variable(1.0)
     assert layer.variables == []
+
+
+def test_keras_own_input_specs_are_heeded_by_layers_of_tf_layers(keras) -> None:
+    class Flat(tf.layers.Layer):
+        def __init__(self) -> None:
+            super().__init__()
+            self.input_spec = keras.layers.InputSpec("float32", ndim=2, axes={-1: 3})
+
+        def call(self, inputs: Any) -> Any:
+            return inputs
+
+    assert Flat()(tf.zeros([2, 3])).shape == [2, 3]
+    with pytest.raises(ValueError, match="expected ndim=2"):
+        Flat()(tf.zeros([2]))
+    with pytest.raises(ValueError, match="expected dtype=float32, found dtype=<dtype: 'int32'>"):
+        Flat()(tf.zeros([2, 3], tf.int32))
+    with pytest.raises(ValueError, match="expected axis -1"):
+        Flat()(tf.zeros([2, 4]))

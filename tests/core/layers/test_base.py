@@ -263,3 +263,9 @@ def test_lengths_of_windows() -> None:
         utils.convert_data_format("channels_last", 2)
     with pytest.raises(ValueError, match="Invalid data_format: other"):
         utils.convert_data_format("other", 4)
+
+
+@pytest.mark.parametrize("shape", [None, [], [4], [3, None]])
+def test_a_dense_layer_has_no_result_for_shapes_without_rows(shape: Any) -> None:
+    with pytest.raises(ValueError):
+        tf.layers.Dense(2).compute_output_shape(tf.TensorShape(shape))

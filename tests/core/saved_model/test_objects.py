@@ -12,7 +12,8 @@ import opdock as tf
 from opdock.graph.nodes.typespec import TensorSpec
 from opdock.io import protos
 from opdock.ops.composed.defined_function import Defun
-from opdock.saved_model.imported import load_v2
+from opdock.saved_model.file import parse_saved_model
+from opdock.saved_model.imported import load_partial, load_v2
 from opdock.saved_model.nested_structure_coder import StructureCoder
 from opdock.util.inspecting import FullArgSpec
 
@@ -140,3 +141,17 @@ def test_two_models_do_not_meet(tmp_path) -> None:
 def test_a_model_that_contradicts_itself_says_so(tmp_path) -> None:
     with pytest.raises(tf.errors.DataLossError, match="constant 'gone'"):
         load_v2(saved(tmp_path, {"constant": "gone"}))
+
+
+def test_arguments_that_are_none_and_ways_that_lead_nowhere_are_told(tmp_path: Path) -> None:
+    path = saved(tmp_path)
+    assert load_partial(path, {"root": None})["root"].v.shape == []
+    with pytest.raises(ValueError, match="nothing at '.other'"):
+        load_partial(path, {"root.other": None})
+    model = parse_saved_model(path)
+    for node in model.meta_graphs[0].object_graph_def.nodes:
+        if node.HasField("function"):
+            node.function.function_spec.fullargspec.CopyFrom(StructureCoder().encode_structure([1]))
+    (Path(path) / "saved_model.pb").write_bytes(model.SerializeToString())
+    with pytest.raises(tf.errors.DataLossError, match="of its arguments"):
+        load_v2(path)

@@ -106,6 +106,7 @@ PORTABLE: Final[Mapping[str, str]] = {
         "ResizeNearestNeighbor ResizeNearestNeighborGrad ScaleAndTranslate ScaleAndTranslateGrad"
     ),
     "image_warp": "ImageProjectiveTransform ImageProjectiveTransformV2 Resampler ResamplerGrad",
+    "inplace": "DeepCopy Empty InplaceAdd InplaceSub InplaceUpdate",
     "joining": "Concat ConcatOffset ConcatV2 Pack ParallelConcat",
     "linalg": "BatchMatMul BatchMatMulV2 MatMul SparseMatMul",
     "loss": "InTopK InTopKV2 L2Loss",

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from opdock.kernels.portable.fill import steps as range_steps
     from opdock.kernels.portable.gather import axes_of, check_params, not_in, outside
     from opdock.kernels.portable.histogram import bins_of
+    from opdock.kernels.portable.inplace import check_changed
     from opdock.kernels.portable.joining import check_alike
     from opdock.kernels.portable.linalg import check_batch_matmul, check_matmul
     from opdock.kernels.portable.matrix import band_of
@@ -44,7 +45,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "axes_of", "band_of", "bins_of", "broadcast_shape", "check_addends", "check_alike",
-    "check_assigned", "check_batch_matmul", "check_blocks", "check_channels", "check_choice",
+    "check_assigned", "check_batch_matmul", "check_blocks", "check_changed", "check_channels",
+    "check_choice",
     "check_classes", "check_cross",
     "check_k", "check_labelled", "check_matmul", "check_mirror", "check_multiple",
     "check_params", "check_parts", "check_rows", "check_segments", "check_sequences",
@@ -64,6 +66,7 @@ _WHERE: Final = {
     "fill": "filled_shape steps",
     "gather": "axes_of check_params not_in outside",
     "histogram": "bins_of",
+    "inplace": "check_changed",
     "joining": "check_alike",
     "linalg": "check_batch_matmul check_matmul",
     "matrix": "band_of",

@@ -377,7 +377,9 @@ class Layer(Weighted, KerasSurface, Module):
             if not self.built:
                 if flat and self._dtype is None and hasattr(flat[0], "dtype"):
                     self._dtype = flat[0].dtype.base_dtype
-                self.build(nest.map_structure(lambda t: t.shape, inputs))
+                # What is no tensor yet, such as a list of strings, has no shape to tell.
+                told = all(hasattr(t, "shape") for t in flat)
+                self.build(nest.map_structure(lambda t: t.shape, inputs) if told else None)
                 self.built = True
                 check_inputs(self.input_spec, flat, self.name)
             outputs = self.call(inputs, *args, **kwargs)

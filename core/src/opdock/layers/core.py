@@ -112,9 +112,9 @@ class Dense(Layer):
         """The input's shape with `units` as last dimension.
 
         Raises:
-            ValueError: the last dimension is unknown.
+            ValueError: the last dimension is unknown, or the rank is below 2.
         """
-        dims = static(input_shape)
+        dims = static(TensorShape(input_shape).with_rank_at_least(2))
         if dims[-1] is None:
             raise ValueError(
                 "The innermost dimension of input_shape must be defined, but saw: "

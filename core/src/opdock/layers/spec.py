@@ -51,7 +51,8 @@ def check_inputs(specs: Any, inputs: Sequence[Any], layer_name: str) -> None:
     """
     if not specs:
         return
-    wanted = [specs] if isinstance(specs, InputSpec) else list(specs)
+    # Keras has a class of its own that says the same.
+    wanted = list(specs) if isinstance(specs, (list, tuple)) else [specs]
     if len(wanted) != len(inputs):
         raise ValueError(
             f"Layer {layer_name} expects {len(wanted)} inputs, but it received {len(inputs)} input "
@@ -81,8 +82,9 @@ def _problem(spec: InputSpec, tensor: Any) -> str:
         return f"expected max_ndim={spec.max_ndim}, found ndim={rank}"
     if spec.min_ndim is not None and rank < spec.min_ndim:
         return f"expected min_ndim={spec.min_ndim}, found ndim={rank}.{full}"
-    if spec.dtype is not None and tensor.dtype.base_dtype is not spec.dtype:
-        return f"expected dtype={spec.dtype.name}, found dtype={tensor.dtype}"
+    wanted = None if spec.dtype is None else dtypes.as_dtype(spec.dtype)
+    if wanted is not None and tensor.dtype.base_dtype is not wanted:
+        return f"expected dtype={wanted.name}, found dtype={tensor.dtype}"
     for axis, size in spec.axes.items():
         if size is not None and dims[axis] not in (size, None):
             return (

@@ -48,6 +48,11 @@ BUILT_MODULES: Final = frozenset(
     }
 )  # fmt: skip
 
+_KERAS_MODELS: Final = {
+    "load_keras_model": "opdock.keras_base.exporting:load_from_saved_model",
+    "save_keras_model": "opdock.keras_base.exporting:export_saved_model",
+}
+
 # Module -> name -> "module:name" of opdock; "opdock:x" is the public tf.x.
 CONTRIB: Final[dict[str, dict[str, str]]] = {
     "contrib.eager": EAGER,
@@ -72,6 +77,12 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
     },
     "contrib.framework.python.framework.checkpoint_utils": CHECKPOINTS,
     "contrib.framework.python.ops.variables": GLOBAL_STEP,
+    "contrib.saved_model": _KERAS_MODELS,
+    "contrib.saved_model.python.saved_model.keras_saved_model": _KERAS_MODELS,
+    "contrib.saved_model.python.saved_model.reader": {
+        name: f"opdock.tools.saved_model_utils:{name}"
+        for name in ("get_saved_model_tag_sets", "read_saved_model")
+    },
     "contrib.image.python.ops.dense_image_warp": {
         "_interpolate_bilinear": "opdock.contrib.image.warps:interpolate_bilinear",
     },
@@ -168,6 +179,10 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
         "_check_static_batch_beam_maybe": "opdock.contrib.seq2seq.beam_paths:may_have_beams",
         "_length_penalty": "opdock.contrib.seq2seq.beam_step:length_penalty",
         "_mask_probs": "opdock.contrib.seq2seq.beam_step:mask_probs",
+    },
+    "contrib.seq2seq.python.ops.decoder": {
+        "_transpose_batch_time": "opdock.layers.rnn:transpose_batch_time",
+        "_zero_state_tensors": "opdock.layers.rnn_base:zero_states",
     },
     "contrib.seq2seq.python.ops.helper": {
         "bernoulli_sample": "opdock.contrib.seq2seq.helpers:bernoulli_sample",

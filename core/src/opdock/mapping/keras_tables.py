@@ -110,4 +110,9 @@ ELSEWHERE: Final[dict[str, str]] = {
         ),
         "opdock.keras_base.peephole:PeepholeLSTMCell",
     ),
+    **{
+        f"{module}.{name}": f"opdock.keras_base.exporting:{name}"
+        for module in ("keras.experimental", "python.keras.saving.saved_model_experimental")
+        for name in ("export_saved_model", "load_from_saved_model")
+    },
 }

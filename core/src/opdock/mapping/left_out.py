@@ -28,13 +28,6 @@ _OUT: Final[dict[str, str]] = {
         ),
         "tf_keras has dropped it",
     ),
-    **dict.fromkeys(
-        (
-            "keras.experimental.export_saved_model",
-            "keras.experimental.load_from_saved_model",
-        ),
-        "models of TF 2's time",
-    ),
     "keras.mixed_precision": "models of TF 2's time",
     "errors.raise_exception_on_not_ok_status": "statuses of TF's C interface",
     "pywrap_tensorflow": "TF's C interface",

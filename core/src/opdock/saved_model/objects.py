@@ -131,6 +131,7 @@ def _number_at(graph: Any, way: str) -> int:
         steps = [
             child for child in graph.nodes[number].children
             if f"{rest}.".startswith(f".{child.local_name}.")
+            and 0 <= child.node_id < len(graph.nodes)
         ]  # fmt: skip
         if not steps:
             raise ValueError(f"The model has no object at {way!r}: nothing at {rest!r}.")

@@ -83,7 +83,7 @@ class RestoredFunction(Function, Trackable):
 
     @property
     def _tf_decorator(self) -> TFDecorator:
-        """Who asks for its arguments is told those of the function that was saved."""
+        """The record by which `tf_inspect` finds the arguments of the function that was saved."""
         return TFDecorator("tf.function", self._apply, "", self._arguments)
 
     @functools.cached_property
@@ -151,7 +151,15 @@ class RestoredFunction(Function, Trackable):
 
 
 def _full_arg_spec(saved: Any) -> FullArgSpec:
-    """What `inspect.getfullargspec` gave of the function that was saved."""
+    """What `inspect.getfullargspec` gave of the function that was saved.
+
+    Raises:
+        DataLossError: it is something else.
+    """
+    if not hasattr(saved, "_asdict"):
+        raise errors.DataLossError(
+            None, None, f"A function of the model says of its arguments no more than {saved!r}."
+        )
     told = saved._asdict()
     return FullArgSpec(
         list(told.get("args") or ()), told.get("varargs"), told.get("varkw"), told.get("defaults"),

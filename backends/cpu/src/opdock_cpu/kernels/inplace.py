@@ -19,21 +19,7 @@ table = KernelTable()
 
 def _rows(x: Array, i: Array, v: Array) -> Array:
     """The rows that are meant; any number means one, as TF counts them round."""
-    if i.ndim != 1:
-        raise checks.invalid(f"i must be a vector. {checks.dims(i.shape)}")
-    shown = f"{checks.dims(x.shape)} vs. {checks.dims(v.shape)}"
-    if x.ndim != v.ndim:
-        raise checks.invalid(f"x and v shape doesn't match (ranks differ): {shown}")
-    for axis in range(1, x.ndim):
-        if x.shape[axis] != v.shape[axis]:
-            raise checks.invalid(f"x and v shape doesn't match at index {axis} : {shown}")
-    if not x.ndim or i.shape[0] != v.shape[0]:
-        raise checks.invalid(
-            f"i and x shape doesn't match at index 0: {checks.dims(i.shape)} vs. "
-            f"{checks.dims(v.shape)}"
-        )
-    if i.size and not x.shape[0]:
-        raise checks.invalid(f"There is no row to change: x has shape {checks.dims(x.shape)}")
+    checks.check_changed(x, i, v)
     return i % x.shape[0] if i.size else i
 
 

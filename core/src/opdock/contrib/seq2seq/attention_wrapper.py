@@ -123,7 +123,7 @@ class AttentionWrapper(RNNCell):
         super().__init__(name=name, dtype=dtype)
         checked_cell("cell", cell)
         self._is_multi = isinstance(attention_mechanism, (list, tuple))
-        self._mechanisms = _mechanisms(attention_mechanism)
+        self._attention_mechanisms = _mechanisms(attention_mechanism)
         if cell_input_fn is not None and not callable(cell_input_fn):
             raise TypeError(
                 f"cell_input_fn must be callable, saw type: {type(cell_input_fn).__name__}"
@@ -148,7 +148,7 @@ class AttentionWrapper(RNNCell):
 
     def _attention_layers_of(self, sizes: Any, layers: Any) -> tuple[Any, ...] | None:
         """The layers over what each mechanism finds, and the size of the attention."""
-        count = len(self._mechanisms)
+        count = len(self._attention_mechanisms)
         if sizes is not None and layers is not None:
             raise ValueError("Only one of attention_layer_size and attention_layer should be set")
         if sizes is not None:
@@ -161,9 +161,9 @@ class AttentionWrapper(RNNCell):
             self._attention_size = sum(wanted)
             return tuple(
                 Dense(size, name="attention_layer", use_bias=False, dtype=mechanism.dtype)
-                for size, mechanism in zip(wanted, self._mechanisms, strict=True)
+                for size, mechanism in zip(wanted, self._attention_mechanisms, strict=True)
             )
-        depths = [m.values.shape.as_list()[-1] for m in self._mechanisms]
+        depths = [m.values.shape.as_list()[-1] for m in self._attention_mechanisms]
         if layers is None:
             self._attention_size = sum(depths)
             return None
@@ -182,7 +182,9 @@ class AttentionWrapper(RNNCell):
     def _checked(self, batch: Any, what: str, why: str, tile: str, values: Any, name: str) -> Any:
         """Values, once it is certain that memories and `batch` fit."""
         message = f"{what}Non-matching batch sizes between {why}" + _TILE.format(what=tile)
-        checks = [assert_equal(batch, m.batch_size, message=message) for m in self._mechanisms]
+        checks = [
+            assert_equal(batch, m.batch_size, message=message) for m in self._attention_mechanisms
+        ]
         with control_dependencies(checks):
             return nest.map_structure(lambda value: identity(value, name=name), values)
 
@@ -202,10 +204,11 @@ class AttentionWrapper(RNNCell):
             cell_state=self._cell.state_size,
             time=TensorShape([]),
             attention=self._attention_size,
-            alignments=self._item_or_tuple(m.alignments_size for m in self._mechanisms),
-            attention_state=self._item_or_tuple(m.state_size for m in self._mechanisms),
+            alignments=self._item_or_tuple(m.alignments_size for m in self._attention_mechanisms),
+            attention_state=self._item_or_tuple(m.state_size for m in self._attention_mechanisms),
             alignment_history=self._item_or_tuple(
-                m.alignments_size if self._alignment_history else () for m in self._mechanisms
+                m.alignments_size if self._alignment_history else ()
+                for m in self._attention_mechanisms
             ),
         )
 
@@ -231,14 +234,14 @@ class AttentionWrapper(RNNCell):
             state = self._checked(
                 batch_size, what, why, "your encoder output", state, "checked_cell_state"
             )
-            first = [m.initial_alignments(batch_size, dtype) for m in self._mechanisms]
+            first = [m.initial_alignments(batch_size, dtype) for m in self._attention_mechanisms]
             return AttentionWrapperState(
                 cell_state=state,
                 time=zeros([], dtypes.int32),
                 attention=zero_states(self._attention_size, batch_size, dtype),
                 alignments=self._item_or_tuple(first),
                 attention_state=self._item_or_tuple(
-                    m.initial_state(batch_size, dtype) for m in self._mechanisms
+                    m.initial_state(batch_size, dtype) for m in self._attention_mechanisms
                 ),
                 alignment_history=self._item_or_tuple(
                     TensorArray(dtype, size=0, dynamic_size=True, element_shape=alignments.shape)
@@ -266,8 +269,8 @@ class AttentionWrapper(RNNCell):
             part if self._is_multi else [part]
             for part in (state.attention_state, state.alignment_history)
         )
-        layers = self._layers or [None] * len(self._mechanisms)
-        rows = zip(self._mechanisms, states, layers, strict=True)
+        layers = self._layers or [None] * len(self._attention_mechanisms)
+        rows = zip(self._attention_mechanisms, states, layers, strict=True)
         found, alignments, next_states = zip(
             *(self._attention_fn(m, output, s, layer) for m, s, layer in rows), strict=True
         )

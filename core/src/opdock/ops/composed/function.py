@@ -68,6 +68,9 @@ class Function:
         own: tuple[Any, ...] = (), known: _Known | None = None,
     ) -> None:  # fmt: skip
         functools.update_wrapper(self, python_function)
+        # By this `tf_inspect` looks through to the function or method.
+        within = MethodType(python_function, *own) if own else python_function
+        self._tf_decorator = TFDecorator("tf.function", within)
         self.python_function = python_function
         self.input_signature = input_signature
         self._name = name
@@ -86,12 +89,6 @@ class Function:
         except TypeError:  # nothing can refer to it weakly, or it has no hash
             known = self._known
         return Function(self.python_function, self._name, self.input_signature, (instance,), known)
-
-    @property
-    def _tf_decorator(self) -> TFDecorator:
-        """The record by which `tf_inspect` looks through to the function or method."""
-        called = self.python_function
-        return TFDecorator("tf.function", MethodType(called, *self._own) if self._own else called)
 
     @functools.cached_property
     def function_spec(self) -> FunctionSpec:
