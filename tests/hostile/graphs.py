@@ -87,9 +87,45 @@ def _input() -> None:
     tf.group(queue.enqueue([1]), name="put")
 
 
+def _library() -> bytes:
+    """Functions that call each other by op type, by attribute and in branches, and a gradient."""
+    graph = tf.GraphDef()
+    graph.versions.producer = tf.GRAPH_DEF_VERSION
+    calls: dict[str, tuple[str, list[str], dict[str, Any]]] = {
+        "F": ("Neg", ["x"], {"T": FLOAT}),
+        "G": ("F", ["x"], {}),
+        "H": ("PartitionedCall", ["x"], {"Tin": [FLOAT], "Tout": [FLOAT], "f": "G"}),
+        "I": (
+            "If", ["x", "x"],
+            {"Tcond": FLOAT, "Tin": [FLOAT], "Tout": [FLOAT], "then_branch": "H",
+             "else_branch": "F"},
+        ),
+    }  # fmt: skip
+    for name, (op, inputs, attrs) in calls.items():
+        function = graph.library.function.add(ret={"y": "a:y:0" if op in "NegF" else "a:output:0"})
+        function.signature.name = name
+        function.signature.input_arg.add(name="x", type=FLOAT)
+        function.signature.output_arg.add(name="y", type=FLOAT)
+        made = function.node_def.add(name="a", op=op, input=inputs)
+        for key, value in attrs.items():
+            if isinstance(value, str):
+                made.attr[key].func.name = value
+            elif isinstance(value, list):
+                made.attr[key].list.type.extend(value)
+            else:
+                made.attr[key].type = value
+    graph.library.gradient.add(function_name="F", gradient_func="G")
+    one = graph.node.add(name="one", op="Const")
+    one.attr["dtype"].type = FLOAT
+    one.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(1.0))
+    for name in calls:
+        graph.node.add(name=f"call{name}", op=name, input=["one"])
+    return bytes(graph.SerializeToString(deterministic=True))
+
+
 def graph_defs() -> Sequence[bytes]:
     """GraphDefs."""
-    found = [_first_control_flow()] * 2
+    found = [_first_control_flow(), _first_control_flow(), _library(), _library()]
     for build in (_dense, _control, _input):
         with tf.Graph().as_default() as graph:
             build()

@@ -234,3 +234,36 @@ def test_saves_of_several_threads_to_one_prefix_take_turns(tmp_path: Path) -> No
     with BundleReader(prefix) as reader:
         assert len(set(reader.get("v").tolist())) == 1
     assert sorted(os.listdir(tmp_path)) == ["m.data-00000-of-00001", "m.index"]
+
+
+SAVES = """
+import sys
+import numpy as np
+from opdock.io.checkpoint_v2 import BundleWriter
+for n in range(100):
+    with BundleWriter(sys.argv[1]) as writer:
+        writer.add("v", np.full(1000, float(sys.argv[2]) + n))
+"""
+
+
+def test_saves_of_several_processes_to_one_prefix_take_turns(tmp_path: Path) -> None:
+    """One removed the data that the other was about to rename, or put its own beside the other's
+    index."""
+    lines = [[sys.executable, "-c", SAVES, str(tmp_path / "m"), who] for who in ("0", "1000")]
+    savers = [subprocess.Popen(line, stderr=subprocess.PIPE, text=True) for line in lines]
+    said = [saver.communicate()[1] for saver in savers]
+    assert [saver.returncode for saver in savers] == [0, 0], said
+    with BundleReader(str(tmp_path / "m")) as reader:
+        value = reader.get("v")
+    assert (value == value[0]).all() and value[0] % 1000 == 99
+    assert sorted(os.listdir(tmp_path)) == ["m.data-00000-of-00001", "m.index"]
+
+
+def test_a_turn_that_does_not_end_is_not_waited_for_without_end(tmp_path: Path) -> None:
+    entered = []
+    with files.directory_turn(str(tmp_path), 0.0):
+        with files.directory_turn(str(tmp_path), 0.01):
+            entered.append("while the other has it")
+        with files.directory_turn(str(tmp_path / "missing"), 0.0):
+            entered.append("without a directory")
+    assert len(entered) == 2

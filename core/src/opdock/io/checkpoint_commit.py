@@ -32,7 +32,14 @@ from typing import Any
 from opdock import errors
 from opdock.io import protos
 from opdock.io.bundle_format import data_path, index_path
-from opdock.io.files import atomic_write, link_over, sweep, sync_directory, tf_errors
+from opdock.io.files import (
+    atomic_write,
+    directory_turn,
+    link_over,
+    sweep,
+    sync_directory,
+    tf_errors,
+)
 from opdock.io.table import TableBuilder, TableReader
 
 HEADER_KEY = b""
@@ -41,8 +48,10 @@ VERSION = 1
 _SHARDS = re.compile(r"\.data-\d{5}-of-(\d{5})$")
 # The directories in which a sharded save collects its parts; see `opdock.train.saver_builder`.
 _PARTS = re.compile(r"_temp_[0-9a-f]{32}$")
-# Two saves to one prefix, as of a service's thread and the program's own, take turns.
+# Two saves to one prefix, as of a service's thread and the program's own, take turns; so do those
+# of two processes, for each of which others have so much patience (seconds).
 _committing = threading.Lock()
+_PATIENCE = 30.0
 # A save that is alive makes or renames a file in its directory far more often than this (seconds).
 _ABANDONED = 3600.0
 
@@ -55,7 +64,8 @@ def commit(prefix: str, sources: Sequence[str], entries: Mapping[bytes, Any]) ->
         sources: the data files, one a shard, on the same file system; they are renamed.
         entries: what the index says of each key.
     """
-    with _committing, tf_errors(prefix):
+    directory = os.path.dirname(prefix) or "."
+    with _committing, directory_turn(directory, _PATIENCE), tf_errors(prefix):
         try:
             _take_places(prefix, sources, entries)
         except BaseException:
@@ -64,8 +74,8 @@ def commit(prefix: str, sources: Sequence[str], entries: Mapping[bytes, Any]) ->
             if listed is not None or not os.path.lexists(index_path(prefix)):
                 _remove_other_data(prefix, listed)
             raise
-    sweep(os.path.dirname(prefix) or ".")
-    _sweep_parts(os.path.dirname(prefix) or ".")
+    sweep(directory)
+    _sweep_parts(directory)
 
 
 def _take_places(prefix: str, sources: Sequence[str], entries: Mapping[bytes, Any]) -> None:

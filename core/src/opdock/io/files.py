@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+import time
 import uuid
 import weakref
 from collections.abc import Iterator
@@ -225,6 +226,47 @@ def sweep(directory: str) -> None:
         with suppress(OSError), open(path, "r+b") as file:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             os.unlink(path)
+
+
+@contextmanager
+def directory_turn(path: str, patience: float) -> Iterator[None]:
+    """A block that processes which write into a directory enter one after the other.
+
+    It is the directory itself that is locked, so nothing is left in it. Where the file system has
+    no such locks, and once patience is over, as with a process that was stopped in its turn, the
+    block is entered all the same.
+
+    Args:
+        path: the directory.
+        patience: in seconds.
+    """
+    handle = None
+    if sys.platform != "win32":
+        with suppress(OSError):
+            handle = os.open(path, os.O_RDONLY)
+    try:
+        if handle is not None:
+            _lock_within(handle, patience)
+        yield
+    finally:
+        if handle is not None:
+            with suppress(OSError):
+                os.close(handle)
+
+
+def _lock_within(handle: int, patience: float) -> None:
+    end = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > end:
+                return
+            time.sleep(0.002)
+        except OSError:
+            return
+        else:
+            return
 
 
 def sync_directory(path: str) -> None:

@@ -80,11 +80,8 @@ class RestoredFunction(Function, Trackable):
         self._is_method = spec.is_method
         name = plain_name(concrete[0].name) if concrete else "function"
         super().__init__(self._apply, name, signature)
-
-    @property
-    def _tf_decorator(self) -> TFDecorator:
-        """The record by which `tf_inspect` finds the arguments of the function that was saved."""
-        return TFDecorator("tf.function", self._apply, "", self._arguments)
+        # By this `tf_inspect` finds the arguments of the function that was saved.
+        self._tf_decorator = TFDecorator("tf.function", self._apply, "", self._arguments)
 
     @functools.cached_property
     def function_spec(self) -> RestoredSpec:  # type: ignore[override]

@@ -94,7 +94,12 @@ def follow_effects(node: Node, effects: set[Node]) -> None:
 def _control_cells(node: Node) -> frozenset[int]:
     """Inputs of a control-flow node that its bodies take as variables."""
     first = 1 if node.traits.control is Control.COND else 0
-    body = node.attrs["then_branch" if first else "body"]
+    if node.traits.control is Control.CALL:
+        assert node.spec is not None
+        assert node.spec.callee_fn is not None
+        body = node.spec.callee_fn(node.attrs)
+    else:
+        body = node.attrs["then_branch" if first else "body"]
     return frozenset(
         i + first
         for i, tensor in enumerate(body.inputs)
