@@ -81,6 +81,26 @@ def test_a_session_has_the_only_function_as_its_signature(tmp_path: Path) -> Non
         assert session.run(names, feeds)["y"].tolist() == [[3]]
 
 
+def test_a_signature_may_have_no_results(tmp_path: Path) -> None:
+    asked = tf.Variable(0, use_resource=True)
+
+    @tf.function(input_signature=[TensorSpec([], tf.int32)])
+    def ask(times: Any) -> Any:
+        asked.assign_add(times)
+        return ()
+
+    @tf.function(input_signature=[])
+    def count() -> Any:
+        return asked.read_value()
+
+    root = module(asked=asked, ask=ask, count=count)
+    path = save(root, tmp_path, {"ask": ask, "count": count})
+    with tf.Graph().as_default(), tf.Session() as session:
+        signatures = tf.saved_model.load(session, ["serve"], path).signature_def
+        assert dict(signatures["ask"].outputs) == {} and list(signatures["ask"].inputs) == ["times"]
+        assert session.run(signatures["count"].outputs["output_0"].name) == 0
+
+
 def test_a_function_is_saved_for_all_that_it_was_called_with(tmp_path: Path) -> None:
     @tf.function
     def power(x: Any, times: int = 2, negative: bool = False) -> Any:

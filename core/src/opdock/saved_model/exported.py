@@ -185,6 +185,8 @@ class ExportedGraph:
             inputs[name] = placeholder(inner.dtype, inner.shape, name=f"{key}_{name}")
         results = self._call(function, list(inputs.values()))
         flat = results if isinstance(results, (list, tuple)) else [results]
+        if not function.outputs:
+            flat = []  # A call without results is its operation.
         outputs = {}
         ordered = sorted(function.structured_outputs)
         for name, outer, inner in zip(ordered, flat, function.outputs, strict=True):

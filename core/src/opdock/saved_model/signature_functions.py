@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.typespec import TensorSpec
 from opdock.graph.variables.trackable import Trackable
 from opdock.ops.composed.concrete_function import ConcreteFunction
@@ -130,6 +130,8 @@ def _normal(outputs: Any, function_name: str, key: str) -> dict[str, Tensor]:
                     "one Tensor output per string key."
                 )
         return dict(outputs)
+    if outputs is None or isinstance(outputs, Operation):  # What it does is all that it gives.
+        return {}
     parts = outputs if isinstance(outputs, Sequence) else [outputs]
     if not all(len(nest.flatten(part)) == 1 and not _is_nested(part) for part in parts):
         raise ValueError(
