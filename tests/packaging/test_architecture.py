@@ -51,6 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 LIBRARY = {
     "train", "data", "distribute", "layers", "linear", "lookup", "losses", "metrics", "saved_model",
     "summary", "tools", "transforms", "api", "distributions", "feature_column", "onnx",
+    "profiler",
 }  # fmt: skip
 for _name in LIBRARY:
     MAY_IMPORT[_name] = BASE | LIBRARY | {"io", "graph", "ops", "autodiff", "runtime"}

@@ -651,6 +651,7 @@ from opdock.api import math as math
 from opdock import metrics as metrics
 from opdock.api import nest as nest
 from opdock.api import nn as nn
+from opdock import profiler as profiler
 from opdock import python as python
 from opdock.api import python_io as python_io
 from opdock.api import quantization as quantization

@@ -658,6 +658,7 @@ SUBMODULES: Final = {
     "metrics": "opdock.metrics",
     "nest": "opdock.api.nest",
     "nn": "opdock.api.nn",
+    "profiler": "opdock.profiler",
     "python": "opdock.python",
     "python_io": "opdock.api.python_io",
     "quantization": "opdock.api.quantization",

@@ -1,8 +1,9 @@
 """Makes classes of protobuf messages from short descriptions of them.
 
 A message is a line of fields, `name:type=number`. A trailing `*` is repeated, `[oneof]` puts the
-field into a oneof, and `{type}` is a map from string. `#Name.VALUE=number` declares a value of a
-nested enum; enums of the whole file are given beside the messages.
+field into a oneof, `{type}` is a map from string and `{int64:type}` one from numbers.
+`#Name.VALUE=number` declares a value of a nested enum; enums of the whole file are given beside the
+messages.
 """
 
 from __future__ import annotations
@@ -111,9 +112,10 @@ class _File:
         if type_name.startswith("{"):
             entry = message.nested_type.add(name=_camel(name) + "Entry")
             entry.options.map_entry = True
+            key, _, value = type_name[1:-1].rpartition(":")
             for i, part in enumerate(("key", "value"), 1):
                 inner = entry.field.add(name=part, number=i, label=_FD.LABEL_OPTIONAL)
-                self._set_type(inner, "string" if part == "key" else type_name[1:-1])
+                self._set_type(inner, (key or "string") if part == "key" else value)
             field.type = _FD.TYPE_MESSAGE
             field.type_name = f".{self._package}.{full_name}.{entry.name}"
             return

@@ -1,7 +1,7 @@
 """TF's protobuf messages by name, loaded on first use.
 
 `protos.GraphDef` is the generated class, used as it is: the ones that TensorBoard ships come from
-there, the others from `opdock.io.proto_schema` and `opdock.io.tree_messages`. Importing
+there, the others from `opdock.io.proto_schema`, `tree_messages` and `profile_messages`. Importing
 this module imports nothing of protobuf.
 """
 
@@ -41,6 +41,7 @@ _TENSORBOARD: dict[str, str] = {
     "tensor": "TensorProto VariantTensorDataProto",
     "tensor_description": "TensorDescription",
     "tensor_shape": "TensorShapeProto",
+    "tfprof_log": "CodeDef ExecMemory ExecProfile OpLogEntry OpLogProto ProfileNode ProfileProto",
     "types": "DataType",
     "variable": "SaveSliceInfoDef VariableDef",
     "versions": "VersionDef",
@@ -53,6 +54,10 @@ _OWN = (
     " ValuesDef CondContextDef WhileContextDef ControlFlowContextDef"
     " ReaderBaseState BenchmarkEntries BenchmarkEntry EntryValue MetricEntry"
 )
+_PROFILES = (
+    "AdviceProto AdvisorOptionsProto GraphNodeProto MultiGraphNodeProto OptionsProto"
+    " TFProfTensorProto"
+)
 
 _WHERE: dict[str, str] = (
     {
@@ -62,6 +67,7 @@ _WHERE: dict[str, str] = (
     }
     | dict.fromkeys(_OWN.split(), "opdock.io.proto_schema")
     | dict.fromkeys(("DebugOutput", "TreeEnsemble"), "opdock.io.tree_messages")
+    | dict.fromkeys(_PROFILES.split(), "opdock.io.profile_messages")
 )
 
 

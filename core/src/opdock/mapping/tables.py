@@ -26,6 +26,7 @@ _ALIKE: Final = (
     ("saved_model", "saved_model", ("builder constants loader model_utils nested_structure_coder "
      "signature_constants signature_def_utils tag_constants utils model_utils.export_output "
      "model_utils.export_utils model_utils.mode_keys")),
+    ("profiler", "profiler", "model_analyzer"),
     ("tools", "tools", ("freeze_graph inspect_checkpoint optimize_for_inference_lib "
      "saved_model_utils strip_unused_lib")),
     ("training", "train", ("checkpoint_management device_setter experimental.loss_scale "
@@ -123,6 +124,9 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.ops.session_ops": ("opdock.ops.session_handles", "opdock.runtime.handles"),
     "python.ops.weights_broadcast_ops": ("opdock.ops.composed.weights_broadcast",),
     "python.ops.summary_op_util": ("opdock.ops.summary",),
+    "python.profiler.internal.flops_registry": ("opdock.profiler.flops",),
+    "python.profiler.option_builder": ("opdock.profiler.options",),
+    "python.profiler.tfprof_logger": ("opdock.profiler.op_log", "opdock.profiler.options"),
     "python.summary.plugin_asset": ("opdock.summary.plugin_asset",),
     "python.layers.utils": ("opdock.util.graph_helpers",),
     "python.util.all_util": ("opdock.util.exporting",),
@@ -292,6 +296,10 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.framework.dtypes": {"_TYPE_TO_STRING": "opdock.util.dtype_names:TYPE_TO_STRING"},
     "python.framework.graph_io": {"write_graph": "opdock:train.write_graph"},
     "python.framework.ops": {
+        **{
+            name: f"opdock.profiler.statistics:{name}"
+            for name in ("OpStats", "RegisterStatistics", "get_stats_for_node_def")
+        },
         "NoGradient": "opdock.graph.nodes.gradient_registry:not_differentiable",
         "RegisterShape": "opdock.util.graph_helpers:RegisterShape",
         "NotDifferentiable": "opdock.graph.nodes.gradient_registry:not_differentiable",
