@@ -14,6 +14,7 @@ import tensorflow as tf
 from tensorflow.core.profiler import tfprof_log_pb2, tfprof_options_pb2, tfprof_output_pb2
 from tensorflow.python.framework import ops
 from tensorflow.python.profiler import model_analyzer, option_builder, profiler, tfprof_logger
+from tensorflow.python.profiler.profile_context import ProfileContext
 from tensorflow.python.profiler.internal import flops_registry
 
 assert profiler.Profiler is model_analyzer.Profiler is tf.profiler.Profiler
@@ -24,6 +25,7 @@ assert tfprof_log_pb2.OpLogProto is tf.profiler.OpLogProto
 assert tfprof_output_pb2.AdviceProto is tf.profiler.AdviceProto
 assert tfprof_options_pb2.OptionsProto(step=3).step == 3
 
+assert ProfileContext is tf.contrib.tfprof.ProfileContext
 analyzer = tf.contrib.tfprof.model_analyzer
 product = tf.matmul(tf.get_variable("w", [3, 4]), tf.ones([4, 5]))
 stats = ops.get_stats_for_node_def(tf.get_default_graph(), product.op.node_def, "flops")

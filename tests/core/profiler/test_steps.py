@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -95,6 +96,21 @@ def test_least_figures_choose_what_is_shown(graph: tf.Graph) -> None:
     options = BUILDER(BUILDER.time_and_memory(min_micros=10)).with_empty_output().build()
     root = tf.profiler.profile(graph, run, options=options)
     assert [node.name for node in root.children] == ["product"]
+
+
+def test_timelines_of_steps(graph: tf.Graph, tmp_path: Path) -> None:
+    profiler = tf.profiler.Profiler(graph)
+    profiler.add_step(3, step((HOST, "product", 10, 40), (HOST, "out", 60, 9)))
+    profiler.add_step(5, step((HOST, "product", 10, 20)))
+    options = BUILDER(BUILDER.time_and_memory(1, 0)).with_timeline_output(str(tmp_path / "line"))
+    profiler.profile_graph(options.build())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["line_3", "line_5"]
+    events = json.loads((tmp_path / "line_3").read_text())["traceEvents"]
+    runs = {e["args"]["name"]: (e["ts"], e["dur"]) for e in events if e["ph"] == "X"}
+    assert runs == {"product": (0, 40), "out": (50, 9)}
+    profiler.profile_graph(options.with_step(5).with_timeline_output(str(tmp_path / "one")).build())
+    assert (tmp_path / "one_5").exists()
+    assert not (tmp_path / "one_3").exists()
 
 
 def traced(graph: tf.Graph) -> Any:

@@ -152,7 +152,8 @@ def test_builders_leave_the_options_they_begin_with(graph: tf.Graph) -> None:
 @pytest.mark.parametrize(
     ("output", "error", "told"),
     [
-        ("timeline:outfile=a", tf.errors.UnimplementedError, "timeline.Timeline"),
+        ("timeline:outfile=a", tf.errors.UnimplementedError, "not of 'scope'"),
+        ("timeline", tf.errors.InvalidArgumentError, "timeline:outfile="),
         ("pprof:outfile=a", tf.errors.UnimplementedError, "pprof"),
         ("screen", tf.errors.InvalidArgumentError, "Unknown output type: screen"),
         ("file", tf.errors.InvalidArgumentError, "file:outfile="),

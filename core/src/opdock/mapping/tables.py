@@ -26,7 +26,7 @@ _ALIKE: Final = (
     ("saved_model", "saved_model", ("builder constants loader model_utils nested_structure_coder "
      "signature_constants signature_def_utils tag_constants utils model_utils.export_output "
      "model_utils.export_utils model_utils.mode_keys")),
-    ("profiler", "profiler", "model_analyzer"),
+    ("profiler", "profiler", "model_analyzer profile_context"),
     ("tools", "tools", ("freeze_graph inspect_checkpoint optimize_for_inference_lib "
      "saved_model_utils strip_unused_lib")),
     ("training", "train", ("checkpoint_management device_setter experimental.loss_scale "

@@ -90,6 +90,11 @@ class Execution:
         self.memory.append(made)
 
     @property
+    def runs(self) -> dict[str, list[tuple[int, int]]]:
+        """By device and stream, begin and length of each run."""
+        return self.on_device | self.on_stream
+
+    @property
     def figures(self) -> Figures:
         """The sums over all times that it ran."""
         host = [length for times in self.on_device.values() for _, length in times]

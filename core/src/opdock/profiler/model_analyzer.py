@@ -20,6 +20,7 @@ from opdock.profiler.options import ProfileOptionBuilder
 from opdock.profiler.printing import op_type_lines, tree_lines
 from opdock.profiler.results import as_message
 from opdock.profiler.settings import Settings
+from opdock.profiler.timelines import write_timelines
 
 __all__ = ["ALL_ADVICE", "Profiler", "advise", "profile"]
 
@@ -140,6 +141,10 @@ def _shown(model: Model, cmd: str, options: Any) -> Any:
         raise errors.InvalidArgumentError(
             None, None, f"Step {settings.step} is not among the traced steps {sorted(model.steps)}"
         )
+    if settings.output == "timeline" and cmd != "graph":
+        raise errors.UnimplementedError(
+            None, None, f"tf.profiler makes timelines of the view by graph here, not of {cmd!r}"
+        )
     if cmd == "op":
         root = op_type_list(model, settings)
         lines = op_type_lines(root, model, settings)
@@ -149,6 +154,9 @@ def _shown(model: Model, cmd: str, options: Any) -> Any:
     if settings.output == "file":
         text = "Profile:\n" + "".join(lines)
         files.write_file(files.as_path(settings.outfile), text.encode())
+    elif settings.output == "timeline":
+        steps = [settings.step] if settings.step >= 0 else sorted(model.steps)
+        write_timelines(root, model, steps, files.as_path(settings.outfile))
     elif settings.output == "stdout":
         sys.stdout.write(f"\n{_ruled('Options', 25, 29)}{settings.as_text()}")
         sys.stdout.write(f"\n{_ruled('Model Analysis Report', 18, 22)}\nProfile:\n")

@@ -167,7 +167,7 @@ class ProfileOptionBuilder:
         return self._with(output=f"file:outfile={outfile}")
 
     def with_timeline_output(self, timeline_file: str) -> Self:
-        """Asks for a timeline, which `opdock timeline` and `tf.python.client.timeline` make."""
+        """Writes a Chrome trace of each step, with its number behind the name; of graphs alone."""
         return self._with(output=f"timeline:outfile={timeline_file}")
 
     def with_pprof_output(self, pprof_file: str) -> Self:

@@ -21,7 +21,7 @@ class Settings:
     """TF's options by their names, and where the profile goes.
 
     Attributes:
-        output: "stdout", "file" or "none".
+        output: "stdout", "file", "timeline" or "none".
         outfile: the file's path.
     """
 
@@ -87,20 +87,21 @@ def _output(text: str) -> tuple[str, str]:
         raise errors.InvalidArgumentError(
             None, None, f"Unknown output type: {kind}, Valid types: {','.join(_OUTPUTS)}"
         )
-    if kind in ("pprof", "timeline"):
+    if kind == "pprof":
         raise errors.UnimplementedError(
             None, None,
-            f"tf.profiler does not write {kind} files here. `timeline.Timeline(run_metadata."
-            "step_stats)` of tensorflow.python.client and `opdock timeline` make timelines.",
+            "tf.profiler does not write files for pprof here: the view by line of code prints the "
+            "same figures, and Profiler.serialize_to_string() has all of them.",
         )  # fmt: skip
     name, _, outfile = rest.partition("=")
-    if rest and (kind != "file" or name != "outfile" or not outfile):
+    with_file = kind in ("file", "timeline")
+    if rest and (not with_file or name != "outfile" or not outfile):
         raise errors.InvalidArgumentError(
             None, None, f"Unrecognized option {rest} for output_type: {kind}"
         )
-    if kind == "file" and not outfile:
+    if with_file and not outfile:
         raise errors.InvalidArgumentError(
-            None, None, "Missing required output option for file: file:outfile=<filename>"
+            None, None, f"Missing required output option for {kind}: {kind}:outfile=<filename>"
         )
     return kind, outfile
 

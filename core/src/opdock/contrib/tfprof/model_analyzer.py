@@ -8,10 +8,12 @@ from typing import Any, Final
 from opdock.graph.nodes.graph import Graph
 from opdock.profiler.model_analyzer import ALL_ADVICE, Profiler, advise, profile
 from opdock.profiler.options import ProfileOptionBuilder
+from opdock.profiler.profile_context import ProfileContext
 
 __all__ = [
     "ALL_ADVICE", "FLOAT_OPS_OPTIONS", "PRINT_ALL_TIMING_MEMORY",
-    "TRAINABLE_VARS_PARAMS_STAT_OPTIONS", "Profiler", "advise", "print_model_analysis",
+    "TRAINABLE_VARS_PARAMS_STAT_OPTIONS", "ProfileContext", "Profiler", "advise",
+    "print_model_analysis",
 ]  # fmt: skip
 
 TRAINABLE_VARS_PARAMS_STAT_OPTIONS: Final[dict[str, Any]] = (
