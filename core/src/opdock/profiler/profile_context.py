@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 from opdock import errors
 from opdock.graph.nodes.graph import Graph, get_default_graph
-from opdock.io import files
+from opdock.io import files, protos
 from opdock.profiler.model_analyzer import Profiler
 from opdock.runtime.fetch import FetchPlan
 from opdock.runtime.session import BaseSession
@@ -203,8 +203,6 @@ class ProfileContext:
         options: Any,
         run_metadata: Any,
     ) -> Any:
-        from opdock.io import protos
-
         self._traced += 1
         full = protos.RunOptions()
         if options is not None:
