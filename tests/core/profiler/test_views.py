@@ -30,9 +30,10 @@ def graph() -> Iterator[tf.Graph]:
 def printed(graph: tf.Graph, path: Path, cmd: str, options: dict[str, Any]) -> list[str]:
     options = BUILDER(options).with_file_output(str(path / "profile")).build()
     tf.profiler.profile(graph, cmd=cmd, options=options)
-    title, *lines = (path / "profile").read_text().splitlines()
-    assert title == "Profile:"
-    return lines
+    meanings, lines = (path / "profile").read_text().split("\nProfile:\n")
+    assert meanings.startswith(f"\nDoc:\n{cmd}: ")
+    assert len(meanings.splitlines()) == 3 + len(options["select"])
+    return lines.splitlines()
 
 
 def test_the_tree_of_scopes(graph: tf.Graph, tmp_path: Path) -> None:
@@ -85,6 +86,36 @@ def test_the_tree_of_calls(graph: tf.Graph) -> None:
     assert sum(node.total_float_ops for node in root.children) == root.total_float_ops
     leaf = max(root.children, key=lambda node: node.total_float_ops)
     assert "conv/Conv2D" in {node.name for node in leaf.graph_nodes}
+
+
+def outer(x: Any) -> Any:
+    x = tf.square(x)
+    return middle(x)
+
+
+def middle(x: Any) -> Any:
+    x = tf.square(x)
+    return inner(x)
+
+
+def inner(x: Any) -> Any:
+    return innermost(tf.square(x))
+
+
+def innermost(x: Any) -> Any:
+    return tf.square(tf.square(x))
+
+
+def test_calls_that_a_node_does_not_know_are_those_of_others() -> None:
+    with tf.Graph().as_default() as graph:
+        outer(tf.placeholder(tf.float32, [2]))
+        options = BUILDER(BUILDER.float_operation()).with_empty_output()
+        chosen = options.with_node_names(show_name_regexes=["test_views.py.*"]).build()
+        root = tf.profiler.profile(graph, cmd="code", options=chosen)
+    (test,) = root.children
+    assert (test.name.split(":")[0], test.total_float_ops) == ("test_views.py", 10)
+    own, called = sorted(test.children, key=lambda node: node.total_float_ops)
+    assert (own.total_float_ops, called.total_float_ops) == (2, 8)
 
 
 def test_gradients_stand_with_the_calls_of_their_ops() -> None:

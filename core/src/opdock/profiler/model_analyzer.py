@@ -17,7 +17,7 @@ from opdock.profiler.op_log import merge_default_with_oplog
 from opdock.profiler.op_types import op_type_list
 from opdock.profiler.operations import measured_shapes
 from opdock.profiler.options import ProfileOptionBuilder
-from opdock.profiler.printing import op_type_lines, tree_lines
+from opdock.profiler.printing import meaning, op_type_lines, tree_lines
 from opdock.profiler.results import as_message
 from opdock.profiler.settings import Settings
 from opdock.profiler.timelines import write_timelines
@@ -152,14 +152,15 @@ def _shown(model: Model, cmd: str, options: Any) -> Any:
         root = trees.shown(_TREES[cmd](model), settings, skips=cmd == "graph")
         lines = tree_lines(root, model, settings)
     if settings.output == "file":
-        text = "Profile:\n" + "".join(lines)
+        text = "".join((*meaning(cmd, settings), *lines))
         files.write_file(files.as_path(settings.outfile), text.encode())
     elif settings.output == "timeline":
         steps = [settings.step] if settings.step >= 0 else sorted(model.steps)
         write_timelines(root, model, steps, files.as_path(settings.outfile))
     elif settings.output == "stdout":
         sys.stdout.write(f"\n{_ruled('Options', 25, 29)}{settings.as_text()}")
-        sys.stdout.write(f"\n{_ruled('Model Analysis Report', 18, 22)}\nProfile:\n")
+        sys.stdout.write(f"\n{_ruled('Model Analysis Report', 18, 22)}")
+        sys.stdout.writelines(meaning(cmd, settings))
         sys.stdout.writelines(lines)
         sys.stdout.write(f"\n{_ruled('End of Report', 22, 26)}")
         sys.stdout.flush()

@@ -11,7 +11,7 @@ from opdock.profiler.items import Item
 from opdock.profiler.model import Model, ProfiledNode
 from opdock.profiler.settings import Settings
 
-__all__ = ["input_shapes", "op_type_lines", "time_text", "tree_lines"]
+__all__ = ["input_shapes", "meaning", "op_type_lines", "time_text", "tree_lines"]
 
 _BYTES: Final = {
     "bytes": ("requested bytes", "requested_bytes"),
@@ -32,6 +32,38 @@ _NUMBERS: Final = {**_BYTES, **_TIMES, **_COUNTS}
 _WORDS: Final = {"device": "assigned devices", "op_types": "op types"}
 _OF_NODES: Final = (*_COUNTS, *_BYTES, *_TIMES)
 _OF_GROUPS: Final = (*_BYTES, *_TIMES, *_COUNTS)
+
+
+_VIEWS: Final = {
+    "scope": "nodes below the name scopes that they are in",
+    "graph": "nodes above those that they are made from",
+    "op": "op types, each with its nodes; totals are of it and of all below it",
+    "code": "lines of code, each above those that it calls",
+}
+_MEANINGS: Final = {
+    "params": "numbers in variables",
+    "float_ops": "floating-point operations, by TensorFlow's rules for its ops",
+    "bytes": "memory asked for",
+    "peak_bytes": "memory held at most",
+    "residual_bytes": "memory held at the end",
+    "output_bytes": "memory of results",
+    "micros": "time on devices and streams together",
+    "accelerator_micros": "time by an accelerator's own clock",
+    "cpu_micros": "time as the host sees it, waiting included",
+    "device": "where nodes ran",
+    "op_types": "op types, devices and types of op logs",
+    "occurrence": "how often nodes ran and how many there are",
+    "input_shapes": "the shapes of inputs",
+}
+
+
+def meaning(cmd: str, settings: Settings) -> Iterator[str]:
+    """The lines that say what a view and its columns are."""
+    yield f"\nDoc:\n{cmd}: {_VIEWS[cmd]}\n"
+    for column, text in _MEANINGS.items():
+        if column in settings.select:
+            yield f"{column}: {text}\n"
+    yield "\nProfile:\n"
 
 
 def _number(count: int) -> str:

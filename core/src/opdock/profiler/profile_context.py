@@ -28,7 +28,6 @@ _VIEWS: Final = {
     "op": Profiler.profile_operations,
     "scope": Profiler.profile_name_scope,
 }
-_active: ProfileContext | None = None
 
 
 class ProfileContext:
@@ -129,12 +128,11 @@ class ProfileContext:
             self._dump_next = True
 
     def __enter__(self) -> Self:
-        global _active
         if not self._enabled:
             return self
-        if _active is not None:
+        if getattr(BaseSession, "profile_context", None) is not None:
             raise errors.InternalError(None, None, "Another ProfileContext is active.")
-        _active = self
+        BaseSession.profile_context = self  # type: ignore[attr-defined]
         original = self._run = BaseSession.run
 
         @functools.wraps(original)
@@ -154,10 +152,9 @@ class ProfileContext:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        global _active
         if self._enabled:
             BaseSession.run = self._run  # type: ignore[method-assign]
-            _active = None
+            BaseSession.profile_context = None  # type: ignore[attr-defined]
 
     def _profiled(
         self, session: BaseSession, fetches: Any, feed_dict: Any, options: Any, run_metadata: Any

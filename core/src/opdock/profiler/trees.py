@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from itertools import pairwise
 from typing import Final
 
 from opdock.profiler.figures import Figures
@@ -54,7 +55,12 @@ def graph_tree(model: Model) -> Item:
 
 
 def code_tree(model: Model) -> Item:
-    """The nodes by the calls that made them; a gradient's stand with its forward node's."""
+    """The nodes by the calls that made them; a gradient's stand with its forward node's.
+
+    A node knows the innermost calls alone. Those around them are taken from other nodes, as far as
+    these agree.
+    """
+    callers = _callers(model)
     root = Item(ROOT, groups=True)
     known: dict[tuple[Item, str], Item] = {}
     gradients: list[tuple[str, ProfiledNode]] = []
@@ -64,12 +70,30 @@ def code_tree(model: Model) -> Item:
         if forward is not None and node.lines:
             gradients.append((forward, node))
         elif node.lines:
-            _leaf(root, node.lines, "", known).nodes.append(node)
+            _leaf(root, _whole(node.lines, callers), "", known).nodes.append(node)
     for forward, node in gradients:
         source = model.nodes.get(forward)
         if source is not None and source.lines and _forward_of(forward) is None:
-            _leaf(root, source.lines, " (gradient)", known).nodes.append(node)
+            lines = _whole(source.lines, callers)
+            _leaf(root, lines, " (gradient)", known).nodes.append(node)
     return root
+
+
+def _callers(model: Model) -> dict[Line, set[Line]]:
+    """For each line, those from which its function was called."""
+    found: dict[Line, set[Line]] = {}
+    for node in model.nodes.values():
+        for caller, line in pairwise(node.lines):
+            found.setdefault(line, set()).add(caller)
+    return found
+
+
+def _whole(lines: list[Line], callers: dict[Line, set[Line]]) -> list[Line]:
+    """The calls with those around them, while it is known which these were."""
+    whole = list(reversed(lines))
+    while len(around := callers.get(whole[-1], set()) - set(whole)) == 1:
+        whole.extend(around)
+    return whole[::-1]
 
 
 def _forward_of(name: str) -> str | None:
