@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from opdock.graph.nodes.graph import Graph
+from opdock.graph.nodes.operation import Operation
 from opdock.profiler.execution import Execution, is_accelerator_stream, is_device
 from opdock.profiler.figures import Figures
 from opdock.profiler.operations import operations, sources
@@ -44,7 +45,7 @@ class ProfiledNode:
         float_ops: floating-point operations of one run.
         code: a `CodeDef` message, or None.
         lines: the same, outermost first.
-        attrs: its attributes as a NodeDef has them.
+        operation: the node itself; None for what is no node of the graph.
         device: where it ran.
         executions: by step.
     """
@@ -59,7 +60,7 @@ class ProfiledNode:
     float_ops: int = 0
     code: Any = None
     lines: list[Line] = field(default_factory=list)
-    attrs: Mapping[str, Any] = field(default_factory=dict)
+    operation: Operation | None = None
     device: str = ""
     executions: dict[int, Execution] = field(default_factory=dict)
 
@@ -130,15 +131,13 @@ class Model:
         for op in operations(graph):
             if op.name in self.nodes:
                 continue
-            node_def = op.node_def
-            has_shape = "shape" in node_def.attr and node_def.attr["shape"].HasField("shape")
             self.nodes[op.name] = ProfiledNode(
                 op.name, op.type, len(self.nodes), inputs=sources(op),
-                shape=_sizes(node_def.attr["shape"].shape) if has_shape else (),
+                shape=_own_shape(op),
                 output_shapes=[
                     _known(measured.get(out.name, out.raw_shape)) for out in op.outputs
                 ],
-                attrs=node_def.attr,
+                operation=op,
             )  # fmt: skip
 
     def add_log(self, op_log: Any) -> None:
@@ -214,8 +213,9 @@ class Model:
                 made.src_output_index[self.nodes[source].number] = output
         for index, sizes in enumerate(node.output_shapes):
             made.output_shapes[index].int64_values.extend(sizes)
-        for name, value in node.attrs.items():
-            made.attrs[name].CopyFrom(value)
+        if node.operation is not None:
+            for name, value in node.operation.node_def.attr.items():
+                made.attrs[name].CopyFrom(value)
         if node.code is not None:
             made.trace.CopyFrom(node.code)
         for step, execution in node.executions.items():
@@ -233,14 +233,13 @@ def _renumbered(code: Any, numbers: Mapping[int, int]) -> Any:
     return made
 
 
-def _sizes(shape: Any) -> Sizes:
-    """The sizes of a TensorShapeProto, -1 for one that is not known."""
-    if not shape.dim and not shape.unknown_rank:
-        return (1,)
-    return tuple(dim.size for dim in shape.dim)
+def _own_shape(op: Operation) -> Sizes:
+    shape = op.attrs.get("shape")
+    return _known(shape) if isinstance(shape, tuple) else ()
 
 
 def _known(shape: Shape) -> Sizes:
+    """A shape's sizes, -1 for one that is not known, and (1,) for a scalar."""
     if shape is None:
         return ()
     return tuple(-1 if size is None else size for size in shape) or (1,)

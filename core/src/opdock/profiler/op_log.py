@@ -13,7 +13,7 @@ from opdock.graph.nodes.operation import Operation
 from opdock.io import files
 from opdock.profiler.operations import MeasuredGraph, measured_shapes, operations
 from opdock.profiler.options import TRAINABLE_VARIABLES
-from opdock.profiler.statistics import get_stats_for_node_def
+from opdock.profiler.statistics import get_stats_for_node_def, is_counted
 
 __all__ = ["merge_default_with_oplog", "write_op_log"]
 
@@ -74,6 +74,8 @@ def _counted(nodes: Iterable[Operation], measured: Any, tell: bool) -> dict[str,
 
     found, unknown = {}, 0
     for op in nodes:
+        if not is_counted(op.type, "flops"):
+            continue  # a constant's NodeDef may be large
         graph: Any = MeasuredGraph(op.graph, measured) if measured else op.graph
         try:
             count = get_stats_for_node_def(graph, op.node_def, "flops").value

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Self, TypeVar
 
-__all__ = ["OpStats", "RegisterStatistics", "get_stats_for_node_def"]
+__all__ = ["OpStats", "RegisterStatistics", "get_stats_for_node_def", "is_counted"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _REGISTERED: Final[dict[tuple[str, str], Callable[..., Any]]] = {}
@@ -64,6 +64,11 @@ class RegisterStatistics:
             raise KeyError(f"Registering two statistics with name '{','.join(self._key)}'!")
         _REGISTERED[self._key] = f
         return f
+
+
+def is_counted(op_type: str, statistic_type: str) -> bool:
+    """Whether a function is registered for an op type."""
+    return (op_type, statistic_type) in _REGISTERED
 
 
 def get_stats_for_node_def(graph: Any, node: Any, statistic_type: str) -> OpStats:
