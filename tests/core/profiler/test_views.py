@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 import opdock as tf
+from opdock.io.pprof_messages import Profile
 
 BUILDER = tf.profiler.ProfileOptionBuilder
 
@@ -118,6 +120,22 @@ def test_calls_that_a_node_does_not_know_are_those_of_others() -> None:
     assert (own.total_float_ops, called.total_float_ops) == (2, 8)
 
 
+def test_files_for_pprof(graph: tf.Graph, tmp_path: Path) -> None:
+    path = tmp_path / "profile.pb.gz"
+    builder = BUILDER(BUILDER.float_operation()).with_pprof_output(str(path))
+    found = tf.profiler.profile(graph, cmd="code", options=builder.build())
+    written = Profile.FromString(gzip.decompress(path.read_bytes()))
+    texts = written.string_table
+    assert [texts[kind.type] for kind in written.sample_type] == ["count", "float_ops"]
+    assert sum(sample.value[1] for sample in written.sample) == found.total_float_ops
+    functions = {function.id: texts[function.name] for function in written.function}
+    locations = {place.id: functions[place.line[0].function_id] for place in written.location}
+    most = max(written.sample, key=lambda sample: sample.value[1])
+    assert locations[most.location_id[0]] == "graph"  # the fixture, and pytest around it
+    with pytest.raises(tf.errors.InvalidArgumentError, match="one figure"):
+        tf.profiler.profile(graph, cmd="code", options=builder.select(["device"]).build())
+
+
 def test_gradients_stand_with_the_calls_of_their_ops() -> None:
     with tf.Graph().as_default() as graph:
         x = tf.placeholder(tf.float32, [2, 3])
@@ -183,9 +201,9 @@ def test_builders_leave_the_options_they_begin_with(graph: tf.Graph) -> None:
 @pytest.mark.parametrize(
     ("output", "error", "told"),
     [
-        ("timeline:outfile=a", tf.errors.UnimplementedError, "not of 'scope'"),
+        ("timeline:outfile=a", tf.errors.UnimplementedError, "view 'graph' has timeline"),
         ("timeline", tf.errors.InvalidArgumentError, "timeline:outfile="),
-        ("pprof:outfile=a", tf.errors.UnimplementedError, "pprof"),
+        ("pprof:outfile=a", tf.errors.UnimplementedError, "view 'code' has pprof"),
         ("screen", tf.errors.InvalidArgumentError, "Unknown output type: screen"),
         ("file", tf.errors.InvalidArgumentError, "file:outfile="),
         ("file:name=a", tf.errors.InvalidArgumentError, "name=a"),

@@ -20,7 +20,7 @@ _FD: Final = descriptor_pb2.FieldDescriptorProto
 _SCALARS: Final = {
     "int32": _FD.TYPE_INT32, "int64": _FD.TYPE_INT64, "fixed32": _FD.TYPE_FIXED32,
     "float": _FD.TYPE_FLOAT, "double": _FD.TYPE_DOUBLE, "bool": _FD.TYPE_BOOL,
-    "string": _FD.TYPE_STRING, "bytes": _FD.TYPE_BYTES,
+    "string": _FD.TYPE_STRING, "bytes": _FD.TYPE_BYTES, "uint64": _FD.TYPE_UINT64,
 }  # fmt: skip
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from opdock.profiler.figures import Figures
-from opdock.profiler.model import ProfiledNode
+from opdock.profiler.model import Line, ProfiledNode
 from opdock.profiler.settings import Settings, all_match, matches
 
-__all__ = ["ROOT", "Item", "by_name", "count", "downwards", "in_order", "may_show"]
+__all__ = ["ROOT", "Item", "by_name", "count", "downwards", "figure_named", "in_order", "may_show"]
 
 ROOT: Final = "_TFProfRoot"
 _FIGURE: Final = {
@@ -35,6 +35,8 @@ class Item:
         counted: of `nodes`, those that count.
         own: the figures of `nodes`.
         total: those of all that is counted below it as well.
+        line: the line that it is.
+        suffix: what is behind the line's name.
     """
 
     name: str
@@ -45,6 +47,8 @@ class Item:
     counted: list[ProfiledNode] = field(default_factory=list)
     own: Figures = field(default_factory=Figures)
     total: Figures = field(default_factory=Figures)
+    line: Line | None = None
+    suffix: str = ""
 
     @property
     def types(self) -> set[str]:
@@ -112,6 +116,11 @@ def may_show(item: Item, settings: Settings, depth: int) -> bool:
     ]
     enough = all(figure >= minimum for figure, minimum in least)
     return enough and depth <= settings.max_depth and by_name(item, settings)
+
+
+def figure_named(option: str) -> str | None:
+    """The figure that options call so; None if it is another column."""
+    return _FIGURE.get(option)
 
 
 def in_order(items: Sequence[Item], settings: Settings) -> list[Item]:

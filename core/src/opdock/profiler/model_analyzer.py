@@ -17,6 +17,7 @@ from opdock.profiler.op_log import merge_default_with_oplog
 from opdock.profiler.op_types import op_type_list
 from opdock.profiler.operations import measured_shapes
 from opdock.profiler.options import ProfileOptionBuilder
+from opdock.profiler.pprof import write_pprof
 from opdock.profiler.printing import meaning, op_type_lines, tree_lines
 from opdock.profiler.results import as_message
 from opdock.profiler.settings import Settings
@@ -29,6 +30,7 @@ _TREES: Final[dict[str, Callable[[Model], Item]]] = {
     "graph": trees.graph_tree,
     "scope": trees.scope_tree,
 }
+_OUTPUT_OF: Final = {"pprof": "code", "timeline": "graph"}
 _VIEWS: Final = ("code", "graph", "op", "scope")
 
 
@@ -117,7 +119,7 @@ def profile(
 
     Raises:
         InvalidArgumentError: there is no such view, output or step.
-        UnimplementedError: the output is one that opdock does not write.
+        UnimplementedError: the output is not one of this view.
     """
     if cmd not in _VIEWS:
         raise errors.InvalidArgumentError(None, None, f"unknown cmd: {cmd}")
@@ -141,9 +143,10 @@ def _shown(model: Model, cmd: str, options: Any) -> Any:
         raise errors.InvalidArgumentError(
             None, None, f"Step {settings.step} is not among the traced steps {sorted(model.steps)}"
         )
-    if settings.output == "timeline" and cmd != "graph":
+    wanted = _OUTPUT_OF.get(settings.output, cmd)
+    if cmd != wanted:
         raise errors.UnimplementedError(
-            None, None, f"tf.profiler makes timelines of the view by graph here, not of {cmd!r}"
+            None, None, f"Only the view {wanted!r} has {settings.output} output here, not {cmd!r}"
         )
     if cmd == "op":
         root = op_type_list(model, settings)
@@ -157,6 +160,8 @@ def _shown(model: Model, cmd: str, options: Any) -> Any:
     elif settings.output == "timeline":
         steps = [settings.step] if settings.step >= 0 else sorted(model.steps)
         write_timelines(root, model, steps, files.as_path(settings.outfile))
+    elif settings.output == "pprof":
+        write_pprof(root, settings)
     elif settings.output == "stdout":
         sys.stdout.write(f"\n{_ruled('Options', 25, 29)}{settings.as_text()}")
         sys.stdout.write(f"\n{_ruled('Model Analysis Report', 18, 22)}")

@@ -171,7 +171,7 @@ class ProfileOptionBuilder:
         return self._with(output=f"timeline:outfile={timeline_file}")
 
     def with_pprof_output(self, pprof_file: str) -> Self:
-        """Asks for a file of pprof, which is not there."""
+        """Writes a file for pprof, with the one figure that is selected; of lines of code alone."""
         return self._with(output=f"pprof:outfile={pprof_file}")
 
     def order_by(self, attribute: str) -> Self:

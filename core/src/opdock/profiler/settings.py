@@ -21,7 +21,7 @@ class Settings:
     """TF's options by their names, and where the profile goes.
 
     Attributes:
-        output: "stdout", "file", "timeline" or "none".
+        output: "stdout", "file", "timeline", "pprof" or "none".
         outfile: the file's path.
     """
 
@@ -54,7 +54,6 @@ class Settings:
 
         Raises:
             InvalidArgumentError: the output is none of TF's.
-            UnimplementedError: it is one that opdock does not write.
         """
         fields = {field.name for field in dataclasses.fields(cls)} - {"output", "outfile"}
         known: dict[str, Any] = {
@@ -87,14 +86,8 @@ def _output(text: str) -> tuple[str, str]:
         raise errors.InvalidArgumentError(
             None, None, f"Unknown output type: {kind}, Valid types: {','.join(_OUTPUTS)}"
         )
-    if kind == "pprof":
-        raise errors.UnimplementedError(
-            None, None,
-            "tf.profiler does not write files for pprof here: the view by line of code prints the "
-            "same figures, and Profiler.serialize_to_string() has all of them.",
-        )  # fmt: skip
     name, _, outfile = rest.partition("=")
-    with_file = kind in ("file", "timeline")
+    with_file = kind in ("file", "pprof", "timeline")
     if rest and (not with_file or name != "outfile" or not outfile):
         raise errors.InvalidArgumentError(
             None, None, f"Unrecognized option {rest} for output_type: {kind}"

@@ -109,7 +109,7 @@ def _leaf(root: Item, lines: list[Line], suffix: str, known: dict[tuple[Item, st
     for line in lines:
         key = (item, _called(line) + suffix)
         if key not in known:
-            known[key] = Item(key[1], groups=True)
+            known[key] = Item(key[1], groups=True, line=line, suffix=suffix)
             item.children.append(known[key])
         item = known[key]
     return item
