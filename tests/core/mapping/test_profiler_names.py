@@ -11,7 +11,8 @@ from pathlib import Path
 
 PROGRAM = """
 import tensorflow as tf
-from tensorflow.core.profiler import tfprof_log_pb2, tfprof_options_pb2, tfprof_output_pb2
+from tensorflow.core.profiler import profile_pb2, tfprof_log_pb2
+from tensorflow.core.profiler import tfprof_options_pb2, tfprof_output_pb2
 from tensorflow.python.framework import ops
 from tensorflow.python.profiler import model_analyzer, option_builder, profiler, tfprof_logger
 from tensorflow.python.profiler.profile_context import ProfileContext
@@ -23,6 +24,7 @@ assert tfprof_logger.write_op_log is tf.profiler.write_op_log
 assert tfprof_logger.TRAINABLE_VARIABLES == "_trainable_variables"
 assert tfprof_log_pb2.OpLogProto is tf.profiler.OpLogProto
 assert tfprof_output_pb2.AdviceProto is tf.profiler.AdviceProto
+assert profile_pb2.Profile(string_table=["a"]).string_table == ["a"]
 assert tfprof_options_pb2.OptionsProto(step=3).step == 3
 
 assert ProfileContext is tf.contrib.tfprof.ProfileContext

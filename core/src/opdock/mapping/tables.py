@@ -124,6 +124,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.ops.session_ops": ("opdock.ops.session_handles", "opdock.runtime.handles"),
     "python.ops.weights_broadcast_ops": ("opdock.ops.composed.weights_broadcast",),
     "python.ops.summary_op_util": ("opdock.ops.summary",),
+    "core.profiler.profile_pb2": ("opdock.io.pprof_messages",),
     "python.profiler.internal.flops_registry": ("opdock.profiler.flops",),
     "python.profiler.option_builder": ("opdock.profiler.options",),
     "python.profiler.tfprof_logger": ("opdock.profiler.op_log", "opdock.profiler.options"),

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import sys
 from typing import Any
 
-from opdock import errors
 from opdock.io import files
 from opdock.profiler.items import Item, figure_named
 from opdock.profiler.model import Line
@@ -17,14 +17,15 @@ __all__ = ["write_pprof"]
 def write_pprof(root: Item, settings: Settings) -> None:
     """Writes the shown lines with how many nodes they made and what these took.
 
-    Raises:
-        InvalidArgumentError: not one figure is selected.
+    Where not one figure is selected there is no file, and that is said, as TensorFlow does.
     """
     figure = figure_named(settings.select[0]) if len(settings.select) == 1 else None
     if figure is None:
-        raise errors.InvalidArgumentError(
-            None, None, f"A file for pprof has one figure, but {settings.select} are selected"
+        print(
+            f"No file for pprof is written: it has one figure, but selected is {settings.select}",
+            file=sys.stderr,
         )
+        return
     unit = figure.rpartition("_")[2]
     units = {"micros": "microseconds", "bytes": "bytes"}
     written = _File()
