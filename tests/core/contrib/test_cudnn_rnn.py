@@ -292,3 +292,64 @@ def test_what_does_not_fit_is_refused():
         cudnn.CudnnParamsFormatConverterLSTM(1, 2, 3, num_proj=4)
     with pytest.raises(tf.errors.UnimplementedError, match="no compatible cell"):
         cudnn.CudnnParamsFormatConverterLSTM(1, 2, 2, input_mode="skip_input")
+
+
+def test_programs_that_hold_the_buffer_have_the_same_networks():
+    from opdock.contrib.cudnn_rnn import functions
+
+    data = tf.constant(values(TIME, BATCH, SIZE))
+    for kind, old in {
+        "lstm": functions.CudnnLSTM,
+        "gru": functions.CudnnGRU,
+        "tanh": functions.CudnnRNNTanh,
+        "relu": functions.CudnnRNNRelu,
+    }.items():
+        layer = made(kind, "bidirectional")
+        outputs, states = layer(data)
+        network = old(LAYERS, UNITS, SIZE, direction="bidirectional", dtype=tf.float64)
+        start = [tf.zeros([2 * LAYERS, BATCH, UNITS], tf.float64)] * len(states)
+        buffer = tf.Variable(
+            tf.random_uniform([network.params_size()], -0.1, 0.1, tf.float64), validate_shape=False
+        )
+        filled = buffer.assign(layer.kernel)
+        by_class = network(data, *start, buffer, is_training=False)
+        name = f"cudnn_{kind}" if kind in ("lstm", "gru") else f"cudnn_rnn_{kind}"
+        function = getattr(functions, name)
+        by_function = function(data, *start, buffer, False, direction="bidirectional")
+        canonical = network.params_to_canonical(layer.kernel)
+        again = network.canonical_to_params(*canonical)
+        shapes = [tuple(t.shape.as_list()) for part in canonical for t in part]
+        assert shapes == layer.canonical_weight_shapes + layer.canonical_bias_shapes
+        with tf.Session() as session:
+            session.run(tf.global_variables_initializer())
+            session.run(filled)
+            wanted, kernel = session.run([[outputs, *states], layer.kernel])
+            got, same, packed = session.run([by_class, by_function, again])
+        np.testing.assert_array_equal(packed, kernel)
+        for a, b, c in zip(wanted, got, same, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-12)
+            np.testing.assert_array_equal(b, c)
+
+
+def test_functions_refuse_what_they_do_not_compute():
+    from opdock.contrib.cudnn_rnn import functions
+
+    with pytest.raises(ValueError, match="Invalid rnn_mode"):
+        functions.cudnn_rnn_opaque_params_size("lstms", 1, 2, 3)
+    with pytest.raises(tf.errors.UnimplementedError, match="projections"):
+        functions.CudnnLSTM(1, 2, 3, num_proj=2)
+    with pytest.raises(ValueError, match="must be known"):
+        unknown = tf.placeholder(tf.float32, [None, None, 2])
+        functions.cudnn_gru(tf.zeros([1, 1, 3]), unknown, tf.zeros([1]), True)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="2 weights and 2 biases, not 1 and 2"):
+        functions.cudnn_rnn_canonical_to_opaque_params(
+            "rnn_tanh", 1, 2, 3, [tf.zeros([2, 3])], [tf.zeros([2])] * 2
+        )
+    size = functions.cudnn_rnn_opaque_params_size("lstm", 2, 3, 4, direction="bidirectional")
+    weights, biases = functions.cudnn_rnn_opaque_params_to_canonical(
+        "lstm", 2, 3, 4, tf.zeros([size]), direction="bidirectional"
+    )
+    with tf.Session() as session:
+        assert session.run(size) == sum(
+            int(np.prod(t.shape.as_list())) for t in [*weights, *biases]
+        )

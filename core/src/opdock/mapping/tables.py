@@ -80,6 +80,16 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.platform.test": ("opdock.api.test",),
     "python.platform.tf_logging": ("opdock.api.logging",),
     "python.ops.clustering_ops": ("opdock.ops.composed.clustering",),
+    "contrib.cudnn_rnn.python.layers.cudnn_rnn": (
+        "opdock.contrib.cudnn_rnn.layers",
+        "opdock.contrib.cudnn_rnn.functions",
+    ),
+    "contrib.cudnn_rnn.python.ops.cudnn_rnn_ops": (
+        "opdock.contrib.cudnn_rnn.functions",
+        "opdock.contrib.cudnn_rnn.saving",
+        "opdock.contrib.cudnn_rnn.cells",
+        "opdock.contrib.cudnn_rnn.layout",
+    ),
     "contrib.factorization.python.ops.clustering_ops": ("opdock.ops.composed.clustering",),
     # Of Keras 2.3, which asks TensorFlow for it; 2.2 brings its own.
     "python.keras.backend": tuple(

@@ -15,7 +15,7 @@ from opdock.ops.nn import relu
 from opdock.ops.splitting import split
 
 __all__ = [
-    "BIDIRECTION", "GRU", "INPUT_MODES", "LINEAR", "LSTM", "MODES", "RELU", "TANH",
+    "AUTO", "BIDIRECTION", "GRU", "INPUT_MODES", "LINEAR", "LSTM", "MODES", "RELU", "SKIP", "TANH",
     "UNIDIRECTION", "Layout", "Mode", "check_direction", "check_input_mode", "mode_named",
 ]  # fmt: skip
 
