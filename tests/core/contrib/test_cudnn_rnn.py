@@ -154,9 +154,11 @@ def test_a_whole_saver_restores_what_it_saved(tmp_path):
     assert "cudnn_gru/opaque_kernel" in keys
 
 
-def test_an_object_based_checkpoint_is_one_of_the_cells(tmp_path):
+@pytest.mark.parametrize("layers", [1, LAYERS])
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_object_based_checkpoint_is_one_of_the_cells(kind, layers, tmp_path):
     data = values(TIME, BATCH, SIZE)
-    layer = made("lstm")
+    layer = made(kind, num_layers=layers)
     outputs, _ = layer(tf.constant(data))
     checkpoint = tf.train.Checkpoint(net=layer)
     with tf.Session() as session:
@@ -166,13 +168,48 @@ def test_an_object_based_checkpoint_is_one_of_the_cells(tmp_path):
         session.run(layer.kernel.assign(tf.zeros_like(layer.kernel)))
         checkpoint.restore(path).assert_consumed().run_restore_ops(session)
         np.testing.assert_allclose(session.run(outputs), expected, rtol=1e-12)
-    with tf.Graph().as_default():
-        cell = tf.nn.rnn_cell.MultiRNNCell([KINDS["lstm"][1]() for _ in range(LAYERS)])
-        outputs, _ = tf.nn.dynamic_rnn(cell, tf.constant(data), dtype=tf.float64, time_major=True)
+    stacked = tf.nn.rnn_cell.MultiRNNCell([KINDS[kind][1]() for _ in range(layers)])
+    for cell in [stacked, KINDS[kind][1]()][: 3 - layers]:
+        outputs, _ = tf.nn.dynamic_rnn(
+            cell, tf.constant(data), dtype=tf.float64, time_major=True, scope=type(cell).__name__
+        )
         status = tf.train.Checkpoint(net=cell).restore(path)
         with tf.Session() as session:
-            status.assert_consumed().run_restore_ops(session)
+            status.assert_existing_objects_matched().run_restore_ops(session)
             np.testing.assert_allclose(session.run(outputs), expected, rtol=1e-10)
+
+
+def test_a_bidirectional_layer_is_an_object_with_its_variable(tmp_path):
+    layer = made("gru", "bidirectional")
+    outputs, _ = layer(tf.constant(values(TIME, BATCH, SIZE)))
+    checkpoint = tf.train.Checkpoint(net=layer)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        path = checkpoint.save(str(tmp_path / "objects"), session=session)
+        expected = session.run(outputs)
+        session.run(layer.kernel.assign(tf.zeros_like(layer.kernel)))
+        checkpoint.restore(path).assert_consumed().run_restore_ops(session)
+        np.testing.assert_array_equal(session.run(outputs), expected)
+
+
+def test_the_size_of_the_inputs_may_be_known_at_the_first_call_alone():
+    layer = made("gru")
+    first, _ = layer(tf.constant(values(TIME, BATCH, SIZE)))
+    later = tf.placeholder(tf.float64, [None, None, None])
+    again, _ = layer(later)
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        feeds = {later: values(TIME, BATCH, SIZE)}
+        np.testing.assert_allclose(*session.run([first, again], feeds), rtol=1e-10)
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            session.run(again, {later: values(TIME, BATCH, 2 * SIZE)})
+
+
+def test_a_saveable_is_made_once():
+    layer = made("lstm")
+    layer.build([None, None, SIZE])
+    with pytest.raises(RuntimeError, match="Cudnn saveable already created"):
+        layer._create_saveable()
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gru"])
@@ -226,10 +263,12 @@ def test_dropout_is_between_layers_and_in_training_alone():
         one(data)[0], one(data, training=False)[0],
         two(data, training=False)[0], fed,
     ]  # fmt: skip
+    nothing, bias = made("tanh", dropout=1.0)(data)[0], made("tanh", dropout=1.0)(0 * data)[0]
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
         single, single_off, off, fed_off = session.run(fetches, {training: False})
         fed_on = session.run(fed, {training: True})
+        assert np.isfinite(session.run([nothing, bias])).all()
     np.testing.assert_array_equal(single, single_off)
     np.testing.assert_array_equal(off, fed_off)
     assert np.abs(fed_on - off).max() > 1e-3

@@ -17,9 +17,12 @@ from opdock.graph.nodes.scopes import name_scope
 from opdock.layers.core import dropout as dropped
 from opdock.layers.rnn import transpose_batch_time
 from opdock.layers.rnn_base import LSTMStateTuple, RNNCell
+from opdock.layers.utils import smart_cond
 from opdock.ops.array import reshape, shape
 from opdock.ops.bias import bias_add
 from opdock.ops.elementary import sigmoid, tanh
+from opdock.ops.fill import zeros_like
+from opdock.ops.identity import identity
 from opdock.ops.joining import concat, stack
 from opdock.ops.linalg import matmul
 from opdock.ops.matrix import transpose
@@ -98,9 +101,7 @@ def run(
     for layer in range(layout.layers):
         with name_scope(f"layer_{layer}"):
             if layer and dropout:
-                inputs = dropped(
-                    inputs, dropout, seed=None if seed is None else seed + layer, training=training
-                )
+                inputs = _dropped(inputs, dropout, None if seed is None else seed + layer, training)
             places = slice(layer * layout.ways, (layer + 1) * layout.ways)
             inputs, after = _layer(layout, layer, blocks[places], inputs, starts[places], lengths)
         ends += after
@@ -147,11 +148,19 @@ def _layer(
     return concat(outputs, 2), ends
 
 
+def _dropped(inputs: Any, rate: float, seed: int | None, training: Any) -> Any:
+    if rate < 1:
+        return dropped(inputs, rate, seed=seed, training=training)
+    # `tf.layers.dropout` refuses to drop everything; cuDNN does it.
+    return smart_cond(training, lambda: zeros_like(inputs), lambda: identity(inputs))
+
+
 def _product(inputs: Any, kernel: Any) -> Any:
     """The product at every step at once."""
-    steps, batch, size = inputs.shape.as_list()
+    steps, batch, _ = inputs.shape.as_list()
     sizes = shape(inputs)
     columns = kernel.shape.as_list()[1]
-    product = reshape(matmul(reshape(inputs, [-1, size]), kernel), [sizes[0], sizes[1], columns])
+    rows = reshape(inputs, [sizes[0] * sizes[1], sizes[2]])
+    product = reshape(matmul(rows, kernel), [sizes[0], sizes[1], columns])
     product.set_shape([steps, batch, columns])
     return product

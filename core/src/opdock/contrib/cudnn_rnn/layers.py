@@ -171,7 +171,7 @@ class _CudnnRNN(Layer):
         self._scope.set_partitioner(None)
         self.kernel = self.add_weight("opaque_kernel", [layout.size], initializer=self._initial)
         if get_variable_scope().reuse is not True and not layout.skips:
-            self._save(layout)
+            self._create_saveable()
         self.built = True
 
     def _initial(self, shape: Any, dtype: Any = None, partition_info: Any = None) -> Any:
@@ -184,14 +184,20 @@ class _CudnnRNN(Layer):
             [bias(list(s), dtype=dtype) for s in layout.bias_shapes],
         )
 
-    def _save(self, layout: Layout) -> None:
-        name = self.kernel.op.name
+    def _create_saveable(self) -> None:
+        if self._saveable is not None:
+            raise RuntimeError("Cudnn saveable already created.")
+        layout, name = self._known("_create_saveable"), self.kernel.op.name
         # In the scope that is current, so that other cells' networks in it can read the checkpoint.
         self._saveable = self._saveable_cls(
             self.kernel, layout.layers, layout.units, layout.input_size, layout.input_mode,
             layout.direction, get_variable_scope(), f"{name}_saveable",
         )  # fmt: skip
         get_default_graph().add_to_collection(GraphKeys.SAVEABLE_OBJECTS, self._saveable)
+        if layout.ways == 1:
+            # A `tf.train.Checkpoint` has what a `MultiRNNCell` of the compatible cells has.
+            self._delete_tracking("opaque_kernel")
+            self._saveable.track_as_cells(self)
 
     def state_shape(self, batch_size: Any) -> tuple[list[Any], ...]:
         """The shapes of the states, layers first.
@@ -277,13 +283,6 @@ class CudnnLSTM(_CudnnRNN):
 
     _mode = LSTM
     _saveable_cls = CudnnLSTMSaveable
-
-    def _save(self, layout: Layout) -> None:
-        super()._save(layout)
-        if layout.ways == 1 and isinstance(self._saveable, CudnnLSTMSaveable):
-            # A `tf.train.Checkpoint` has what a `MultiRNNCell` of the compatible cells has.
-            self._delete_tracking("opaque_kernel")
-            self._saveable.track_as_cells(self)
 
 
 class CudnnGRU(_CudnnRNN):

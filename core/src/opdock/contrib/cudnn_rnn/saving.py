@@ -76,7 +76,7 @@ class CudnnParamsFormatConverter:
         """The kernels and the biases of the cells: layer by layer, forwards before backwards."""
         kernels: list[Any] = []
         biases: list[Any] = []
-        for block in self._layout.blocks(*self._layout.unpack(opaque_param)):
+        for block in self._layout.blocks(*self._opaque_to_cu_canonical(opaque_param)):
             kernels += self._kernels(block[0])
             biases += self._biases(block[1])
         return kernels, biases
@@ -102,6 +102,9 @@ class CudnnParamsFormatConverter:
             matrices += self._matrices(width, *kernels[its])
             vectors += self._vectors(*biases[its])
         return layout.pack(matrices, vectors)
+
+    def _opaque_to_cu_canonical(self, opaque_param: Any) -> tuple[list[Any], list[Any]]:
+        return self._layout.unpack(opaque_param)
 
     def _order(self, gates: list[Any]) -> list[Any]:
         """Gates in the order of the cell; doing it twice gives cuDNN's again."""
@@ -231,9 +234,25 @@ class CudnnOpaqueParamsSaveable(SaveableObject):
                 self._variables, self.format_converter.tf_canonical_to_opaque(restored_tensors)
             )
 
-    def components(self) -> dict[str, Trackable]:
-        """The cells' variables, as objects that a `tf.train.Checkpoint` saves and restores."""
+    def track_as_cells(self, layer: Trackable) -> None:
+        """Makes the cells' variables dependencies of the layer, as a `MultiRNNCell` has them.
 
+        A layer alone has them as a single cell has, too.
+        """
+        layers = len(self._names) // (2 * len(self._parts))
+        components = self._components()
+        for i in range(layers):
+            (cell,) = self._cells(i)
+            held = AutoTrackable()
+            for name, component in components.items():
+                if name.startswith(f"{cell}/"):
+                    own = name.removeprefix(f"{cell}/")
+                    held._track_trackable(component, own)
+                    if layers == 1:
+                        layer._track_trackable(component, own)
+            layer._track_trackable(held, f"cell-{i}")
+
+    def _components(self) -> dict[str, Trackable]:
         def fill(buffer: dict[str, Any]) -> None:
             buffer.update(zip(self._names, self._tensors(), strict=True))
 
@@ -251,19 +270,6 @@ class CudnnLSTMSaveable(CudnnOpaqueParamsSaveable):
 
     _format_converter_cls = CudnnParamsFormatConverterLSTM
     _cell = "cudnn_compatible_lstm_cell"
-
-    def track_as_cells(self, layer: Trackable) -> None:
-        """Makes the cells' variables dependencies of the layer, as `MultiRNNCell` has them."""
-        parts = list(self.components().values())
-        half = len(parts) // 2
-        for i, (kernel, bias) in enumerate(zip(parts[:half], parts[half:], strict=True)):
-            if half == 1:
-                layer._track_trackable(kernel, "kernel")
-                layer._track_trackable(bias, "bias")
-            cell = AutoTrackable()
-            cell._track_trackable(kernel, "kernel")
-            cell._track_trackable(bias, "bias")
-            layer._track_trackable(cell, f"cell-{i}")
 
 
 class CudnnGRUSaveable(CudnnOpaqueParamsSaveable):
