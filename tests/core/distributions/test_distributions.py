@@ -157,7 +157,7 @@ def test_checks() -> None:
         ds.Bernoulli(logits=0.0, probs=0.5)
     with pytest.raises(NotImplementedError, match="quantile is not implemented: Gamma"):
         ds.Gamma(1.0, 1.0).quantile(0.5)
-    with pytest.raises(ValueError, match="must have type float32, got float64"):
+    with pytest.raises(ValueError, match="type=<dtype: 'float64'>, must be of the same type"):
         ds.Normal(tf.constant(0.0), tf.constant(1.0, tf.float64))
     scale = tf.placeholder(tf.float32, [])
     for fetch in (

@@ -289,7 +289,7 @@ def make_directory(path: str) -> None:
     """Makes a directory of the machine's, if only it is missing."""
     try:
         os.mkdir(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, FileExistsError):
         pass  # what is written into it names the file, as TensorFlow does
     except OSError as e:
         if not os.path.isdir(path):

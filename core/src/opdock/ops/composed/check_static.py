@@ -89,7 +89,7 @@ def assert_same_float_dtype(
             wanted = found
         elif found is not wanted:
             name = getattr(tensor, "name", tensor)
-            raise ValueError(f"{name}, type={found!r}, must be of the same type ({wanted!r}).")
+            raise ValueError(f"{name}, type={found}, must be of the same type ({wanted}).")
     wanted = dtypes.float32 if wanted is None else wanted
     if not wanted.is_floating:
         raise ValueError(f"Expected floating point type, got {wanted.name}.")

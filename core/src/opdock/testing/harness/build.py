@@ -12,7 +12,7 @@ import numpy.typing as npt
 from opdock import dtypes
 from opdock.dtypes import DType
 from opdock.graph.nodes.opdef import ArgDef
-from opdock.graph.nodes.registry import OpSpec
+from opdock.graph.nodes.registry import OpSpec, is_plain
 from opdock.testing.harness.namespace import tf
 
 __all__ = ["VARIANTS", "BuiltCase", "Variant", "build_case", "can_stride"]
@@ -107,6 +107,9 @@ def build_case(
         with tf.device(scope):
             spec(*tensors, name="op", **_attrs(spec, attrs, attr, dtype))
     case.op = tf.get_default_graph().get_operation_by_name(f"{name}/op")
+    odd = [t.raw_shape for t in case.op.outputs if not is_plain(t.raw_shape)]
+    if odd:
+        raise TypeError(f"The shape function of {spec.name} gave {odd[0]!r}, expected a tuple")
     return case.strided() if variant == "strided" else case
 
 
