@@ -392,3 +392,21 @@ def test_functions_refuse_what_they_do_not_compute():
         assert session.run(size) == sum(
             int(np.prod(t.shape.as_list())) for t in [*weights, *biases]
         )
+
+
+def test_a_layer_first_called_in_a_loop_is_saved(tmp_path):
+    layer = made("gru", num_layers=1, name="net")
+    start = tf.constant(values(TIME, BATCH, UNITS))
+    _, looped = tf.while_loop(lambda i, _: i < 2, lambda i, x: (i + 1, layer(x)[0]), [0, start])
+    plain = layer(layer(start)[0])[0]
+    saver = tf.train.Saver()
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        path = saver.save(session, str(tmp_path / "model"))
+        before = session.run(looped)
+        session.run(layer.kernel.assign(tf.zeros_like(layer.kernel)))
+        saver.restore(session, path)
+        np.testing.assert_allclose(session.run(looped), before, rtol=1e-12)
+        np.testing.assert_allclose(session.run(plain), before, rtol=1e-10)
+    cell = "net/rnn/multi_rnn_cell/cell_0/cudnn_compatible_gru_cell/gates/kernel"
+    assert cell in dict(tf.train.list_variables(path))

@@ -33,6 +33,7 @@ from opdock.contrib.cudnn_rnn.saving import (
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.scopes import init_scope
 from opdock.graph.variables.initializers import glorot_uniform_initializer, zeros_initializer
 from opdock.graph.variables.variable_scope import get_variable_scope
 from opdock.layers.base import Layer, static
@@ -188,12 +189,15 @@ class _CudnnRNN(Layer):
         if self._saveable is not None:
             raise RuntimeError("Cudnn saveable already created.")
         layout, name = self._known("_create_saveable"), self.kernel.op.name
-        # In the scope that is current, so that other cells' networks in it can read the checkpoint.
-        self._saveable = self._saveable_cls(
-            self.kernel, layout.layers, layout.units, layout.input_size, layout.input_mode,
-            layout.direction, get_variable_scope(), f"{name}_saveable",
-        )  # fmt: skip
-        get_default_graph().add_to_collection(GraphKeys.SAVEABLE_OBJECTS, self._saveable)
+        # In the scope that is current, so that other cells' networks in it can read the checkpoint;
+        # and where the variable is, whichever loop or branch the layer is first called in.
+        scope = get_variable_scope()
+        with init_scope():
+            self._saveable = self._saveable_cls(
+                self.kernel, layout.layers, layout.units, layout.input_size, layout.input_mode,
+                layout.direction, scope, f"{name}_saveable",
+            )  # fmt: skip
+            get_default_graph().add_to_collection(GraphKeys.SAVEABLE_OBJECTS, self._saveable)
         if layout.ways == 1:
             # A `tf.train.Checkpoint` has what a `MultiRNNCell` of the compatible cells has.
             self._delete_tracking("opaque_kernel")
