@@ -410,6 +410,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "is_resource_variable": "opdock.util.graph_helpers:is_resource_variable",
     },
     "python.ops.rnn": {
+        "_best_effort_input_batch_size": "opdock.layers.rnn:best_effort_input_batch_size",
         "_transpose_batch_time": "opdock.layers.rnn:transpose_batch_time",
         "rnn_cell_impl": "opdock.layers.rnn_cell",
     },

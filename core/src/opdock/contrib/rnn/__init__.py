@@ -46,7 +46,7 @@ from opdock.contrib.rnn.wrappers import (
     InputProjectionWrapper,
     OutputProjectionWrapper,
 )
-from opdock.layers.rnn import static_rnn, transpose_batch_time
+from opdock.layers.rnn import best_effort_input_batch_size, static_rnn, transpose_batch_time
 from opdock.layers.rnn_base import LayerRNNCell
 from opdock.layers.rnn_cell import (
     BasicLSTMCell,
@@ -73,6 +73,6 @@ __all__ = [
     "LayerRNNCell", "MinimalRNNCell", "MultiRNNCell", "NASCell", "NTMCell",
     "OutputProjectionWrapper", "PhasedLSTMCell", "RNNCell", "ResidualWrapper", "SRUCell",
     "TimeFreqLSTMCell", "TimeReversedFusedRNN", "UGRNNCell", "WeightNormLSTMCell",
-    "stack_bidirectional_dynamic_rnn", "stack_bidirectional_rnn", "static_bidirectional_rnn",
-    "static_rnn", "static_state_saving_rnn", "transpose_batch_time",
+    "best_effort_input_batch_size", "stack_bidirectional_dynamic_rnn", "stack_bidirectional_rnn",
+    "static_bidirectional_rnn", "static_rnn", "static_state_saving_rnn", "transpose_batch_time",
 ]  # fmt: skip
