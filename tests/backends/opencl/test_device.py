@@ -60,3 +60,17 @@ def test_backward_and_repeating_strides(opencl):
         opencl.download(take(opencl, buffer, (2, 6), (0, 1))), np.stack([x, x])
     )
     assert strides_of((2, 3, 4)) == [12, 4, 1]
+
+
+def test_a_step_sees_what_is_in_use(opencl):
+    with tf.Graph().as_default(), tf.device("/device:OPENCL:0"):
+        kept = tf.Variable(tf.zeros([1 << 18]))
+        asked = [
+            getattr(tf.contrib.memory_stats, name)()
+            for name in ("BytesInUse", "MaxBytesInUse", "BytesLimit")
+        ]
+        with tf.Session() as session:
+            before, _, limit = session.run(asked)
+            session.run(kept.initializer)
+            after, peak, same = session.run(asked)
+    assert before + (1 << 20) <= after <= peak <= limit == same

@@ -133,3 +133,14 @@ def test_values_of_all_kinds_print_what_they_are(capfd: pytest.CaptureFixture[st
         assert "[Sparse values:][5]" in told and "[Name: ones:0][Type: Tensor (float32)]" in told
     with pytest.raises(ValueError, match="input_ must be of type Tensor"):
         tf.contrib.framework.print_op(None)
+
+
+@pytest.mark.parametrize("use_resource", [False, True])
+def test_a_variable_without_a_value_gets_zeros_once(use_resource: bool) -> None:
+    variable = tf.get_variable("v", [2, 3], tf.float64, use_resource=use_resource)
+    zeros = tf.contrib.framework.zero_initializer(variable)
+    with tf.Session() as session:
+        np.testing.assert_array_equal(session.run(zeros), np.zeros([2, 3]))
+        np.testing.assert_array_equal(session.run(variable), np.zeros([2, 3]))
+        with pytest.raises(tf.errors.InvalidArgumentError, match="v is already initialized"):
+            session.run(zeros)

@@ -68,6 +68,9 @@ CELLS = {
     ),
     "GLSTMCell": lambda: rnn.GLSTMCell(6, num_proj=4, number_of_groups=2),
     "SRUCell": lambda: rnn.SRUCell(4),
+    "CFNCell": lambda: rnn.CFNCell(6),
+    "MinimalRNNCell": lambda: rnn.MinimalRNNCell(6),
+    "NTMCell": lambda: rnn.NTMCell(rnn.LSTMCell(6), 5, 3, 2, 1, output_dim=4),
     "IndRNNCell": lambda: rnn.IndRNNCell(6),
     "IndyGRUCell": lambda: rnn.IndyGRUCell(6),
     "IndyLSTMCell": lambda: rnn.IndyLSTMCell(6),
@@ -250,3 +253,13 @@ def test_weights_have_lengths_of_their_own() -> None:
     total = 3 * (6 / np.sqrt(3) + 2 / np.sqrt(2))
     c = sigmoid(total + 1) + sigmoid(total) * np.tanh(total)
     np.testing.assert_allclose(run(output), [[sigmoid(total) * np.tanh(c)] * 2], rtol=1e-5)
+
+
+def test_the_size_of_a_batch_is_an_int_where_a_tensor_says() -> None:
+    known, unknown = tf.zeros([5, 3, 2]), tf.placeholder(tf.float32, [None, None, 2])
+    shapeless = tf.placeholder(tf.float32)
+    assert rnn.best_effort_input_batch_size([shapeless, unknown, known]) == 3
+    batch = rnn.best_effort_input_batch_size([unknown])
+    assert run(batch, {unknown: np.zeros([4, 7, 2])}) == 7
+    with pytest.raises(ValueError, match="rank at least 2"):
+        rnn.best_effort_input_batch_size([tf.zeros([3])])

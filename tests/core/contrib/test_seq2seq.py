@@ -277,3 +277,20 @@ def test_sequence_loss_divides_by_what_was_asked() -> None:
     )  # fmt: skip
     with pytest.raises(ValueError, match="Logits must be"):
         seq2seq.sequence_loss(tf.constant(logits[0]), tf.constant(targets), tf.constant(weights))
+
+
+def test_sequence_loss_is_a_loss_of_labels_and_logits() -> None:
+    random = np.random.RandomState(7)
+    logits, targets = random.randn(2, 3, 4).astype(np.float32), random.randint(0, 4, [2, 3])
+    weights = np.array([[1, 0, 2], [0, 0, 0.5]], np.float32)
+    asked = {"average_across_timesteps": False, "average_across_batch": False}
+    given = {**asked, "sum_over_timesteps": True, "sum_over_batch": True}
+    as_function = seq2seq.sequence_loss(*map(tf.constant, (logits, targets, weights)), **given)
+    as_loss = seq2seq.SequenceLoss()(targets, logits, weights)
+    mean = seq2seq.SequenceLoss(sum_over_timesteps=False, sum_over_batch=False)
+    wanted, got, each, alone = run([
+        as_function, as_loss, mean(targets, logits), seq2seq.SequenceLoss()(targets, logits),
+    ])  # fmt: skip
+    assert got == wanted
+    assert each.shape == (2, 3)
+    np.testing.assert_allclose(alone, each.mean(), rtol=1e-6)

@@ -29,6 +29,23 @@ def transpose_batch_time(tensor: Any) -> Any:
     return transpose(tensor, [1, 0, *range(2, rank)])
 
 
+def best_effort_input_batch_size(flat_input: Any) -> Any:
+    """The size of the batch of tensors [time, batch, ...]: an int where one says, else a tensor.
+
+    Raises:
+        ValueError: a tensor has fewer than two dimensions.
+    """
+    for tensor in flat_input:
+        if tensor.shape.ndims is None:
+            continue
+        if tensor.shape.ndims < 2:
+            raise ValueError(f"Expected input tensor {tensor.name} to have rank at least 2")
+        batch = tensor.shape.as_list()[1]
+        if batch is not None:
+            return batch
+    return shape(flat_input[0])[1]
+
+
 def _start(cell: Any, initial_state: Any, batch: Any, dtype: Any) -> Any:
     if initial_state is not None:
         return nest.map_structure(

@@ -173,6 +173,9 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
         "_Linear": "opdock.contrib.rnn.linear:Linear",
         "_linear": "opdock.contrib.rnn.linear:linear",
     },
+    "contrib.rnn.python.ops.rnn_cell": {
+        "NTMControllerState": "opdock.contrib.rnn.turing:NTMControllerState",
+    },
     "contrib.seq2seq.python.ops.beam_search_decoder": {
         "_beam_search_step": "opdock.contrib.seq2seq.beam_step:beam_search_step",
         "_check_batch_beam": "opdock.contrib.seq2seq.beam_paths:check_beams",

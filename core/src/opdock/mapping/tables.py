@@ -81,6 +81,16 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.platform.test": ("opdock.api.test",),
     "python.platform.tf_logging": ("opdock.api.logging",),
     "python.ops.clustering_ops": ("opdock.ops.composed.clustering",),
+    "contrib.cudnn_rnn.python.layers.cudnn_rnn": (
+        "opdock.contrib.cudnn_rnn.layers",
+        "opdock.contrib.cudnn_rnn.functions",
+    ),
+    "contrib.cudnn_rnn.python.ops.cudnn_rnn_ops": (
+        "opdock.contrib.cudnn_rnn.functions",
+        "opdock.contrib.cudnn_rnn.saving",
+        "opdock.contrib.cudnn_rnn.cells",
+        "opdock.contrib.cudnn_rnn.layout",
+    ),
     "contrib.factorization.python.ops.clustering_ops": ("opdock.ops.composed.clustering",),
     # Of Keras 2.3, which asks TensorFlow for it; 2.2 brings its own.
     "python.keras.backend": tuple(
@@ -152,6 +162,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "contrib.learn.python.learn.datasets.base": ("opdock.examples.tutorials.mnist.input_data",),
     "contrib.learn.python.learn.datasets.mnist": ("opdock.examples.tutorials.mnist.input_data",),
     "contrib.testing.python.framework.util_test": ("opdock.contrib.testing",),
+    "python.ops.nccl_ops": ("opdock.contrib.nccl",),
     "contrib.layers.python.layers.utils": ("opdock.util.graph_helpers",),
     "python.framework.tensor_util": (
         "opdock.graph.nodes.constant_value",
@@ -408,6 +419,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "is_resource_variable": "opdock.util.graph_helpers:is_resource_variable",
     },
     "python.ops.rnn": {
+        "_best_effort_input_batch_size": "opdock.layers.rnn:best_effort_input_batch_size",
         "_transpose_batch_time": "opdock.layers.rnn:transpose_batch_time",
         "rnn_cell_impl": "opdock.layers.rnn_cell",
     },

@@ -180,7 +180,10 @@ class BaseSaverBuilder:
             part = values[at : at + len(saveable.specs)]
             at += len(saveable.specs)
             shapes = [_target_shape(s.tensor) for s in saveable.specs] if reshape else None
-            with control_dependencies(assigns[-1:] if sequentially else []):
+            # An object may hold what a variable holds too, in another form: it has the last word.
+            plain = isinstance(saveable, (ReferenceVariableSaveable, ResourceVariableSaveable))
+            first = assigns[-1:] if sequentially else [] if plain else list(assigns)
+            with control_dependencies(first):
                 assigns.append(saveable.restore(part, shapes))
         return group(*assigns, name=name)
 

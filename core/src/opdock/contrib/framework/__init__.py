@@ -30,6 +30,7 @@ from opdock.contrib.framework.tensor_util import (
     with_same_shape,
     with_shape,
 )
+from opdock.contrib.framework.variables import zero_initializer
 from opdock.train.remapped_matrices import (
     load_and_remap_matrix_initializer,
     load_embedding_initializer,
@@ -43,5 +44,5 @@ __all__ = [
     "load_and_remap_matrix_initializer", "load_embedding_initializer",
     "load_linear_multiclass_bias_initializer", "load_variable_slot_initializer", "nest",
     "print_op", "reduce_sum_n",
-    "remove_squeezable_dimensions", "with_same_shape", "with_shape",
+    "remove_squeezable_dimensions", "with_same_shape", "with_shape", "zero_initializer",
 ]  # fmt: skip

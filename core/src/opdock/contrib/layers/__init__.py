@@ -71,23 +71,24 @@ from opdock.contrib.layers.sparse_ops import (
     indicators_to_sparse_ids,
     sparse_row_envelope,
 )
+from opdock.contrib.layers.target_column import multi_class_target, regression_target
 from opdock.ops.sparse_cross import (
     SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY,
     sparse_feature_cross,
 )
 
 __all__ = [
-    "SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY",
-    "apply_regularization", "avg_pool2d", "batch_norm", "bow_encoder", "bucketized_column",
-    "check_feature_columns", "conv1d", "conv2d", "conv3d", "convolution", "convolution1d",
-    "convolution2d", "convolution3d", "create_feature_spec_for_parsing", "crossed_column",
-    "dense_to_sparse", "dense_to_sparse_tensor", "dropout", "embed_sequence", "embedding_column",
+    "SPARSE_FEATURE_CROSS_DEFAULT_HASH_KEY", "apply_regularization", "avg_pool2d", "batch_norm",
+    "bow_encoder", "bucketized_column", "check_feature_columns", "conv1d", "conv2d", "conv3d",
+    "convolution", "convolution1d", "convolution2d", "convolution3d",
+    "create_feature_spec_for_parsing", "crossed_column", "dense_to_sparse",
+    "dense_to_sparse_tensor", "dropout", "embed_sequence", "embedding_column",
     "embedding_lookup_sparse_with_distributed_aggregation", "embedding_lookup_unique", "flatten",
     "fully_connected", "indicators_to_sparse_ids", "infer_real_valued_columns",
     "input_from_feature_columns", "joint_weighted_sum_from_feature_columns", "l1_l2_regularizer",
     "l1_regularizer", "l2_regularizer", "layer_norm", "make_place_holder_tensors_for_base_features",
-    "max_pool2d", "one_hot_column", "parse_feature_columns_from_examples",
-    "parse_feature_columns_from_sequence_examples", "real_valued_column",
+    "max_pool2d", "multi_class_target", "one_hot_column", "parse_feature_columns_from_examples",
+    "parse_feature_columns_from_sequence_examples", "real_valued_column", "regression_target",
     "safe_embedding_lookup_sparse", "scattered_embedding_column", "scattered_embedding_lookup",
     "scattered_embedding_lookup_sparse", "sequence_input_from_feature_columns",
     "shared_embedding_columns", "sparse_column_with_hash_bucket",

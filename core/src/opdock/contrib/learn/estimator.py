@@ -14,6 +14,7 @@ from opdock.contrib.learn.feeding import check_inputs, inputs_of
 from opdock.contrib.learn.keys import MetricKey
 from opdock.contrib.learn.metric_spec import metric_ops
 from opdock.contrib.learn.model_fn import ModeKeys, ModelFnOps
+from opdock.contrib.learn.monitor_hooks import replace_monitors_with_hooks
 from opdock.contrib.learn.run_config import RunConfig
 from opdock.train.loops.evaluation import StopAfterNEvalsHook, evaluate_once
 
@@ -88,7 +89,7 @@ class BaseEstimator:
             input_fn: a function that builds both, in the place of arrays.
             steps: how many more steps; without end by default.
             batch_size: how many examples of arrays a step has; all by default.
-            monitors: `SessionRunHook`s.
+            monitors: `SessionRunHook`s, or monitors as `BaseMonitor`.
             max_steps: the global step at which training ends.
 
         Raises:
@@ -100,7 +101,7 @@ class BaseEstimator:
         if max_steps is not None and self._step() >= max_steps:
             return self
         input_fn, feed_fn = inputs_of(x, y, input_fn, batch_size, shuffle=True, epochs=None)
-        hooks = list(monitors or ())
+        hooks = replace_monitors_with_hooks(monitors, self)
         for hook in hooks:
             if hasattr(hook, "set_estimator"):
                 hook.set_estimator(self)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from opdock.contrib.layers.target_column import ProblemType
+
 __all__ = ["MetricKey", "PredictionKey", "ProblemType"]
 
 COLLECTION_DEF_KEY_FOR_INPUT_FEATURE_KEYS: Final = "input_feature_keys"
@@ -40,12 +42,3 @@ class PredictionKey:
     SCORES: Final = "scores"
     TOP_K: Final = "top_k"
     GENERIC: Final = "output"
-
-
-class ProblemType:
-    """The kind of problem that a head solves, by which signatures of exports are chosen."""
-
-    UNSPECIFIED: Final = 0
-    CLASSIFICATION: Final = 1
-    LINEAR_REGRESSION: Final = 2
-    LOGISTIC_REGRESSION: Final = 3

@@ -1,4 +1,7 @@
-"""Monitors of `tf.contrib.learn`: hooks that know the estimator which they are given to."""
+"""Monitors of `tf.contrib.learn`: what looks on while an estimator trains, before there were hooks.
+
+Those here are hooks that know the estimator; those of programs, which are none, get one for all.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,12 @@ import time
 from typing import Any
 
 import opdock as tf
+from opdock.contrib.learn.monitor_hooks import (
+    BaseMonitor,
+    EveryN,
+    RunHookAdapterForMonitors,
+    replace_monitors_with_hooks,
+)
 from opdock.train.loops.hook import (
     SessionRunArgs,
     SessionRunContext,
@@ -13,7 +22,10 @@ from opdock.train.loops.hook import (
     SessionRunValues,
 )
 
-__all__ = ["ValidationMonitor"]
+__all__ = [
+    "BaseMonitor", "EveryN", "RunHookAdapterForMonitors", "ValidationMonitor",
+    "replace_monitors_with_hooks",
+]  # fmt: skip
 
 
 class ValidationMonitor(SessionRunHook):

@@ -18,6 +18,7 @@ from opdock.contrib.rnn.fused import (
     LSTMBlockWrapper,
     TimeReversedFusedRNN,
 )
+from opdock.contrib.rnn.gated import CFNCell, MinimalRNNCell
 from opdock.contrib.rnn.grid import BidirectionalGridLSTMCell, GridLSTMCell, TimeFreqLSTMCell
 from opdock.contrib.rnn.lstm_variants import (
     CoupledInputForgetGateLSTMCell,
@@ -28,6 +29,7 @@ from opdock.contrib.rnn.lstm_variants import (
 )
 from opdock.contrib.rnn.normalized import LayerNormLSTMCell, WeightNormLSTMCell
 from opdock.contrib.rnn.stacked import stack_bidirectional_dynamic_rnn, stack_bidirectional_rnn
+from opdock.contrib.rnn.turing import NTMCell
 from opdock.contrib.rnn.units import (
     IndRNNCell,
     IndyGRUCell,
@@ -44,7 +46,7 @@ from opdock.contrib.rnn.wrappers import (
     InputProjectionWrapper,
     OutputProjectionWrapper,
 )
-from opdock.layers.rnn import static_rnn, transpose_batch_time
+from opdock.layers.rnn import best_effort_input_batch_size, static_rnn, transpose_batch_time
 from opdock.layers.rnn_base import LayerRNNCell
 from opdock.layers.rnn_cell import (
     BasicLSTMCell,
@@ -61,15 +63,16 @@ from opdock.layers.rnn_cell import (
 from opdock.layers.rnn_directions import static_bidirectional_rnn, static_state_saving_rnn
 
 __all__ = [
-    "AttentionCellWrapper", "BasicLSTMCell", "BasicRNNCell", "BidirectionalGridLSTMCell",
+    "AttentionCellWrapper", "BasicLSTMCell", "BasicRNNCell", "BidirectionalGridLSTMCell", "CFNCell",
     "CompiledWrapper", "Conv1DLSTMCell", "Conv2DLSTMCell", "Conv3DLSTMCell", "ConvLSTMCell",
     "CoupledInputForgetGateLSTMCell", "DeviceWrapper", "DropoutWrapper", "EmbeddingWrapper",
     "FusedRNNCell", "FusedRNNCellAdaptor", "GLSTMCell", "GRUBlockCell", "GRUBlockCellV2", "GRUCell",
     "GridLSTMCell", "HighwayWrapper", "IndRNNCell", "IndyGRUCell", "IndyLSTMCell",
     "InputProjectionWrapper", "IntersectionRNNCell", "LSTMBlockCell", "LSTMBlockFusedCell",
     "LSTMBlockWrapper", "LSTMCell", "LSTMStateTuple", "LayerNormBasicLSTMCell", "LayerNormLSTMCell",
-    "LayerRNNCell", "MultiRNNCell", "NASCell", "OutputProjectionWrapper", "PhasedLSTMCell",
-    "RNNCell", "ResidualWrapper", "SRUCell", "TimeFreqLSTMCell", "TimeReversedFusedRNN",
-    "UGRNNCell", "WeightNormLSTMCell", "stack_bidirectional_dynamic_rnn", "stack_bidirectional_rnn",
+    "LayerRNNCell", "MinimalRNNCell", "MultiRNNCell", "NASCell", "NTMCell",
+    "OutputProjectionWrapper", "PhasedLSTMCell", "RNNCell", "ResidualWrapper", "SRUCell",
+    "TimeFreqLSTMCell", "TimeReversedFusedRNN", "UGRNNCell", "WeightNormLSTMCell",
+    "best_effort_input_batch_size", "stack_bidirectional_dynamic_rnn", "stack_bidirectional_rnn",
     "static_bidirectional_rnn", "static_rnn", "static_state_saving_rnn", "transpose_batch_time",
 ]  # fmt: skip

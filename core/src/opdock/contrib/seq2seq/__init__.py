@@ -27,7 +27,7 @@ from opdock.contrib.seq2seq.helpers import (
     SampleEmbeddingHelper,
     TrainingHelper,
 )
-from opdock.contrib.seq2seq.loss import sequence_loss
+from opdock.contrib.seq2seq.loss import SequenceLoss, sequence_loss
 from opdock.contrib.seq2seq.scheduled import (
     ScheduledEmbeddingTrainingHelper,
     ScheduledOutputTrainingHelper,
@@ -40,7 +40,8 @@ __all__ = [
     "BeamSearchDecoderOutput", "BeamSearchDecoderState", "CustomHelper", "Decoder",
     "FinalBeamSearchDecoderOutput", "GreedyEmbeddingHelper", "Helper", "InferenceHelper",
     "LuongAttention", "LuongMonotonicAttention", "SampleEmbeddingHelper",
-    "ScheduledEmbeddingTrainingHelper", "ScheduledOutputTrainingHelper", "TrainingHelper",
+    "ScheduledEmbeddingTrainingHelper", "ScheduledOutputTrainingHelper", "SequenceLoss",
+    "TrainingHelper",
     "dynamic_decode", "gather_tree", "gather_tree_from_array", "hardmax", "monotonic_attention",
     "safe_cumprod", "sequence_loss", "tile_batch",
 ]  # fmt: skip

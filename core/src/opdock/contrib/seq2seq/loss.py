@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import reshape, shape
 from opdock.ops.cast import cast
 from opdock.ops.composed.division import div_no_nan
 from opdock.ops.composed.reduce_stats import count_nonzero
+from opdock.ops.fill import ones
 from opdock.ops.reduce import reduce_sum
 from opdock.ops.xent import sparse_softmax_cross_entropy_with_logits
 
-__all__ = ["sequence_loss"]
+__all__ = ["SequenceLoss", "sequence_loss"]
 
 
 def sequence_loss(
@@ -72,3 +74,47 @@ def sequence_loss(
             count = cast(count_nonzero(weights, axis=axis), losses.dtype)
             return div_no_nan(reduce_sum(losses, axis), count)
         return losses
+
+
+class SequenceLoss:
+    """`sequence_loss` as a function of true classes and logits, in the order of Keras.
+
+    Args:
+        average_across_timesteps, average_across_batch, sum_over_timesteps, sum_over_batch,
+            softmax_loss_function, name: see `sequence_loss`.
+    """
+
+    def __init__(
+        self, average_across_timesteps: bool = False, average_across_batch: bool = False,
+        sum_over_timesteps: bool = True, sum_over_batch: bool = True,
+        softmax_loss_function: Callable[..., Any] | None = None, name: str | None = None,
+    ) -> None:  # fmt: skip
+        self.average_across_timesteps = average_across_timesteps
+        self.average_across_batch = average_across_batch
+        self.sum_over_timesteps, self.sum_over_batch = sum_over_timesteps, sum_over_batch
+        self.softmax_loss_function, self.name = softmax_loss_function, name
+
+    def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> Tensor:
+        """The loss.
+
+        Args:
+            y_true: an int tensor [batch, time] of true classes.
+            y_pred: a float tensor [batch, time, classes] of logits.
+            sample_weight: a float tensor [batch, time]; ones by default.
+
+        Raises:
+            ValueError: see `sequence_loss`.
+        """
+        logits = convert_to_tensor(y_pred)
+        if sample_weight is None:
+            sample_weight = ones(shape(y_true), logits.dtype)
+            sample_weight.set_shape(convert_to_tensor(y_true).shape)
+        return sequence_loss(
+            logits, convert_to_tensor(y_true), convert_to_tensor(sample_weight),
+            self.average_across_timesteps, self.average_across_batch, self.sum_over_timesteps,
+            self.sum_over_batch, self.softmax_loss_function, self.name,
+        )  # fmt: skip
+
+    def call(self, y_true: Any, y_pred: Any) -> Tensor:
+        """The loss without weights."""
+        return self(y_true, y_pred)

@@ -217,6 +217,7 @@ OPS: Final[Mapping[str, str]] = {
     "lrn": "LRN LRNGrad",
     "matrix": "ConjugateTranspose MatrixBandPart Transpose",
     "matrix_functions": "MatrixExponential MatrixLogarithm MatrixSquareRoot",
+    "memory_stats": "BytesInUse BytesLimit MaxBytesInUse",
     "morphology": "Dilation2D Dilation2DBackpropFilter Dilation2DBackpropInput",
     "mutex": "ConsumeMutexLock MutexLock MutexV2",
     "ngrams": "StringNGrams",

@@ -1,10 +1,11 @@
-"""Structural ops: they name, hold, pass on or move values, and compute nothing.
+"""Structural ops: they name, hold, pass on, move or tell of values, and compute nothing.
 
 They run on every device without a kernel of its backend.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ from opdock.dtypes import proto_name
 from opdock.kernels.select.cells import Cell
 from opdock.runtime.cluster.exchange import bind_receive, bind_send
 from opdock.runtime.handles import delete_tensor, keep_tensor, kept_tensor
+from opdock.runtime.memory_stats import bytes_of_device
 from opdock.runtime.resources import Cell as Storage
 from opdock.runtime.resources import ResourceManager
 
@@ -230,6 +232,9 @@ def _ref_select(node: Node, resources: ResourceManager) -> Callable[..., Any]:
 
 
 BUILTINS: Final[dict[str, Bind]] = {
+    "BytesInUse": functools.partial(bytes_of_device, "in_use"),
+    "BytesLimit": functools.partial(bytes_of_device, "limit"),
+    "MaxBytesInUse": functools.partial(bytes_of_device, "peak"),
     "DeleteSessionTensor": delete_tensor,
     "GetSessionHandle": keep_tensor,
     "GetSessionHandleV2": keep_tensor,

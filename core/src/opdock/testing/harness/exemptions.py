@@ -197,6 +197,8 @@ _TABLE: Final[tuple[tuple[Kind, frozenset[Part], str, str], ...]] = (
      "OrderedMapPeek OrderedMapSize OrderedMapStage OrderedMapUnstage OrderedMapUnstageNoKey"),
     ("resource", _DATA, "boxes a ragged tensor; tests/core/data/test_ragged.py covers it",
      "RaggedTensorToVariant RaggedTensorFromVariant"),
+    ("host", _DATA, "tells of memory; tests/core/contrib/test_memory_stats.py covers it",
+     "BytesInUse BytesLimit MaxBytesInUse"),
     ("host", _DATA, "reads files; tests/core/ops/test_record_input.py covers it", "RecordInput"),
     ("host", _DATA, "reads files; tests/core/ops/test_remapping.py covers it",
      "GenerateVocabRemapping LoadAndRemapMatrix"),
