@@ -10,7 +10,7 @@ from opdock.mapping.distribute_tables import DISTRIBUTE_NAMES, DISTRIBUTE_SOURCE
 from opdock.mapping.feature_tables import FEATURE_COLUMN_NAMES, FEATURE_COLUMN_SOURCES
 from opdock.mapping.later_tables import LATER_NAMES, LATER_SOURCES, LATER_V1, LATER_V2
 from opdock.mapping.ops_tables import OPS_NAMES, OPS_SOURCES, OPS_V2
-from opdock.mapping.training_tables import TRAINING_NAMES
+from opdock.mapping.training_tables import TRAINING_NAMES, TRAINING_SOURCES
 
 # The functions of ragged tensors, whose names are those of TF's in one module or another.
 _RAGGED: Final = (
@@ -187,32 +187,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.tools.optimize_for_inference": ("opdock.tools.optimize_for_inference_lib",),
     "python.tools.strip_unused": ("opdock.tools.strip_unused_lib",),
     "tools.graph_transforms": ("opdock.transforms",),
-    "python.training.saver": (
-        "opdock.train.saver",
-        "opdock.train.saver_builder",
-        "opdock.train.checkpoint_management",
-    ),
-    "python.training.checkpoint_utils": (
-        "opdock.train.checkpoint_utils",
-        "opdock.train.checkpoint_initializers",
-    ),
-    "python.training.warm_starting_util": ("opdock.train.warm_starting",),
-    "python.training.tracking.base": ("opdock.train.tracking.base",),
-    "python.training.tracking.data_structures": (
-        "opdock.graph.variables.tracked_attributes",
-        "opdock.graph.variables.trackable",
-        "opdock.train.tracking.containers",
-    ),
-    "python.training.tracking.tracking": (
-        "opdock.graph.variables.tracked_attributes",
-        "opdock.graph.variables.trackable",
-        "opdock.graph.variables.trackable_resources",
-    ),
-    "python.training.tracking.graph_view": ("opdock.train.tracking.object_graph",),
-    "python.training.tracking.python_state": ("opdock.train.tracking.base",),
-    "python.training.tracking.util": ("opdock.train.tracking.util",),
-    "python.training.saving.saveable_object": ("opdock.train.saveable",),
-    "python.training.saving.saveable_object_util": ("opdock.train.saveable",),
+    **TRAINING_SOURCES,
     **{
         f"python.{theirs}.{name}": (f"opdock.{own}.{name}",)
         for theirs, own, names in _ALIKE

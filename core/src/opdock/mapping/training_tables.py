@@ -4,6 +4,36 @@ from __future__ import annotations
 
 from typing import Final
 
+# Internal module -> opdock's modules in which its names are looked up before TF's exports are.
+TRAINING_SOURCES: Final[dict[str, tuple[str, ...]]] = {
+    "python.training.saver": (
+        "opdock.train.saver",
+        "opdock.train.saver_builder",
+        "opdock.train.checkpoint_management",
+    ),
+    "python.training.checkpoint_utils": (
+        "opdock.train.checkpoint_utils",
+        "opdock.train.checkpoint_initializers",
+    ),
+    "python.training.warm_starting_util": ("opdock.train.warm_starting",),
+    "python.training.tracking.base": ("opdock.train.tracking.base",),
+    "python.training.tracking.data_structures": (
+        "opdock.graph.variables.tracked_attributes",
+        "opdock.graph.variables.trackable",
+        "opdock.train.tracking.containers",
+    ),
+    "python.training.tracking.tracking": (
+        "opdock.graph.variables.tracked_attributes",
+        "opdock.graph.variables.trackable",
+        "opdock.graph.variables.trackable_resources",
+    ),
+    "python.training.tracking.graph_view": ("opdock.train.tracking.object_graph",),
+    "python.training.tracking.python_state": ("opdock.train.tracking.base",),
+    "python.training.tracking.util": ("opdock.train.tracking.util",),
+    "python.training.saving.saveable_object": ("opdock.train.saveable",),
+    "python.training.saving.saveable_object_util": ("opdock.train.saveable",),
+}
+
 # Module -> name -> "module:name" of opdock; "opdock:x" is the public tf.x.
 TRAINING_NAMES: Final[dict[str, dict[str, str]]] = {
     "python.training.server_lib": {"_make_server_def": "opdock.train.server_lib:make_server_def"},
