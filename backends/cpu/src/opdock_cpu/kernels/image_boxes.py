@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -196,57 +196,15 @@ def _check_batches(boxes: Array, scores: Array) -> None:
 
 
 # ---------------------------------------------------------------- drawing
-_COLORS: Final = np.array(
-    [
-        (1, 1, 0, 1),
-        (0, 0, 1, 1),
-        (1, 0, 0, 1),
-        (0, 1, 0, 1),
-        (0.5, 0, 0.5, 1),
-        (0.5, 0.5, 0, 1),
-        (0.5, 0, 0, 1),
-        (0, 0, 0.5, 1),
-        (0, 1, 1, 1),
-        (1, 0, 1, 1),
-    ],
-    np.float32,
-)
-"""Yellow, blue, red, lime, purple, olive, maroon, navy, aqua, fuchsia."""
-
-
-def _color_table(colors: Array | None, depth: int) -> Array:
-    """The colours to take in turn, a row each."""
-    if colors is not None:
-        if colors.ndim != 2:
-            raise checks.invalid(f"colors must be a 2-D matrix{checks.dims(colors.shape)}")
-        if colors.shape[1] < depth:
-            raise checks.invalid(
-                "colors must have equal or more channels than the image provided: "
-                f"{checks.dims(colors.shape)}"
-            )
-        if colors.size:
-            return colors[:, :depth]
-    if depth == 1:
-        return np.ones((1, 1), np.float32)
-    return _COLORS[:, :depth]
-
-
 @table.binder("DrawBoundingBoxes", "DrawBoundingBoxesV2")
 def draw_bounding_boxes(sig: NodeSig) -> Callable[..., Array]:
     """Images with boxes on them; inverted boxes and those outside are left out."""
 
     def run(images: Array, boxes: Array, colors: Array | None = None) -> Array:
-        if images.ndim != 4:
-            raise checks.invalid("The rank of the images should be 4")
-        if boxes.ndim != 3:
-            raise checks.invalid("The rank of the boxes tensor should be 3")
-        if images.shape[0] != boxes.shape[0]:
-            raise checks.invalid("The batch sizes should be the same")
-        if boxes.shape[2] != 4:
-            raise checks.invalid("boxes must have 4 columns")
-        if images.shape[3] not in (1, 3, 4):
-            raise checks.invalid("Channel depth should be either 1 (GRY), 3 (RGB), or 4 (RGBA)")
-        palette = _color_table(colors, images.shape[3])
+        checks.check_drawing(images, boxes, colors)
+        depth = images.shape[3]
+        own = colors is not None and colors.size > 0
+        palette = colors[:, :depth] if own else checks.usual_colors(depth)
         out = np.array(images, order="C")
         edges = np.array(images.shape[1:3] * 2, np.float32) - 1
         # Far beyond any image, but integers.
