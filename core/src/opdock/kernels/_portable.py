@@ -194,6 +194,10 @@ PORTABLE: Final[Mapping[str, str]] = {
         "ScatterMul ScatterNdAdd ScatterNdSub ScatterNdUpdate ScatterSub ScatterUpdate"
     ),
     "sums": "AccumulateNV2 AddN Cross",
+    "suppression": (
+        "CombinedNonMaxSuppression NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 "
+        "NonMaxSuppressionV4 NonMaxSuppressionV5 NonMaxSuppressionWithOverlaps"
+    ),
     "tensor_array": (
         "TensorArray TensorArrayClose TensorArrayCloseV2 TensorArrayCloseV3 TensorArrayConcat "
         "TensorArrayConcatV2 TensorArrayConcatV3 TensorArrayGather TensorArrayGatherV2 "

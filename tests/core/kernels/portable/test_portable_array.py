@@ -30,7 +30,7 @@ FAMILIES = (
     "image_boxes", "joining", "matrix", "matrix_functions", "morphology",
     "padding", "partition", "patches", "pool", "ragged", "ragged_padding", "scatter", "select",
     "sets", "slicing", "solve", "sorting", "spacebatch", "sparse_math", "sparse_pairs",
-    "sparse_reduce", "splitting", "tiling", "tridiagonal", "unicode",
+    "sparse_reduce", "splitting", "suppression", "tiling", "tridiagonal", "unicode",
 )  # fmt: skip
 TYPES = (dtypes.float32, dtypes.int32, dtypes.bool, dtypes.complex64)
 STATE = {"RefIdentity", "StridedSliceAssign", "ResourceStridedSliceAssign"}
