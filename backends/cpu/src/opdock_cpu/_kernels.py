@@ -165,8 +165,7 @@ TABLES: Final[Mapping[str, str]] = {
         "TruncatedNormal"
     ),
     "opdock_cpu.kernels.random_dist:table": (
-        "Multinomial ParameterizedTruncatedNormal RandomGamma RandomGammaGrad RandomPoissonV2 "
-        "StatelessMultinomial"
+        "Multinomial ParameterizedTruncatedNormal RandomGamma RandomPoissonV2 StatelessMultinomial"
     ),
     "opdock_cpu.kernels.readers:table": (
         "FixedLengthRecordReader FixedLengthRecordReaderV2 IdentityReader IdentityReaderV2 "

@@ -102,6 +102,7 @@ PORTABLE: Final[Mapping[str, str]] = {
     "fractional_pool": (
         "FractionalAvgPool FractionalAvgPoolGrad FractionalMaxPool FractionalMaxPoolGrad"
     ),
+    "gamma_samples": "RandomGammaGrad",
     "gather": "Gather GatherNd GatherV2",
     "histogram": "HistogramFixedWidth",
     "identity": (
