@@ -1,4 +1,4 @@
-"""Portable kernels of boxes chosen by score, without those that overlap a better one.
+"""Boxes chosen by score on any array namespace, without those that overlap a better one.
 
 Whether a box stays is a matter of all better ones, but not of their order: what is right of the
 best ones tells which of the next are. So a block of boxes is asked again and again which of them
@@ -14,13 +14,12 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from opdock.dtypes import float16, float32
-from opdock.kernels.array_api import copy, device_ints, dims, dtype_of, index_type, invalid
-from opdock.kernels.portable import portable
+from opdock.kernels.array_api import device_ints, dims, index_type, invalid
 from opdock.kernels.select.signature import NodeSig
 
 _PAIRS_AT_ONCE: Final = 1 << 21
-_THRESHOLDS: Final = ("iou_threshold", "score_threshold", "soft_nms_sigma")
+THRESHOLDS: Final = ("iou_threshold", "score_threshold", "soft_nms_sigma")
+"""The thresholds of NonMaxSuppression, of which each version has the first few."""
 Hits = Callable[[int, int], Any]
 """Of boxes from one number to another: which of those up to the last number would drop them, an
 array [lists, last, boxes]."""
@@ -31,13 +30,13 @@ class Choice(NamedTuple):
     """What boxes are chosen.
 
     Attributes:
-        count: how many at most.
+        most: how many at most.
         limit: which overlap drops a box.
         least: the scores that count are above it.
         sigma: how much scores sink by overlaps; zero for not at all.
     """
 
-    count: int
+    most: int
     limit: Any
     least: Any
     sigma: Any = 0
@@ -77,7 +76,7 @@ def boxes_wanted(
         InvalidArgumentError: the arguments do not fit together.
     """
     count = max(int(_scalar(max_output_size, "max_output_size")), 0)
-    given = [_scalar(v, n) for v, n in zip(thresholds, _THRESHOLDS, strict=False)]
+    given = [_scalar(v, n) for v, n in zip(thresholds, THRESHOLDS, strict=False)]
     limit = given[0] if given else sig.attrs["iou_threshold"]
     _check_limit(limit)
     dtype = sig.in_dtypes[1].base_dtype
@@ -140,7 +139,7 @@ def boxes_wanted_of_classes(
 
 
 # ---------------------------------------------------------------- which boxes stay
-def _best_first(xp: Any, scores: Any, least: Any) -> tuple[Any, Any]:
+def best_first(xp: Any, scores: Any, least: Any) -> tuple[Any, Any]:
     """The order of scores [lists, n], and whether what stands there counts: it comes first."""
     counts = scores > float(least)
     last = xp.full_like(scores, math.inf)
@@ -151,7 +150,7 @@ def _best_first(xp: Any, scores: Any, least: Any) -> tuple[Any, Any]:
     return order, rank < total
 
 
-def _in_order(xp: Any, rows: Any, order: Any) -> Any:
+def in_order(xp: Any, rows: Any, order: Any) -> Any:
     """The rows [lists, n, ...] of each list in an order of its own [lists, m]."""
     lists, n = rows.shape[:2]
     starts = device_ints(xp, np.arange(lists) * n, rows)
@@ -160,7 +159,7 @@ def _in_order(xp: Any, rows: Any, order: Any) -> Any:
     return xp.reshape(xp.take(every, flat, axis=0), (*order.shape, *rows.shape[2:]))
 
 
-def _overlaps(xp: Any, one: Any, other: Any) -> Any:
+def overlapping(xp: Any, one: Any, other: Any) -> Any:
     """Intersection over union of each of two sets of boxes [lists, n, 4]; 0 without an area."""
     sides = [
         (xp.minimum(each[..., :2], each[..., 2:]), xp.maximum(each[..., :2], each[..., 2:]))
@@ -177,7 +176,7 @@ def _overlaps(xp: Any, one: Any, other: Any) -> Any:
     return xp.where(counts, found, xp.zeros_like(found))
 
 
-def _stay(xp: Any, counts: Any, hits: Hits, most: int) -> Any:
+def staying(xp: Any, counts: Any, hits: Hits, most: int) -> Any:
     """Which boxes [lists, n] stay, the best first; of those beyond the first `most` some may."""
     lists, n = counts.shape
     step = max(1, _PAIRS_AT_ONCE // max(1, lists * n))
@@ -205,81 +204,41 @@ def _stay(xp: Any, counts: Any, hits: Hits, most: int) -> Any:
     return stay
 
 
-def _first(xp: Any, stay: Any, order: Any, most: int) -> Any:
+def first_of(xp: Any, stay: Any, order: Any, most: int) -> Any:
     """The numbers of the first boxes of one list that stay, `most` at most."""
     places = xp.nonzero(xp.reshape(stay, (-1,)))[0]
     return xp.take(xp.reshape(order, (-1,)), places[: min(most, places.shape[0])], axis=0)
 
 
-# ---------------------------------------------------------------- one list
-def _versions(*ops: str, thresholds: int) -> Callable[[Any], Any]:
-    names = ("max_output_size", *_THRESHOLDS[:thresholds])
-    return portable(*ops, T={float16, float32}, host_inputs=names)
-
-
-@portable("NonMaxSuppression", host_inputs=("max_output_size",))
-@_versions("NonMaxSuppressionV2", thresholds=1)
-@_versions("NonMaxSuppressionV3", "NonMaxSuppressionV4", thresholds=2)
-@_versions("NonMaxSuppressionV5", thresholds=3)
-def non_max_suppression(xp: Any, sig: NodeSig) -> Callable[..., Any]:
-    """Boxes by score, without those that overlap a better one."""
-    pad, outputs = bool(sig.attrs.get("pad_to_max_output_size")), len(sig.out_dtypes)
-    integers = dtype_of(xp, sig.out_dtypes[0])
-
-    def padded(values: Any, count: int) -> Any:
-        if not pad or values.shape[0] == count:
-            return values
-        rest = (count - values.shape[0],)
-        nothing = xp.zeros(rest, dtype=values.dtype, device=getattr(values, "device", None))
-        return xp.concat([values, nothing])
-
-    def run(boxes: Any, scores: Any, max_output_size: Any, *thresholds: Any) -> Any:
-        wanted = boxes_wanted(sig, boxes, scores, max_output_size, thresholds)
-        if 0 in (scores.shape[0], wanted.count):
-            found, lowered = device_ints(xp, [], scores), scores[:0]
-        elif wanted.sigma > 0:
-            found, lowered = _sinking(xp, boxes, scores, wanted)
-        else:
-            found = _chosen(xp, boxes, scores, wanted)
-            lowered = xp.take(scores, found, axis=0)
-        indices = padded(xp.astype(found, integers), wanted.count)
-        if outputs == 1:
-            return indices
-        device = getattr(scores, "device", None)
-        valid = xp.asarray(found.shape[0], dtype=integers, device=device)
-        if outputs == 2:
-            return indices, valid
-        return indices, padded(copy(xp, lowered), wanted.count), valid
-
-    return run
-
-
-def _chosen(xp: Any, boxes: Any, scores: Any, wanted: Choice) -> Any:
-    order, counts = _best_first(xp, xp.expand_dims(scores, axis=0), wanted.least)
-    ordered = _in_order(xp, xp.expand_dims(boxes, axis=0), order)
+def chosen(xp: Any, boxes: Any, scores: Any, wanted: Choice) -> Any:
+    """The numbers of the boxes that are chosen, of those of one list."""
+    order, counts = best_first(xp, xp.expand_dims(scores, axis=0), wanted.least)
+    ordered = in_order(xp, xp.expand_dims(boxes, axis=0), order)
     limit = float(wanted.limit)
 
     def hits(begin: int, end: int) -> Any:
-        return _overlaps(xp, ordered[:, :end, :], ordered[:, begin:end, :]) >= limit
+        return overlapping(xp, ordered[:, :end, :], ordered[:, begin:end, :]) >= limit
 
-    return _first(xp, _stay(xp, counts, hits, wanted.count), order, wanted.count)
+    return first_of(xp, staying(xp, counts, hits, wanted.most), order, wanted.most)
 
 
-def _sinking(xp: Any, boxes: Any, scores: Any, wanted: Choice) -> tuple[Any, Any]:
+def sinking(xp: Any, boxes: Any, scores: Any, wanted: Choice) -> tuple[Any, Any]:
     """The numbers and scores of boxes; each lowers the scores of those that it overlaps."""
     scale, least = float(np.float32(-0.5 / float(wanted.sigma))), float(wanted.least)
-    alive, numbers, found = scores > least, [], []
+    alive = scores > least
+    numbers: list[Any] = []
+    found: list[Any] = []
     nothing = xp.full_like(scores, -math.inf)
     now = xp.where(alive, scores, nothing)
     place = device_ints(xp, np.arange(scores.shape[0]), scores)
-    while len(numbers) < wanted.count and bool(xp.any(alive)):
+    while len(numbers) < wanted.most and bool(xp.any(alive)):
         best = xp.argmax(xp.where(alive, now, nothing))
         at = xp.reshape(best, (1,))
         numbers.append(at)
         found.append(xp.take(now, at, axis=0))
         alive = alive & (place != best)
         own = xp.expand_dims(xp.take(boxes, at, axis=0), axis=0)
-        overlap = xp.reshape(_overlaps(xp, own, xp.expand_dims(boxes, axis=0)), scores.shape)
+        overlap = xp.reshape(overlapping(xp, own, xp.expand_dims(boxes, axis=0)), scores.shape)
         wide = xp.astype(overlap, xp.float32)
         sunk = xp.astype(now, xp.float32) * xp.exp(scale * wide * wide)
         now = xp.where(alive, xp.astype(sunk, now.dtype), now)
@@ -287,94 +246,3 @@ def _sinking(xp: Any, boxes: Any, scores: Any, wanted: Choice) -> tuple[Any, Any
     if not numbers:
         return place[:0], scores[:0]
     return xp.concat(numbers), xp.concat(found)
-
-
-@portable(
-    "NonMaxSuppressionWithOverlaps",
-    host_inputs=("max_output_size", "overlap_threshold", "score_threshold"),
-)
-def non_max_suppression_with_overlaps(xp: Any, sig: NodeSig) -> Callable[..., Any]:
-    """Boxes by score, with overlaps that somebody else found."""
-
-    def run(overlaps: Any, scores: Any, max_output_size: Any, limit: Any, least: Any) -> Any:
-        wanted = boxes_wanted_by_overlaps(overlaps, scores, max_output_size, limit, least)
-        if 0 in (scores.shape[0], wanted.count):
-            return xp.astype(device_ints(xp, [], scores), xp.int32)
-        order, counts = _best_first(xp, xp.expand_dims(scores, axis=0), wanted.least)
-        flat = xp.reshape(order, (-1,))
-        # TF asks each candidate how much it overlaps those chosen: its own row.
-        drops = xp.take(xp.take(overlaps, flat, axis=0), flat, axis=1) >= float(wanted.limit)
-        drops = xp.expand_dims(xp.matrix_transpose(drops), axis=0)
-        stay = _stay(xp, counts, lambda begin, end: drops[:, :end, begin:end], wanted.count)
-        return xp.astype(_first(xp, stay, order, wanted.count), xp.int32)
-
-    return run
-
-
-# ---------------------------------------------------------------- many lists
-@portable(
-    "CombinedNonMaxSuppression",
-    host_inputs=("max_output_size_per_class", "max_total_size", "iou_threshold", "score_threshold"),
-)
-def combined_non_max_suppression(xp: Any, sig: NodeSig) -> Callable[..., Any]:
-    """The best boxes of all classes, for each image."""
-    pad, clip = sig.attrs["pad_per_class"], sig.attrs["clip_boxes"]
-
-    def run(boxes: Any, scores: Any, *asked: Any) -> Any:
-        wanted, size = boxes_wanted_of_classes(boxes, scores, *asked)
-        batch, length, classes = scores.shape
-        if pad:
-            size = min(size, wanted.count * classes)
-        device = getattr(scores, "device", None)
-
-        def filled(rows: Any, shape: tuple[int, ...]) -> Any:
-            rest = xp.zeros((batch, size - rows.shape[1], *shape), dtype=rows.dtype, device=device)
-            return xp.concat([rows, rest], axis=1)
-
-        if 0 in tuple(scores.shape):
-            rows = xp.zeros((batch, 0), dtype=xp.float32, device=device)
-            none = xp.zeros((batch, 0, 4), dtype=xp.float32, device=device)
-            counts = xp.zeros((batch,), dtype=xp.int32, device=device)
-            return filled(none, (4,)), filled(rows, ()), filled(rows, ()), counts
-        values, numbers, sets = *_of_classes(xp, boxes, scores, wanted), boxes.shape[2]
-        order = xp.argsort(-values, axis=1, stable=True)[:, : min(size, length * classes)]
-        values, numbers = _in_order(xp, values, order), _in_order(xp, numbers, order)
-        used = values > -math.inf
-        owner = order // length
-        at = numbers * sets + owner % sets
-        found = _in_order(xp, xp.reshape(boxes, (batch, length * sets, 4)), at)
-        found = xp.where(xp.expand_dims(used, axis=2), found, xp.zeros_like(found))
-        if clip:
-            found = xp.clip(found, 0.0, 1.0)
-        owner = xp.astype(owner, xp.float32)
-        return (
-            filled(found, (4,)),
-            filled(xp.where(used, values, xp.zeros_like(values)), ()),
-            filled(xp.where(used, owner, xp.zeros_like(owner)), ()),
-            xp.sum(xp.astype(used, xp.int32), axis=1, dtype=xp.int32),
-        )
-
-    return run
-
-
-def _of_classes(xp: Any, boxes: Any, scores: Any, wanted: Choice) -> tuple[Any, Any]:
-    """The scores of boxes and their numbers, class after class, both [images, classes * boxes].
-
-    What is not chosen has a score of minus infinity.
-    """
-    batch, length, classes = scores.shape
-    by_class = xp.reshape(xp.permute_dims(scores, (0, 2, 1)), (batch * classes, length))
-    own = xp.broadcast_to(xp.permute_dims(boxes, (0, 2, 1, 3)), (batch, classes, length, 4))
-    order, counts = _best_first(xp, by_class, wanted.least)
-    ordered = _in_order(xp, xp.reshape(own, (batch * classes, length, 4)), order)
-    limit = float(wanted.limit)
-
-    def hits(begin: int, end: int) -> Any:
-        return _overlaps(xp, ordered[:, :end, :], ordered[:, begin:end, :]) >= limit
-
-    stay = _stay(xp, counts, hits, wanted.count)
-    rank = xp.cumulative_sum(xp.astype(stay, xp.int32), axis=1)
-    values = _in_order(xp, by_class, order)
-    nothing = xp.full_like(values, -math.inf)
-    values = xp.where(stay & (rank <= wanted.count), values, nothing)
-    return xp.reshape(values, (batch, -1)), xp.reshape(order, (batch, -1))
