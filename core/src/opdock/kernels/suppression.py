@@ -9,7 +9,7 @@ second after two at most, and few blocks need more than some.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -18,11 +18,12 @@ from opdock.kernels.array_api import device_ints, dims, index_type, invalid
 from opdock.kernels.select.signature import NodeSig
 
 _PAIRS_AT_ONCE: Final = 1 << 21
+_FEW: Final = 256
+"""Boxes that are compared at once even where fewer are wanted."""
 THRESHOLDS: Final = ("iou_threshold", "score_threshold", "soft_nms_sigma")
 """The thresholds of NonMaxSuppression, of which each version has the first few."""
-Hits = Callable[[int, int], Any]
-"""Of boxes from one number to another: which of those up to the last number would drop them, an
-array [lists, last, boxes]."""
+Hits = Callable[[Any, int, int], Any]
+"""Which boxes at some places [lists, m] drop those from one place to another [lists, m, n]."""
 
 
 # ---------------------------------------------------------------- what is asked for
@@ -176,20 +177,39 @@ def overlapping(xp: Any, one: Any, other: Any) -> Any:
     return xp.where(counts, found, xp.zeros_like(found))
 
 
+def overlaps_by(xp: Any, boxes: Any, limit: Any) -> Hits:
+    """Boxes [lists, n, 4] drop those that they overlap by a limit or more."""
+
+    def hits(places: Any, begin: int, end: int) -> Any:
+        return overlapping(xp, in_order(xp, boxes, places), boxes[:, begin:end, :]) >= float(limit)
+
+    return hits
+
+
 def staying(xp: Any, counts: Any, hits: Hits, most: int) -> Any:
-    """Which boxes [lists, n] stay, the best first; of those beyond the first `most` some may."""
-    lists, n = counts.shape
-    step = max(1, _PAIRS_AT_ONCE // max(1, lists * n))
-    stay = counts[:, :0]
-    for begin in range(0, n, step):
-        end = min(begin + step, n)
-        dropped = hits(begin, end)
+    """Which boxes stay, the best first; of those beyond the first `most` some may.
+
+    Args:
+        xp: the array namespace.
+        counts: which boxes count [lists, n], before those that do not.
+        hits: which boxes drop which.
+        most: how many are wanted of each list.
+    """
+    lists = counts.shape[0]
+    integers = index_type(xp)
+    alive = int(xp.max(xp.sum(xp.astype(counts, integers), axis=1)))
+    # The first block has them all, if half of the boxes stay.
+    step = min(max(1, math.isqrt(_PAIRS_AT_ONCE // lists)), max(_FEW, 2 * most))
+    stay, found = counts[:, :0], xp.zeros((lists,), dtype=integers, device=_device(counts))
+    for begin in range(0, alive, step):
+        end = min(begin + step, alive)
         clear = counts[:, begin:end]
-        if begin:
-            better = dropped[:, :begin, :] & xp.expand_dims(stay, axis=2)
-            clear = clear & ~xp.any(better, axis=1)
-        place = device_ints(xp, np.arange(end - begin), counts)
-        own = dropped[:, begin:end, :] & (xp.expand_dims(place, axis=1) < place)
+        for better, there in _better(xp, stay, found, step):
+            drops = hits(better, begin, end) & xp.expand_dims(there, axis=2)
+            clear = clear & ~xp.any(drops, axis=1)
+        place = device_ints(xp, np.arange(begin, end), counts)
+        own = hits(xp.broadcast_to(place, (lists, end - begin)), begin, end)
+        own = own & (xp.expand_dims(place, axis=1) < place)
         here = clear
         while True:
             now = clear & ~xp.any(own & xp.expand_dims(here, axis=2), axis=1)
@@ -197,11 +217,26 @@ def staying(xp: Any, counts: Any, hits: Hits, most: int) -> Any:
                 break
             here = now
         stay = xp.concat([stay, here], axis=1)
-        found = xp.sum(xp.astype(stay, index_type(xp)), axis=1)
-        if end < n and bool(xp.all(found >= most)):
-            rest = xp.zeros_like(counts[:, end:])
-            return xp.concat([stay, rest], axis=1)
-    return stay
+        found = xp.sum(xp.astype(stay, integers), axis=1)
+        if bool(xp.all(found >= most)):
+            break
+    return xp.concat([stay, xp.zeros_like(counts[:, stay.shape[1] :])], axis=1)
+
+
+def _better(xp: Any, stay: Any, found: Any, step: int) -> Iterator[tuple[Any, Any]]:
+    """The places of the boxes that stay, some at a time, and which of these there are."""
+    count = int(xp.max(found))
+    if not count:
+        return
+    order = xp.argsort(xp.astype(~stay, xp.int32), axis=1, stable=True)
+    for first in range(0, count, step):
+        last = min(first + step, count)
+        rank = device_ints(xp, np.arange(first, last), stay)
+        yield order[:, first:last], rank < xp.expand_dims(found, axis=1)
+
+
+def _device(like: Any) -> Any:
+    return getattr(like, "device", None)
 
 
 def first_of(xp: Any, stay: Any, order: Any, most: int) -> Any:
@@ -214,12 +249,8 @@ def chosen(xp: Any, boxes: Any, scores: Any, wanted: Choice) -> Any:
     """The numbers of the boxes that are chosen, of those of one list."""
     order, counts = best_first(xp, xp.expand_dims(scores, axis=0), wanted.least)
     ordered = in_order(xp, xp.expand_dims(boxes, axis=0), order)
-    limit = float(wanted.limit)
-
-    def hits(begin: int, end: int) -> Any:
-        return overlapping(xp, ordered[:, :end, :], ordered[:, begin:end, :]) >= limit
-
-    return first_of(xp, staying(xp, counts, hits, wanted.most), order, wanted.most)
+    stay = staying(xp, counts, overlaps_by(xp, ordered, wanted.limit), wanted.most)
+    return first_of(xp, stay, order, wanted.most)
 
 
 def sinking(xp: Any, boxes: Any, scores: Any, wanted: Choice) -> tuple[Any, Any]:

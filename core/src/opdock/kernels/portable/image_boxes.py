@@ -24,7 +24,7 @@ from opdock.kernels.suppression import (
     chosen,
     first_of,
     in_order,
-    overlapping,
+    overlaps_by,
     sinking,
     staying,
 )
@@ -194,8 +194,13 @@ def non_max_suppression_with_overlaps(xp: Any, sig: NodeSig) -> Callable[..., An
         flat = xp.reshape(order, (-1,))
         # TF asks each candidate how much it overlaps those chosen: its own row.
         drops = xp.take(xp.take(overlaps, flat, axis=0), flat, axis=1) >= float(wanted.limit)
-        drops = xp.expand_dims(xp.matrix_transpose(drops), axis=0)
-        stay = staying(xp, counts, lambda begin, end: drops[:, :end, begin:end], wanted.most)
+        drops = xp.matrix_transpose(drops)
+
+        def hits(places: Any, begin: int, end: int) -> Any:
+            rows = xp.take(drops, xp.reshape(places, (-1,)), axis=0)
+            return xp.expand_dims(rows[:, begin:end], axis=0)
+
+        stay = staying(xp, counts, hits, wanted.most)
         return xp.astype(first_of(xp, stay, order, wanted.most), xp.int32)
 
     return run
@@ -257,12 +262,7 @@ def _of_classes(xp: Any, boxes: Any, scores: Any, wanted: Choice) -> tuple[Any, 
     own = xp.broadcast_to(xp.permute_dims(boxes, (0, 2, 1, 3)), (batch, classes, length, 4))
     order, counts = best_first(xp, by_class, wanted.least)
     ordered = in_order(xp, xp.reshape(own, (batch * classes, length, 4)), order)
-    limit = float(wanted.limit)
-
-    def hits(begin: int, end: int) -> Any:
-        return overlapping(xp, ordered[:, :end, :], ordered[:, begin:end, :]) >= limit
-
-    stay = staying(xp, counts, hits, wanted.most)
+    stay = staying(xp, counts, overlaps_by(xp, ordered, wanted.limit), wanted.most)
     rank = xp.cumulative_sum(xp.astype(stay, xp.int32), axis=1)
     values = in_order(xp, by_class, order)
     nothing = xp.full_like(values, -math.inf)
