@@ -359,7 +359,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "python.ops.control_flow_util": {
         "GraphOrParentsInXlaContext": "opdock.util.graph_helpers:in_xla_context",
-        "ENABLE_CONTROL_FLOW_V2": "opdock.ops.composed.modes:ENABLE_CONTROL_FLOW_V2",
+        "ENABLE_CONTROL_FLOW_V2": "opdock.ops.support.control_mode:ENABLE_CONTROL_FLOW_V2",
         "InXlaContext": "opdock.util.graph_helpers:in_xla_context",
     },
     "python.ops.control_flow_ops": {
