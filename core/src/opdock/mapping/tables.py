@@ -184,6 +184,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "opdock.tools.saved_model_cli",
         "opdock.tools.saved_model_inputs",
     ),
+    "python.tools.import_pb_to_tensorboard": ("opdock.tools.import_pb_to_tensorboard",),
     "python.tools.optimize_for_inference": ("opdock.tools.optimize_for_inference_lib",),
     "python.tools.strip_unused": ("opdock.tools.strip_unused_lib",),
     "tools.graph_transforms": ("opdock.transforms",),
