@@ -135,6 +135,7 @@ PORTABLE: Final[Mapping[str, str]] = {
         "StatelessRandomUniform StatelessRandomUniformInt StatelessTruncatedNormal "
         "TruncatedNormal"
     ),
+    "random_binomial": "StatefulRandomBinomial",
     "random_dist": "Multinomial StatelessMultinomial",
     "random_stateful": (
         "NonDeterministicInts RngSkip StatefulStandardNormalV2 StatefulTruncatedNormal "

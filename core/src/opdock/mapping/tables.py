@@ -184,6 +184,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "opdock.tools.saved_model_cli",
         "opdock.tools.saved_model_inputs",
     ),
+    "python.tools.import_pb_to_tensorboard": ("opdock.tools.import_pb_to_tensorboard",),
     "python.tools.optimize_for_inference": ("opdock.tools.optimize_for_inference_lib",),
     "python.tools.strip_unused": ("opdock.tools.strip_unused_lib",),
     "tools.graph_transforms": ("opdock.transforms",),
@@ -359,7 +360,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "python.ops.control_flow_util": {
         "GraphOrParentsInXlaContext": "opdock.util.graph_helpers:in_xla_context",
-        "ENABLE_CONTROL_FLOW_V2": "opdock.ops.composed.modes:ENABLE_CONTROL_FLOW_V2",
+        "ENABLE_CONTROL_FLOW_V2": "opdock.ops.support.control_mode:ENABLE_CONTROL_FLOW_V2",
         "InXlaContext": "opdock.util.graph_helpers:in_xla_context",
     },
     "python.ops.control_flow_ops": {
