@@ -182,6 +182,27 @@ def test_decorators_for_tests_and_old_functions() -> None:
     assert (result.testsRun, len(result.skipped)) == (4, 3)  # `test_session` is one
 
 
+def test_classes_of_tests_that_run_in_a_session_each() -> None:
+    test_util = tf.python.framework.test_util
+
+    @test_util.run_all_in_graph_and_eager_modes
+    class Case(test_util.TensorFlowTestCase):
+        test_data = 3
+
+        def test_in_it(self):
+            self.assertIsNotNone(tf.get_default_session())
+
+        def testSkipEagerAlone(self):
+            self.assertIsNone(tf.get_default_session())
+            with self.cached_session(config=tf.ConfigProto()) as sess:
+                self.assertEqual(self.evaluate(tf.constant(1)), sess.run(tf.constant(1)))
+
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(Case).run(result)
+    assert result.wasSuccessful(), result.errors + result.failures
+    assert result.testsRun == 3 and Case.test_data == 3
+
+
 def test_what_deprecation_decorators_say(caplog: pytest.LogCaptureFixture) -> None:
     deprecation = tf.python.util.deprecation
 
