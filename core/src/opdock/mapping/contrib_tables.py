@@ -32,6 +32,7 @@ EAGER: Final = {
     "defun": "opdock:function",
     "in_eager_mode": "opdock:executing_eagerly",
     "list_devices": "opdock:config.experimental_list_devices",
+    "num_gpus": "opdock.util.eager_context:num_gpus",
     "py_func": "opdock:py_function",
     "run_all_tests_in_graph_and_eager_modes": (
         "opdock.util.for_tests:run_all_in_graph_and_eager_modes"

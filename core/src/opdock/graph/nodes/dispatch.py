@@ -11,7 +11,6 @@ import inspect
 from collections.abc import Callable
 from typing import Any, Final, TypeVar, cast
 
-
 _F = TypeVar("_F", bound=Callable[..., Any])
 Handler = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
