@@ -220,6 +220,35 @@ def test_what_deprecation_decorators_say(caplog: pytest.LogCaptureFixture) -> No
         deprecation.deprecated_argument_lookup("new", 1, "old", 2)
 
 
+def test_functions_that_may_change_say_so(caplog: pytest.LogCaptureFixture) -> None:
+    experimental = resolve.lookup("contrib.framework", "experimental")
+    assert resolve.lookup("contrib.framework.python.framework", "experimental") is experimental
+
+    @experimental
+    def f(a: int) -> int:
+        """Adds one."""
+        return a + 1
+
+    with caplog.at_level("WARNING", "tensorflow"):
+        assert f(1) == 2
+    assert "is experimental and may change" in caplog.records[-1].getMessage()
+    assert (f.__doc__ or "").startswith("Adds one. (experimental)\n\nWarning: THIS FUNCTION IS")
+    with pytest.raises(ValueError, match="is not a function"):
+        experimental(property(lambda self: 1))
+
+
+def test_functions_of_eager_programs_are_those_of_graphs() -> None:
+    assert resolve.lookup("python.eager.function", "defun") is tf.function
+    make = resolve.lookup("python.eager.function", "defun_with_attributes")
+
+    @make(attributes={"api_implements": "f"})
+    def f(x: tf.Tensor) -> tf.Tensor:
+        return x + 1
+
+    with tf.Graph().as_default(), tf.Session() as sess:
+        assert sess.run(f(tf.constant(1))) == 2
+
+
 def test_a_name_serves_under_all_its_public_paths() -> None:
     assert tf.math.acos is tf.acos and tf.io.read_file is tf.read_file
     assert tf.random.normal is tf.random_normal and tf.compat.v1.nn.relu is tf.nn.relu
