@@ -186,13 +186,13 @@ def experimental(func: _F) -> _F:
         )  # fmt: skip
         return func(*args, **kwargs)
 
+    notice = (
+        "THIS FUNCTION IS EXPERIMENTAL. It may change or be removed at any time, and without "
+        "warning."
+    )
     wrapper.__doc__ = add_notice_to_docstring(
-        func.__doc__, "", "EXPERIMENTAL FUNCTION", "(experimental)",
-        [
-            "THIS FUNCTION IS EXPERIMENTAL. It may change or be removed at any time, and without "
-            "warning."
-        ],
-    )  # fmt: skip
+        func.__doc__, "", "EXPERIMENTAL FUNCTION", "(experimental)", [notice]
+    )
     return cast("_F", wrapper)
 
 

@@ -53,7 +53,7 @@ class Graph(GraphContents):
     # ------------------------------------------------------------ facts
     @property
     def _graph_key(self) -> str:
-        """A text that is of no other graph; optimizers of libraries keep by it what is a graph's."""
+        """A text of this graph alone; optimizers of libraries keep by it what is a graph's."""
         key: str = self._scoped_state.setdefault("graph_key", f"grap-key-{next(_graphs)}/")
         return key
 
