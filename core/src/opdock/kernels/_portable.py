@@ -188,9 +188,9 @@ PORTABLE: Final[Mapping[str, str]] = {
         "TensorArrayWriteV2 TensorArrayWriteV3"
     ),
     "tensor_list": (
-        "AddN EmptyTensorList TensorListElementShape TensorListGetItem TensorListLength "
+        "EmptyTensorList TensorListElementShape TensorListGetItem TensorListLength "
         "TensorListPopBack TensorListPushBack TensorListReserve TensorListResize "
-        "TensorListSetItem ZerosLike"
+        "TensorListSetItem"
     ),
     "tensor_list_rows": (
         "TensorListConcat TensorListConcatLists TensorListConcatV2 TensorListFromTensor "
@@ -211,6 +211,7 @@ PORTABLE: Final[Mapping[str, str]] = {
     ),
     "tridiagonal": "TridiagonalSolve",
     "unbroadcast": "BroadcastGradientArgs",
+    "variants": "AddN ZerosLike",
     "xent": "LogSoftmax Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits",
 }
 """Module of `opdock.kernels.portable` -> the op types of its kernels."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from opdock import dtypes, errors
@@ -40,8 +40,10 @@ def adapted(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
     words = names.table().v2_order[path]
     signature = inspect.Signature([_parameter(word) for word in words])
     fixed = _FIXED.get(path, {})
-    theirs = [name for name in getfullargspec(function).args if name not in fixed]
-    there = _renamed(tuple(signature.parameters), tuple(theirs))
+    known = getfullargspec(function)
+    needed = known.args[: len(known.args) - len(known.defaults or ())]
+    theirs = [name for name in known.args if name not in fixed]
+    there = _renamed(tuple(signature.parameters), tuple(theirs), needed)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
@@ -62,11 +64,15 @@ def adapted(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _renamed(mine: tuple[str, ...], theirs: tuple[str, ...]) -> dict[str, str]:
-    """TF 2's names of arguments and 1.x's."""
+def _renamed(
+    mine: tuple[str, ...], theirs: tuple[str, ...], needed: Sequence[str]
+) -> dict[str, str]:
+    """TF 2's names of arguments and 1.x's, of which those that are needed come before aliases."""
     found = {}
     for name, other in zip(mine, (*theirs, *[""] * len(mine)), strict=False):
-        if name in theirs:
+        if other in needed and other not in mine and name not in needed:
+            found[name] = other
+        elif name in theirs:
             found[name] = name
         elif (renamed := _RENAMED.get(name)) in theirs and renamed is not None:
             found[name] = renamed

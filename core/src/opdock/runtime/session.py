@@ -161,12 +161,7 @@ class BaseSession:
         self, call: Call, values: Sequence[Any], key: Key, options: Any, run_metadata: Any
     ) -> Any:
         try:
-            entry = call.programs.get(key)
-            if entry is None:
-                try:
-                    entry = self._compile(call, values, key)
-                except errors.InvalidArgumentError as e:
-                    raise as_it_runs(e, self._engine, self._graph, values, key) from None
+            entry = call.programs.get(key) or self._entry(call, values, key)
             if entry.keep:
                 values = entry.own(values)
             if options is None and run_metadata is None and entry.plain:
@@ -232,6 +227,20 @@ class BaseSession:
     def _prepare(self, fetches: Any) -> Call:
         self._check_runs()
         return self._cache.prepare(fetches)
+
+    def _entry(self, call: Call, values: Sequence[Any], key: Key, any_shape: bool = False) -> Entry:
+        """The entry for fed values; one that fails while it is compiled fails as a step does.
+
+        Args:
+            call, values, key: as of `_step`.
+            any_shape: whether the values may be of other shapes than the graph says.
+        """
+        try:
+            if any_shape:
+                return call.programs.get(key) or self._cache.compile(call, key)
+            return self._compile(call, values, key)
+        except errors.InvalidArgumentError as e:
+            raise as_it_runs(e, self._engine, self._graph, values, key) from None
 
     def _compile(self, call: Call, values: Sequence[Any], key: Key) -> Entry:
         """The entry for fed values whose key has none of its own."""
