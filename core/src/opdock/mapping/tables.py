@@ -464,10 +464,12 @@ V2: Final[dict[str, str]] = {
     **LATER_V2,
     **OPS_V2,
     "Variable": "opdock.graph.variables.resource_variable:VariableV2",
+    "nn.avg_pool": "opdock:nn.avg_pool_v2",
     "nn.ctc_beam_search_decoder": "opdock:nn.ctc_beam_search_decoder_v2",
     "nn.ctc_loss": "opdock:nn.ctc_loss_v2",
     "nn.fractional_avg_pool": "opdock.ops.fractional_pool:fractional_avg_pool_v2",
     "nn.fractional_max_pool": "opdock.ops.fractional_pool:fractional_max_pool_v2",
+    "nn.max_pool": "opdock:nn.max_pool_v2",
     "nn.sigmoid_cross_entropy_with_logits": "opdock:nn.sigmoid_cross_entropy_with_logits",
     "nn.softmax_cross_entropy_with_logits": "opdock:nn.softmax_cross_entropy_with_logits_v2",
     "nn.sparse_softmax_cross_entropy_with_logits": (
