@@ -191,6 +191,16 @@ def test_a_value_that_no_conversion_takes_says_so():
         tf.add(1, None)
 
 
+def test_a_tensor_proto_is_what_it_holds():
+    """As programs hand on attributes of a GraphDef's nodes."""
+    node = tf.constant([[2, 1]], tf.int64).op.node_def
+    held = node.attr["value"].tensor
+    assert value(tf.convert_to_tensor(held)).tolist() == [[2, 1]]
+    assert value(tf.reshape(tf.range(2), tf.make_tensor_proto([2, 1]))).shape == (2, 1)
+    with pytest.raises(TypeError, match="has type int64 that does not match type float32"):
+        tf.add(1.0, held)
+
+
 def test_values_with_a_conversion_of_their_own_are_stacked_and_bound_slices():
     with tf.Session() as sess:
         assert sess.run(tf.stack([Quantity(3), 4])).tolist() == [3, 4]

@@ -256,14 +256,12 @@ class Builder:
     ) -> NoReturn:
         """Says why a value that is no tensor is none of the type that is due.
 
-        A conversion that a program registered raises ValueError where the value has another type:
-        which one, its conversion to a tensor of its own type tells.
+        A program's conversion raises ValueError for another type; without a type it tells its own.
         """
         from opdock.graph.nodes.convert import convert_to_tensor
 
-        if isinstance(error, TypeError) and not (
-            hasattr(value, "dtype") and hasattr(value, "graph")
-        ):
+        typed = hasattr(value, "dtype") and hasattr(value, "graph")
+        if isinstance(error, TypeError) and not typed:
             raise TypeError(
                 f"Expected {wanted.name} passed to parameter '{arg.name}' of op "
                 f"'{self._spec.name}', got {value!r} of type '{type(value).__name__}' instead. "
@@ -272,9 +270,8 @@ class Builder:
         try:
             got = convert_to_tensor(value)._dtype.base_dtype
         except ValueError as e:
-            raise ValueError(
-                f"Tried to convert '{arg.name}' to a tensor and failed. Error: {e}"
-            ) from None
+            head = f"Tried to convert '{arg.name}' to a tensor and failed."
+            raise ValueError(f"{head} Error: {e}") from None
         if got is wanted:
             raise error
         self._wrong_type(arg, got, wanted, None if arg.dtype else self._first_arg(arg.type_attr))
