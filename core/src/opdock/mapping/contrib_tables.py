@@ -82,6 +82,10 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
     "contrib.framework.python.framework": _EXPERIMENTAL,
     "contrib.framework.python.framework.checkpoint_utils": CHECKPOINTS,
     "contrib.framework.python.ops.variables": GLOBAL_STEP,
+    "contrib.metrics": {"confusion_matrix": "opdock:math.confusion_matrix"},
+    "contrib.metrics.python.ops.confusion_matrix_ops": {
+        "confusion_matrix": "opdock:math.confusion_matrix"
+    },
     "contrib.saved_model": _KERAS_MODELS,
     "contrib.saved_model.python.saved_model.keras_saved_model": _KERAS_MODELS,
     "contrib.saved_model.python.saved_model.reader": {

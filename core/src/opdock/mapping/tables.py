@@ -428,6 +428,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.platform.googletest": {"mock": "unittest.mock"},
     "python.platform.test": {"mock": "unittest.mock"},
     "python.pywrap_tensorflow": {
+        "EventsWriter": "opdock.summary.prefixed_events:EventsWriter",
         "NewCheckpointReader": "opdock:train.NewCheckpointReader",
         "TF_TryEvaluateConstant_wrapper": "opdock.util.graph_helpers:evaluated_constant",
         "TF_bfloat16_type": "opdock.util.dtype_names:bfloat16_type",
