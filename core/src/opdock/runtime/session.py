@@ -20,6 +20,7 @@ from opdock.runtime.cache.callables import callable_of_options, make_callable
 from opdock.runtime.cache.programs import Call, ProgramCache
 from opdock.runtime.cache.variants import Entry, Key
 from opdock.runtime.config import interactive
+from opdock.runtime.deadline import allowed
 from opdock.runtime.engine import Engine
 from opdock.runtime.fetch import feed_array, feed_items
 from opdock.runtime.recover.lost import runs_again
@@ -164,7 +165,8 @@ class BaseSession:
             entry = call.programs.get(key)
             if entry is None:
                 try:
-                    entry = self._compile(call, values, key)
+                    with allowed(options):
+                        entry = self._compile(call, values, key)
                 except errors.InvalidArgumentError as e:
                     raise as_it_runs(e, self._engine, self._graph, values, key) from None
             if entry.keep:
