@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import threading
 
 import pytest
@@ -249,3 +250,25 @@ def test_a_task_that_is_another_one(threads, far):
     )
     with tf.Session("grpc://far:1", config=names) as sess:  # the session brings names of its own
         assert sess.run(tf.constant(1) + 1) == 2
+
+
+def test_a_child_of_fork_does_not_speak_for_its_parent(threads, count):
+    sess, add, v = count
+    reads, writes = os.pipe()
+    before = len(threads.asked)
+    child = os.fork()
+    if not child:
+        try:
+            for ask in (lambda: sess.run(add), lambda: sess.run(v)):
+                with contextlib.suppress(tf.errors.FailedPreconditionError):
+                    ask()
+                    os.write(writes, b"ran, ")
+            sess.close()
+            os.write(writes, b"%d packets" % (len(threads.asked) - before))
+        finally:
+            os._exit(0)
+    os.close(writes)
+    os.waitpid(child, 0)
+    with os.fdopen(reads) as told:
+        assert told.read() == "0 packets"
+    assert sess.run(add) == 2.0
