@@ -58,11 +58,21 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
     "contrib.eager": EAGER,
     "contrib.eager.python.tfe": EAGER,
     "contrib.framework": {
+        "BoundedTensorSpec": "opdock.graph.nodes.boundedspec:BoundedTensorSpec",
         "RecordInput": "opdock.ops.composed.record_input:RecordInput",
+        "TensorSpec": "opdock:TensorSpec",
+        "assert_scalar": "opdock.ops.composed.check_static:assert_scalar",
+        **{
+            name: f"opdock.util.deprecation:{name}"
+            for name in ("deprecated", "deprecated_arg_values", "deprecated_args")
+        },
         **GLOBAL_STEP,
         **CHECKPOINTS,
         "prepend_name_scope": "opdock.train.collection_defs:prepend_name_scope",
-        "smart_cond": "opdock.util.graph_helpers:smart_cond",
+        **{
+            name: f"opdock.util.graph_helpers:{name}"
+            for name in ("smart_case", "smart_cond", "smart_constant_value")
+        },
         "strip_name_scope": "opdock.train.collection_defs:strip_name_scope",
         **_public(
             "argsort",
@@ -111,6 +121,9 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
             "sparse": "SparseColumn SparseIdLookupConfig WeightedSparseColumn",
         }.items()
         for name in names.split()
+    },
+    "contrib.layers.python.layers.layers": {
+        "_inner_flatten": "opdock.contrib.layers.shaping:inner_flatten",
     },
     "contrib.layers.python.layers.feature_column_ops": {
         "_Transformer": "opdock.contrib.layers.feature_column.inputs:Transformer",
