@@ -135,6 +135,9 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
         }
         for name in ("agn", "elastic_average", "model_average")
     },
+    "contrib.metrics.python.ops.metric_ops": {
+        "_next_array_size": "opdock.contrib.metrics.concat:next_array_size",
+    },
     # The hooks and sessions of tf.train, under the names that they had before they moved there.
     "contrib.learn.python.learn.basic_session_run_hooks": _of_train(
         "CheckpointSaverHook",
