@@ -163,7 +163,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "contrib.learn.python.learn.datasets.mnist": ("opdock.examples.tutorials.mnist.input_data",),
     "contrib.testing.python.framework.util_test": ("opdock.contrib.testing",),
     "python.ops.nccl_ops": ("opdock.contrib.nccl",),
-    "contrib.layers.python.layers.utils": ("opdock.util.graph_helpers",),
+    "contrib.layers.python.layers.utils": ("opdock.contrib.layers.utils",),
     "python.framework.tensor_util": (
         "opdock.graph.nodes.constant_value",
         "opdock.graph.nodes.operation",
