@@ -233,12 +233,7 @@ class BaseSession:
         return self._cache.prepare(fetches)
 
     def _entry(self, call: Call, values: Sequence[Any], key: Key, any_shape: bool = False) -> Entry:
-        """The entry for fed values; one that fails while it is compiled fails as a step does.
-
-        Args:
-            call, values, key: as of `_step`.
-            any_shape: whether the values may be of other shapes than the graph says.
-        """
+        """The entry for values, of `any_shape` or of the graph's: it fails as a step does."""
         try:
             if any_shape:
                 return call.programs.get(key) or self._cache.compile(call, key)
