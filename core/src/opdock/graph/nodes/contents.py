@@ -60,13 +60,18 @@ class GraphContents:
         self._unfetchable: set[Any] = set()
         self._lock = threading.RLock()
         self._watchers: tuple[weakref.WeakMethod[Callable[[], None]], ...] = ()
-        # A text of this graph alone; optimizers of libraries keep by it what is a graph's.
-        self._graph_key = f"grap-key-{next(_graphs)}/"
+        self._scoped_state: dict[Any, Any] = {}
 
     @property
     def _last_id(self) -> int:
         """The number of the operation that was made last."""
         return self._count[0]
+
+    @property
+    def _graph_key(self) -> str:
+        """A text of this graph alone; optimizers of libraries keep by it what is a graph's."""
+        key: str = self._scoped_state.setdefault("graph_key", f"grap-key-{next(_graphs)}/")
+        return key
 
     @property
     def _c_graph(self) -> GraphContents:
