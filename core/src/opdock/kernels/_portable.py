@@ -150,6 +150,7 @@ PORTABLE: Final[Mapping[str, str]] = {
         "StatelessRandomUniform StatelessRandomUniformInt StatelessTruncatedNormal "
         "TruncatedNormal"
     ),
+    "random_binomial": "StatefulRandomBinomial",
     "random_dist": "Multinomial RandomGammaGrad StatelessMultinomial",
     "random_stateful": (
         "NonDeterministicInts RngSkip StatefulStandardNormalV2 StatefulTruncatedNormal "
@@ -207,9 +208,9 @@ PORTABLE: Final[Mapping[str, str]] = {
         "TensorArrayWriteV2 TensorArrayWriteV3"
     ),
     "tensor_list": (
-        "AddN EmptyTensorList TensorListElementShape TensorListGetItem TensorListLength "
+        "EmptyTensorList TensorListElementShape TensorListGetItem TensorListLength "
         "TensorListPopBack TensorListPushBack TensorListReserve TensorListResize "
-        "TensorListSetItem ZerosLike"
+        "TensorListSetItem"
     ),
     "tensor_list_rows": (
         "TensorListConcat TensorListConcatLists TensorListConcatV2 TensorListFromTensor "
@@ -231,6 +232,7 @@ PORTABLE: Final[Mapping[str, str]] = {
     "tridiagonal": "TridiagonalSolve",
     "unbroadcast": "BroadcastGradientArgs",
     "unicode": "UnicodeScript",
+    "variants": "AddN ZerosLike",
     "xent": "LogSoftmax Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits",
 }
 """Module of `opdock.kernels.portable` -> the op types of its kernels."""
