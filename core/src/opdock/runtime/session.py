@@ -231,9 +231,7 @@ class BaseSession:
     def _entry(self, call: Call, values: Sequence[Any], key: Key, any_shape: bool = False) -> Entry:
         """The entry for fed values; one that fails while it is compiled fails as a step does.
 
-        Args:
-            call, values, key: as of `_step`.
-            any_shape: whether the values may be of other shapes than the graph says.
+        With `any_shape`, the values may be of other shapes than the graph says.
         """
         try:
             if any_shape:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from opdock import errors
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.nearest import near
 from opdock.version import GRAPH_DEF_VERSION
+
+_graphs: Final = itertools.count()
 
 
 def as_text(name: str | bytes) -> str:
@@ -44,6 +47,7 @@ class GraphContents:
     _last_loss_reduction: str | None = None
     """How the last loss of `tf.losses` was made of those of its batch."""
     _count: list[int]
+    _scoped_state: dict[Any, Any]
 
     def __init__(self) -> None:
         self._ops: list[Operation] = []
@@ -101,6 +105,12 @@ class GraphContents:
     def _check_not_finalized(self) -> None:
         if self._finalized:
             raise RuntimeError("Graph is finalized and cannot be modified.")
+
+    @property
+    def _graph_key(self) -> str:
+        """A text of this graph alone; optimizers of libraries keep by it what is a graph's."""
+        key: str = self._scoped_state.setdefault("graph_key", f"grap-key-{next(_graphs)}/")
+        return key
 
     # ------------------------------------------------------------ look-up
     def get_operations(self) -> list[Operation]:

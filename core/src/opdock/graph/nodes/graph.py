@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import re
 import threading
 from collections.abc import Iterable, Iterator
@@ -20,7 +19,6 @@ from opdock.graph.nodes.registry import OpSpec, ShapeSig
 from opdock.graph.nodes.thread_scopes import Controller, Scopes, ThreadScopes, ThreadState
 from opdock.shapes import Shape
 
-_graphs: Final = itertools.count()
 _OP_NAME: Final = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
 _SCOPE_NAME: Final = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
 
@@ -51,12 +49,6 @@ class Graph(GraphContents):
         self._building_function = False
 
     # ------------------------------------------------------------ facts
-    @property
-    def _graph_key(self) -> str:
-        """A text of this graph alone; optimizers of libraries keep by it what is a graph's."""
-        key: str = self._scoped_state.setdefault("graph_key", f"grap-key-{next(_graphs)}/")
-        return key
-
     @property
     def seed(self) -> int | None:
         """The graph-level random seed."""
