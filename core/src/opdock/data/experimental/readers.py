@@ -214,6 +214,14 @@ def _interleaved(dataset: Any, read: Any, parallel: int | None, sloppy: bool) ->
     return dataset.interleave(read, num_parallel_calls=parallel).with_options(options)
 
 
+def _check_reader(reader: Any) -> None:
+    if isinstance(reader, type) and issubclass(reader, ReaderBase):
+        raise TypeError(
+            "The `reader` argument must return a `Dataset` object. `tf.ReaderBase` subclasses are "
+            f"not supported: there is tf.data.TFRecordDataset in the place of {reader.__name__}."
+        )
+
+
 def make_batched_features_dataset(
     file_pattern: Any, batch_size: int, features: Mapping[str, Any],
     reader: Callable[..., Any] = TFRecordDatasetV1, label_key: str | None = None,
@@ -244,11 +252,7 @@ def make_batched_features_dataset(
         TypeError: `reader` is one of the readers of queues.
         ValueError: no file matches, or `label_key` is none of the features.
     """
-    if isinstance(reader, type) and issubclass(reader, ReaderBase):
-        raise TypeError(
-            "The `reader` argument must return a `Dataset` object. `tf.ReaderBase` subclasses are "
-            f"not supported: there is tf.data.TFRecordDataset in the place of {reader.__name__}."
-        )
+    _check_reader(reader)
     filenames = files_of(file_pattern)
     dataset = DatasetV1.from_tensor_slices(filenames)
     if shuffle:
