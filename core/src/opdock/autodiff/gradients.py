@@ -27,6 +27,7 @@ from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.nodes.traits import Control
 from opdock.ops import control
 
 Gradient = Tensor | IndexedSlices | None
@@ -309,7 +310,7 @@ class _Walk:
                     grad is None
                     and _trainable(tensor.dtype)
                     and tensor.dtype.base_dtype not in (dtypes.resource, dtypes.variant)
-                    and op.type not in _OWN_ZEROS
+                    and (op.type not in _OWN_ZEROS or self._is_left_out(op, tensor))
                 ):
                     outs[i] = _zeros_of(tensor)
             found = _as_list(fn(op, *outs))
@@ -325,6 +326,14 @@ class _Walk:
                 continue
             self._check(op, tensor, grad)
             self.add(tensor, grad)
+
+    def _is_left_out(self, op: Operation, tensor: Tensor) -> bool:
+        """Whether it is a loop's result on which the ys hang, although no gradient comes back.
+
+        TF goes through the loop with zeros then: what it is made of has a gradient, of zeros.
+        """
+        loop = op.spec.traits.control is Control.LOOP
+        return loop and any(user in self.between for user in tensor.consumers())
 
     def _check(self, op: Operation, tensor: Tensor, grad: Any) -> None:
         if isinstance(grad, Tensor):

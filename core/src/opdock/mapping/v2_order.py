@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 from opdock import dtypes, errors
@@ -40,10 +40,10 @@ def adapted(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
     words = names.table().v2_order[path]
     signature = inspect.Signature([_parameter(word) for word in words])
     fixed = _FIXED.get(path, {})
-    known = getfullargspec(function)
-    needed = known.args[: len(known.args) - len(known.defaults or ())]
-    theirs = [name for name in known.args if name not in fixed]
-    there = _renamed(tuple(signature.parameters), tuple(theirs), needed)
+    spec = getfullargspec(function)
+    required = spec.args[: len(spec.args) - len(spec.defaults or ())]
+    theirs = [name for name in spec.args if name not in fixed]
+    there = _renamed(tuple(signature.parameters), tuple(theirs), frozenset(required))
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
@@ -65,12 +65,15 @@ def adapted(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _renamed(
-    mine: tuple[str, ...], theirs: tuple[str, ...], needed: Sequence[str]
+    mine: tuple[str, ...], theirs: tuple[str, ...], required: frozenset[str]
 ) -> dict[str, str]:
-    """TF 2's names of arguments and 1.x's, of which those that are needed come before aliases."""
+    """TF 2's names of arguments and 1.x's.
+
+    1.x has some of TF 2's names last, as other names of arguments that it requires under its own.
+    """
     found = {}
     for name, other in zip(mine, (*theirs, *[""] * len(mine)), strict=False):
-        if other in needed and other not in mine and name not in needed:
+        if other in required and other not in mine and name not in required:
             found[name] = other
         elif name in theirs:
             found[name] = name

@@ -20,6 +20,7 @@ from opdock.runtime.cache.callables import callable_of_options, make_callable
 from opdock.runtime.cache.programs import Call, ProgramCache
 from opdock.runtime.cache.variants import Entry, Key
 from opdock.runtime.config import interactive
+from opdock.runtime.deadline import allowed
 from opdock.runtime.engine import Engine
 from opdock.runtime.fetch import feed_array, feed_items
 from opdock.runtime.recover.lost import runs_again
@@ -161,7 +162,10 @@ class BaseSession:
         self, call: Call, values: Sequence[Any], key: Key, options: Any, run_metadata: Any
     ) -> Any:
         try:
-            entry = call.programs.get(key) or self._entry(call, values, key)
+            entry = call.programs.get(key)
+            if entry is None:
+                with allowed(options):
+                    entry = self._entry(call, values, key)
             if entry.keep:
                 values = entry.own(values)
             if options is None and run_metadata is None and entry.plain:
@@ -229,10 +233,7 @@ class BaseSession:
         return self._cache.prepare(fetches)
 
     def _entry(self, call: Call, values: Sequence[Any], key: Key, any_shape: bool = False) -> Entry:
-        """The entry for fed values; one that fails while it is compiled fails as a step does.
-
-        With `any_shape`, the values may be of other shapes than the graph says.
-        """
+        """The entry for values, of `any_shape` or of the graph's: it fails as a step does."""
         try:
             if any_shape:
                 return call.programs.get(key) or self._cache.compile(call, key)

@@ -214,14 +214,6 @@ def _interleaved(dataset: Any, read: Any, parallel: int | None, sloppy: bool) ->
     return dataset.interleave(read, num_parallel_calls=parallel).with_options(options)
 
 
-def _check_reader(reader: Any) -> None:
-    if isinstance(reader, type) and issubclass(reader, ReaderBase):
-        raise TypeError(
-            "The `reader` argument must return a `Dataset` object. `tf.ReaderBase` subclasses are "
-            f"not supported: there is tf.data.TFRecordDataset in the place of {reader.__name__}."
-        )
-
-
 def make_batched_features_dataset(
     file_pattern: Any, batch_size: int, features: Mapping[str, Any],
     reader: Callable[..., Any] = TFRecordDatasetV1, label_key: str | None = None,
@@ -252,7 +244,7 @@ def make_batched_features_dataset(
         TypeError: `reader` is one of the readers of queues.
         ValueError: no file matches, or `label_key` is none of the features.
     """
-    _check_reader(reader)
+    _refuse_reader_of_queues(reader)
     filenames = files_of(file_pattern)
     dataset = DatasetV1.from_tensor_slices(filenames)
     if shuffle:
@@ -278,6 +270,14 @@ def make_batched_features_dataset(
             )
         dataset = dataset.map(lambda parsed: (parsed, parsed.pop(label_key)))
     return dataset.prefetch(AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size)
+
+
+def _refuse_reader_of_queues(reader: Any) -> None:
+    if isinstance(reader, type) and issubclass(reader, ReaderBase):
+        raise TypeError(
+            "The `reader` argument must return a `Dataset` object. `tf.ReaderBase` subclasses are "
+            f"not supported: there is tf.data.TFRecordDataset in the place of {reader.__name__}."
+        )
 
 
 def make_tf_record_dataset(

@@ -47,7 +47,6 @@ class GraphContents:
     _last_loss_reduction: str | None = None
     """How the last loss of `tf.losses` was made of those of its batch."""
     _count: list[int]
-    _scoped_state: dict[Any, Any]
 
     def __init__(self) -> None:
         self._ops: list[Operation] = []
@@ -61,11 +60,18 @@ class GraphContents:
         self._unfetchable: set[Any] = set()
         self._lock = threading.RLock()
         self._watchers: tuple[weakref.WeakMethod[Callable[[], None]], ...] = ()
+        self._scoped_state: dict[Any, Any] = {}
 
     @property
     def _last_id(self) -> int:
         """The number of the operation that was made last."""
         return self._count[0]
+
+    @property
+    def _graph_key(self) -> str:
+        """A text of this graph alone; optimizers of libraries keep by it what is a graph's."""
+        key: str = self._scoped_state.setdefault("graph_key", f"grap-key-{next(_graphs)}/")
+        return key
 
     @property
     def _c_graph(self) -> GraphContents:
@@ -105,12 +111,6 @@ class GraphContents:
     def _check_not_finalized(self) -> None:
         if self._finalized:
             raise RuntimeError("Graph is finalized and cannot be modified.")
-
-    @property
-    def _graph_key(self) -> str:
-        """A text of this graph alone; optimizers of libraries keep by it what is a graph's."""
-        key: str = self._scoped_state.setdefault("graph_key", f"grap-key-{next(_graphs)}/")
-        return key
 
     # ------------------------------------------------------------ look-up
     def get_operations(self) -> list[Operation]:

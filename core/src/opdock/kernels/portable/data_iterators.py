@@ -39,9 +39,10 @@ def iterator(sig: NodeSig) -> Make:
     types, element_shapes = declared(sig)
     name = attrs["shared_name"] or sig.name
     make = _new(sig, name)
+    find = resources.get_or_create if attrs["shared_name"] else resources.get_or_create_own
 
     def run() -> IteratorResource:
-        found: IteratorResource = resources.get_or_create(_KIND, attrs["container"], name, make)
+        found: IteratorResource = find(_KIND, attrs["container"], name, make)
         if found.types != tuple(types):
             check_fits(found.types, found.shapes, types, element_shapes)
         return found

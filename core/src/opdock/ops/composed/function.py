@@ -19,6 +19,7 @@ from opdock.ops.composed.effects import in_order
 from opdock.ops.composed.function_spec import FunctionSpec, described
 from opdock.ops.composed.tracing import traced
 from opdock.ops.identity import identity
+from opdock.ops.support.control_mode import inside_function
 from opdock.util import nest
 from opdock.util.decorators import TFDecorator
 from opdock.util.inspecting import ismethod
@@ -109,7 +110,7 @@ class Function:
         self._note(args, kwargs)
         graph = get_default_graph()
         before, known = len(graph.get_operations()), _variables(graph)
-        with name_scope(self._name):
+        with name_scope(self._name), inside_function():
             result = self.python_function(*self._own, *own, *args, **kwargs)
             self._check_new([v for v in _variables(graph) if v not in known])
             return _after(in_order(graph.get_operations()[before:]), result)
