@@ -55,6 +55,16 @@ def test_an_estimator_is_exported_and_predicts_the_same(tmp_path: Path) -> None:
     np.testing.assert_allclose(np.ravel(found), np.ravel(wanted), rtol=1e-6)
 
 
+def test_a_predictor_of_an_estimator(tmp_path: Path) -> None:
+    estimator = _trained(tmp_path)
+    ask = tf.contrib.predictor.from_contrib_estimator(estimator, _serving)
+    wanted = list(estimator.predict_scores(input_fn=lambda: (_data()[0], None)))
+    (found,) = ask({"examples": [_example(x) for x in (1.0, 2.0, 3.0)]}).values()
+    np.testing.assert_allclose(np.ravel(found), np.ravel(wanted), rtol=1e-6)
+    with pytest.raises(NotImplementedError, match="use `from_estimator`"):
+        tf.contrib.predictor.from_contrib_estimator(object(), _serving)
+
+
 def test_what_cannot_be_exported(tmp_path: Path) -> None:
     columns = [tf.contrib.layers.real_valued_column("x")]
     estimator = learn.LinearRegressor(columns, model_dir=str(tmp_path))

@@ -57,6 +57,25 @@ _KERAS_MODELS: Final = {
 CONTRIB: Final[dict[str, dict[str, str]]] = {
     "contrib.eager": EAGER,
     "contrib.eager.python.tfe": EAGER,
+    # Hooks that tensorflow-estimator has elsewhere.
+    "contrib.estimator": {
+        "read_eval_metrics": (
+            "tensorflow_estimator.python.estimator.early_stopping:read_eval_metrics"
+        ),
+        **{
+            name: f"opdock:estimator.experimental.{name}"
+            for name in (
+                "InMemoryEvaluatorHook",
+                "make_early_stopping_hook",
+                "make_stop_at_checkpoint_step_hook",
+                "stop_if_higher_hook",
+                "stop_if_lower_hook",
+                "stop_if_no_decrease_hook",
+                "stop_if_no_increase_hook",
+            )
+        },
+    },
+    "contrib.hooks": _of_train("ProfilerHook"),
     "contrib.framework": {
         "BoundedTensorSpec": "opdock.graph.nodes.boundedspec:BoundedTensorSpec",
         "RecordInput": "opdock.ops.composed.record_input:RecordInput",
