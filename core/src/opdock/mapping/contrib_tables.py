@@ -20,6 +20,8 @@ CHECKPOINTS: Final = _of_train(
     "init_from_checkpoint", "list_variables", "load_checkpoint", "load_variable"
 )
 
+_EXPERIMENTAL: Final = {"experimental": "opdock.util.deprecation:experimental"}
+
 # What of tfe is for graphs as well, and for tests that run in both ways.
 EAGER: Final = {
     **_public(
@@ -32,6 +34,7 @@ EAGER: Final = {
     "defun": "opdock:function",
     "in_eager_mode": "opdock:executing_eagerly",
     "list_devices": "opdock:config.experimental_list_devices",
+    "num_gpus": "opdock.util.eager_context:num_gpus",
     "py_func": "opdock:py_function",
     "run_all_tests_in_graph_and_eager_modes": (
         "opdock.util.for_tests:run_all_in_graph_and_eager_modes"
@@ -87,6 +90,7 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
         },
         **GLOBAL_STEP,
         **CHECKPOINTS,
+        **_EXPERIMENTAL,
         "prepend_name_scope": "opdock.train.collection_defs:prepend_name_scope",
         **{
             name: f"opdock.util.graph_helpers:{name}"
@@ -104,8 +108,13 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
             "sort",
         ),
     },
+    "contrib.framework.python.framework": _EXPERIMENTAL,
     "contrib.framework.python.framework.checkpoint_utils": CHECKPOINTS,
     "contrib.framework.python.ops.variables": GLOBAL_STEP,
+    "contrib.metrics": {"confusion_matrix": "opdock:math.confusion_matrix"},
+    "contrib.metrics.python.ops.confusion_matrix_ops": {
+        "confusion_matrix": "opdock:math.confusion_matrix"
+    },
     "contrib.saved_model": _KERAS_MODELS,
     "contrib.saved_model.python.saved_model.keras_saved_model": _KERAS_MODELS,
     "contrib.saved_model.python.saved_model.reader": {
