@@ -78,6 +78,7 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
             )
         },
     },
+    "contrib.data": {name: f"opdock:data.{name}" for name in ("Dataset", "Iterator")},
     "contrib.hooks": _of_train("ProfilerHook"),
     "contrib.framework": {
         "BoundedTensorSpec": "opdock.graph.nodes.boundedspec:BoundedTensorSpec",
