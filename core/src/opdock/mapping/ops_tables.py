@@ -73,7 +73,6 @@ OPS_NAMES: Final[dict[str, dict[str, str]]] = {
         "max_error": "opdock.autodiff.checker:max_error",
     },
     "python.ops.custom_gradient": {"_graph_mode_decorator": "opdock.autodiff.custom:fenced_call"},
-    "python.eager.function": {"defun": "opdock:function"},
     "python.ops.cond_v2": {
         "cond_v2": "opdock.ops.composed.second_control:cond_v2",
         "get_func_graphs": "opdock.ops.composed.second_control:branches_of",
