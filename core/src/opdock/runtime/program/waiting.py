@@ -17,6 +17,7 @@ from opdock.compiler.emit.overlap import dependencies
 from opdock.runtime.cancellation import Cancellation, current, patience, postponable
 from opdock.runtime.program.bind import Bound
 from opdock.runtime.program.executor import Executor
+from opdock.util.threads import begin
 
 __all__ = ["Waiting", "waiting_of"]
 
@@ -101,7 +102,7 @@ class Waiting:
 
         run = contextvars.copy_context().run
         thread = threading.Thread(target=run, args=(work,), daemon=True, name="opdock-wait")
-        thread.start()
+        begin(thread)
         return thread
 
     def _finish(
