@@ -90,6 +90,8 @@ def sparse_add_grad(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
         key = cells.keys(np.concatenate([a, b, total]))
         ends = np.cumsum([len(a), len(b)])
         *own, wanted = np.split(key, ends)
+        if len(np.unique(wanted)) < len(wanted):
+            *own, wanted = cells.distinct(*own, wanted)
         order = np.argsort(wanted, kind="stable")
         return tuple(_looked_up(k, wanted[order], grad[order]) for k in own)  # type: ignore[return-value]
 
