@@ -11,16 +11,9 @@ from opdock import shapes
 from opdock.dtypes import DType
 from opdock.io.files import tf_errors
 from opdock.io.records import new_file
-from opdock.kernels.data.base import (
-    Context,
-    Dataset,
-    Memory,
-    check_fits,
-    declared,
-    invalid,
-    unwrap,
-)
+from opdock.kernels.data.base import Dataset, Memory, check_fits, declared, invalid, unwrap
 from opdock.kernels.data.binding import Make, boxed, hosted, listed, resources_of, scalar_text
+from opdock.kernels.data.context import Context
 from opdock.kernels.data.iterators import IteratorResource, iterator_of, single_element
 from opdock.kernels.data.memory import dataset_anywhere, dataset_of
 from opdock.kernels.portable import PRIORITY, portable
