@@ -15,8 +15,8 @@ import numpy.typing as npt
 from opdock.kernels.array_api import dims, invalid
 
 __all__ = [
-    "Array", "Runs", "Union", "check_inside", "check_order", "check_parts", "check_ranks", "distinct", "flat",
-    "keys", "pick", "runs", "sizes", "unflat", "union",
+    "Array", "Runs", "Union", "check_inside", "check_order", "check_parts", "check_ranks",
+    "distinct", "flat", "keys", "pick", "runs", "sizes", "unflat", "union",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
