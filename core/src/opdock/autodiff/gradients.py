@@ -28,6 +28,7 @@ from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.nodes.traits import Control
+from opdock.ops import control
 
 Gradient = Tensor | IndexedSlices | None
 # Their gradients make the zeros that they need themselves, where they need them.
@@ -314,7 +315,7 @@ class _Walk:
                     outs[i] = _zeros_of(tensor)
             found = _as_list(fn(op, *outs))
             if gate and sum(g is not None for g in found) > 1:
-                found = _gated(found)
+                found = control.tuple(found)
         if len(found) != len(op._inputs):
             raise ValueError(
                 f"The gradient of op '{op.name}' ({op.type}) returned {len(found)} gradients for "
@@ -418,12 +419,6 @@ def _zeros_of(tensor: Tensor) -> Tensor:
     if known is not None and None not in known:
         return get("Fill")(convert_to_tensor(list(known), dtypes.int32), convert_to_tensor(0, base))  # type: ignore[no-any-return]
     return get("ZerosLike")(tensor)  # type: ignore[no-any-return]
-
-
-def _gated(grads: list[Any]) -> list[Any]:
-    tensors = [g for g in grads if isinstance(g, Tensor)]
-    with get_default_graph().control_dependencies([t.op for t in tensors]):
-        return [get("Identity")(g) if isinstance(g, Tensor) else g for g in grads]
 
 
 def hessians(

@@ -163,7 +163,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "contrib.learn.python.learn.datasets.mnist": ("opdock.examples.tutorials.mnist.input_data",),
     "contrib.testing.python.framework.util_test": ("opdock.contrib.testing",),
     "python.ops.nccl_ops": ("opdock.contrib.nccl",),
-    "contrib.layers.python.layers.utils": ("opdock.util.graph_helpers",),
+    "contrib.layers.python.layers.utils": ("opdock.contrib.layers.utils",),
     "python.framework.tensor_util": (
         "opdock.graph.nodes.constant_value",
         "opdock.graph.nodes.operation",
@@ -267,6 +267,10 @@ _GFILE: Final = {
 
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
+    "python.eager.function": {
+        "defun": "opdock:function",
+        "defun_with_attributes": "opdock.ops.composed.function:defun_with_attributes",
+    },
     "": LATER_V1,
     **LATER_NAMES,
     **CONTRIB,
@@ -429,6 +433,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "python.platform.test": {"mock": "unittest.mock"},
     "python.pywrap_tensorflow": {
+        "EventsWriter": "opdock.summary.prefixed_events:EventsWriter",
         "NewCheckpointReader": "opdock:train.NewCheckpointReader",
         "TF_TryEvaluateConstant_wrapper": "opdock.util.graph_helpers:evaluated_constant",
         "TF_bfloat16_type": "opdock.util.dtype_names:bfloat16_type",
@@ -470,10 +475,12 @@ V2: Final[dict[str, str]] = {
     **LATER_V2,
     **OPS_V2,
     "Variable": "opdock.graph.variables.resource_variable:VariableV2",
+    "nn.avg_pool": "opdock.ops.composed.pooling:avg_pool_v2",
     "nn.ctc_beam_search_decoder": "opdock:nn.ctc_beam_search_decoder_v2",
     "nn.ctc_loss": "opdock:nn.ctc_loss_v2",
     "nn.fractional_avg_pool": "opdock.ops.fractional_pool:fractional_avg_pool_v2",
     "nn.fractional_max_pool": "opdock.ops.fractional_pool:fractional_max_pool_v2",
+    "nn.max_pool": "opdock.ops.composed.pooling:max_pool_v2",
     "nn.sigmoid_cross_entropy_with_logits": "opdock:nn.sigmoid_cross_entropy_with_logits",
     "nn.softmax_cross_entropy_with_logits": "opdock:nn.softmax_cross_entropy_with_logits_v2",
     "nn.sparse_softmax_cross_entropy_with_logits": (

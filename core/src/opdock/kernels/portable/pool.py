@@ -86,7 +86,8 @@ class Pooling(Sliding):
                 continue
             better = xp.logical_or(value > top, xp.logical_and(free, counts))
             if is_float:
-                better = xp.logical_or(better, xp.logical_and(value != value, top == top))
+                first_nan = xp.logical_and(xp.isnan(value), xp.logical_not(xp.isnan(top)))
+                better = xp.logical_or(better, first_nan)
             free = xp.logical_and(free, xp.logical_not(counts))
             number = xp.where(better, xp.full_like(number, k), number)
             if k + 1 < count:

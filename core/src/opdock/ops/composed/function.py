@@ -249,3 +249,19 @@ def function(
         return Function(inner, plain or "function", input_signature)
 
     return decorate if func is None else decorate(func)
+
+
+def defun_with_attributes(
+    func: Callable[..., Any] | None = None, input_signature: Any = None, attributes: Any = None,
+    autograph: bool = True, experimental_autograph_options: Any = None,
+    experimental_relax_shapes: bool = False,
+) -> Any:  # fmt: skip
+    """`function` as TF's internal modules make it.
+
+    Args:
+        func, input_signature: as of `function`.
+        attributes: notes for TF's choice between functions; there is nothing to choose here.
+        autograph, experimental_autograph_options: as of `function`.
+        experimental_relax_shapes: as of `function`.
+    """
+    return function(func, input_signature, autograph)
