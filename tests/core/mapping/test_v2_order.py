@@ -120,3 +120,27 @@ def test_what_1_lacks_is_refused_where_it_says_something() -> None:
         v2.nn.erosion2d(
             np.ones([1, 3, 3, 1]), np.zeros([2, 2, 1]), [1] * 4, "VALID", "NCHW", [1] * 4
         )
+
+
+@pytest.mark.parametrize(
+    "path", sorted(p for p in names.table().v2_order if not p.startswith(("keras", "estimator")))
+)
+def test_what_1x_needs_is_among_what_tf_2_takes(path: str) -> None:
+    known = inspecting.getfullargspec(resolve.without_libraries(path))
+    needed = known.args[: len(known.args) - len(known.defaults or ())]
+    served = v2_order._renamed(
+        tuple(word.partition("=")[0] for word in names.table().v2_order[path]),
+        tuple(known.args), needed,
+    )  # fmt: skip
+    assert set(needed) <= set(served.values())
+
+
+def test_pools_by_the_name_of_their_input() -> None:
+    x = np.arange(16.0).reshape(1, 4, 4, 1)
+    for pool, first in ((v2.nn.avg_pool, 2.5), (v2.nn.avg_pool2d, 2.5), (v2.nn.max_pool, 5)):
+        for found in (pool(x, 2, 2, "VALID"), pool(input=x, ksize=2, strides=2, padding="VALID")):
+            assert found.shape == (1, 2, 2, 1) and value(found).flat[0] == first
+    for rank in (3, 5):
+        of_rank = np.ones([1, *[4] * (rank - 2), 1], "f")
+        for pool in (v2.nn.avg_pool, v2.nn.max_pool):
+            assert pool(input=of_rank, ksize=2, strides=2, padding="VALID").shape.ndims == rank
