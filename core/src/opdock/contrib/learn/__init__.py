@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opdock.contrib.learn import datasets, learn_runner, monitors, preprocessing
+from opdock.contrib.learn import datasets, io, learn_runner, monitors, preprocessing
 from opdock.contrib.learn.canned import (
     DNNClassifier,
     DNNEstimator,
@@ -31,6 +31,11 @@ from opdock.contrib.learn.head import (
     poisson_regression_head,
     regression_head,
 )
+from opdock.contrib.learn.io import (
+    read_batch_examples,
+    read_batch_features,
+    read_batch_record_features,
+)
 from opdock.contrib.learn.keys import MetricKey, PredictionKey, ProblemType
 from opdock.contrib.learn.metric_spec import MetricSpec
 from opdock.contrib.learn.model_fn import ModeKeys, ModelFnOps
@@ -44,7 +49,8 @@ __all__ = [
     "LinearClassifier", "LinearEstimator", "LinearRegressor", "MetricKey", "MetricSpec", "ModeKeys",
     "ModelFnOps", "NanLossDuringTrainingError", "NotFittedError", "PredictionKey", "ProblemType",
     "RunConfig", "SKCompat", "TaskType", "datasets", "infer_real_valued_columns_from_input",
-    "infer_real_valued_columns_from_input_fn", "learn_runner", "monitors",
+    "infer_real_valued_columns_from_input_fn", "io", "learn_runner", "monitors",
     "multi_class_head", "multi_label_head", "no_op_train_fn", "poisson_regression_head",
-    "preprocessing", "regression_head",
+    "preprocessing", "read_batch_examples", "read_batch_features", "read_batch_record_features",
+    "regression_head",
 ]  # fmt: skip
