@@ -13,7 +13,7 @@ import pytest
 
 import opdock as tf
 from opdock.contrib import input_pipeline, learn
-from opdock.contrib.learn.reading import queue_parsed_features
+from opdock.contrib.learn.io import queue_parsed_features
 
 
 @pytest.fixture(autouse=True)

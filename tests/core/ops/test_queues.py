@@ -386,3 +386,33 @@ def test_strings_keep_the_zero_bytes_at_their_ends(kind: Any) -> None:
         )
         found = sess.run([taken.keys, taken.values[0]])
         assert [part.tolist() for part in found] == [[b"k\0"], texts[:1]]
+
+
+STRINGS = [b"a\0", b"bb\0\0", b"", b"\0"]  # as serialized messages end
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: tf.FIFOQueue(9, [tf.string], [[]]),
+        lambda: tf.RandomShuffleQueue(9, 0, [tf.string], [[]]),
+        lambda: tf.PaddingFIFOQueue(9, [tf.string], [[]]),
+    ],
+)
+def test_strings_keep_the_zeros_at_their_ends(make):
+    with tf.Graph().as_default(), tf.Session() as sess:
+        queue, strings = make(), tf.constant(STRINGS)
+        sess.run(queue.enqueue_many([strings]))
+        assert sorted(sess.run(queue.dequeue_many(4)).tolist()) == sorted(STRINGS)
+        sess.run(queue.enqueue([strings[0]]))
+        assert sess.run(queue.dequeue()) == b"a\0"
+        sess.run(queue.enqueue([strings[1]]))
+        sess.run(queue.close())
+        assert sess.run(queue.dequeue_up_to(3)).tolist() == [b"bb\0\0"]
+
+
+def test_a_priority_queue_keeps_them_too():
+    with tf.Graph().as_default(), tf.Session() as sess:
+        queue = tf.PriorityQueue(9, [tf.string], [[]])
+        sess.run(queue.enqueue_many([tf.constant([2, 1], tf.int64), tf.constant(STRINGS[:2])]))
+        assert sess.run(queue.dequeue_many(2)[1]).tolist() == STRINGS[1::-1]

@@ -178,9 +178,9 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
         "SummarySaverHook",
     ),
     "contrib.learn.python.learn.learn_io.graph_io": {
-        "KEY_FEATURE_NAME": "opdock.contrib.learn.reading:KEY_FEATURE_NAME",
-        "_get_file_names": "opdock.contrib.learn.reading:file_names",
-        "queue_parsed_features": "opdock.contrib.learn.reading:queue_parsed_features",
+        "KEY_FEATURE_NAME": "opdock.contrib.learn.io:KEY_FEATURE_NAME",
+        "_get_file_names": "opdock.contrib.learn.io:file_names",
+        "queue_parsed_features": "opdock.contrib.learn.io:queue_parsed_features",
     },
     "contrib.learn.python.learn.utils.input_fn_utils": {
         "build_default_serving_input_fn": (

@@ -41,6 +41,15 @@ from opdock.contrib.learn.head import (
     poisson_regression_head,
     regression_head,
 )
+from opdock.contrib.learn.io import (
+    read_batch_examples,
+    read_batch_features,
+    read_batch_record_features,
+    read_keyed_batch_examples,
+    read_keyed_batch_examples_shared_queue,
+    read_keyed_batch_features,
+    read_keyed_batch_features_shared_queue,
+)
 from opdock.contrib.learn.keys import MetricKey, PredictionKey, ProblemType
 from opdock.contrib.learn.kmeans import (
     KMeansClustering,
@@ -50,15 +59,6 @@ from opdock.contrib.learn.logistic import (
 )
 from opdock.contrib.learn.metric_spec import MetricSpec
 from opdock.contrib.learn.model_fn import ModeKeys, ModelFnOps
-from opdock.contrib.learn.reading import (
-    read_batch_examples,
-    read_batch_features,
-    read_batch_record_features,
-    read_keyed_batch_examples,
-    read_keyed_batch_examples_shared_queue,
-    read_keyed_batch_features,
-    read_keyed_batch_features_shared_queue,
-)
 from opdock.contrib.learn.run_config import RunConfig, TaskType
 from opdock.contrib.learn.sk_compat import (
     SKCompat,
@@ -74,7 +74,7 @@ __all__ = [
     "PredictionKey", "ProblemType", "RunConfig", "SKCompat", "TaskType",
     "build_parsing_serving_input_fn", "datasets", "extract_pandas_data",
     "extract_pandas_labels", "extract_pandas_matrix", "infer_real_valued_columns_from_input",
-    "infer_real_valued_columns_from_input_fn", "learn_runner", "make_export_strategy",
+    "infer_real_valued_columns_from_input_fn", "io", "learn_runner", "make_export_strategy",
     "monitors", "multi_class_head", "multi_label_head", "no_op_train_fn",
     "poisson_regression_head", "preprocessing", "read_batch_examples", "read_batch_features",
     "read_batch_record_features", "read_keyed_batch_examples",

@@ -1,4 +1,4 @@
-"""Batches of examples that are read from files by queues, and parsed."""
+"""`tf.contrib.learn.io`: batches of examples that are read from files by queues, and parsed."""
 
 from __future__ import annotations
 
