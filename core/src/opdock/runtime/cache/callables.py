@@ -47,17 +47,19 @@ def make_callable(
         now = ready
         if now is None or now.version is not cache.kept.version or len(args) != count:
             return slow(args, options, run_metadata)
-        key: Key = ()
+        key: Key
         if count == 1:
             value = args[0]
             if type(value) is not array or value.dtype is not first:
                 return slow(args, options, run_metadata)
             key = (alone, value.shape)
         else:
+            parts: list[Any] = []
             for tensor, dtype, value in zip(feeds, wanted, args):
                 if type(value) is not array or value.dtype is not dtype:
                     return slow(args, options, run_metadata)
-                key += (tensor, value.shape)
+                parts += (tensor, value.shape)
+            key = tuple(parts)
         return step(now, args, key, options, run_metadata)
 
     return call
