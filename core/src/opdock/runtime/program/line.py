@@ -133,17 +133,19 @@ class Line:
         """What lets go of large values that the step is the last to use."""
         if not step.frees or step.kind == "read":
             return ""
-        values = dict(zip(step.inputs, step.node.inputs, strict=True))
-        large = [s for s in step.frees if s in values and _is_large(values[s], s in self._read)]
+        frees = set(step.frees)
+        large = [
+            s for s, value in zip(step.inputs, step.node.inputs, strict=True)
+            if s in frees and _is_large(value, s in self._read)
+        ]  # fmt: skip
         dead = [n for s in large if (n := self.names[s])[0] == "v" and n not in self._shared]
         return f"; {' = '.join(dict.fromkeys(dead))} = None" if dead else ""
 
 
 def _is_large(value: Value, read: bool) -> bool:
-    # A slot that aliases another may share its memory; only what kernels made or was read goes.
-    if not read and (value.node.traits.forwards or value.node.op == FEED or is_state(value)):
+    node, index = value
+    elements = shapes.num_elements(node.out_shapes[index])
+    if elements is not None and elements * node.out_dtypes[index].size <= _FREE_ABOVE:
         return False
-    shape = value.shape
-    if shape is None or None in shape:
-        return True
-    return (shapes.num_elements(shape) or 0) * value.dtype.size > _FREE_ABOVE
+    # A slot that aliases another may share its memory; only what kernels made or was read goes.
+    return read or not (node.traits.forwards or node.op == FEED or is_state(value))
