@@ -11,6 +11,7 @@ import pytest
 import opdock as tf
 from opdock_cpu.jit import llvm, looped
 from opdock_cpu.jit.looped import Looped
+from opdock_cpu.kernels import matrix
 
 
 @pytest.fixture
@@ -295,6 +296,46 @@ def test_drawn_boxes(both: Any, depth: int) -> None:
         return tf.image.draw_bounding_boxes(_array(3, 9, 7, depth), held)
 
     _same(both(build, "_boxes"))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "perm"),
+    [
+        (np.float32, (512, 512), (1, 0)),
+        (np.float32, (259, 1030), (1, 0)),  # neither side is made of whole pieces
+        (np.float64, (2, 257, 300), (0, 2, 1)),
+        (np.complex64, (301, 270), (1, 0)),
+        (np.float16, (600, 513), (1, 0)),
+        (np.bool_, (999, 1001), (1, 0)),
+        (tf.bfloat16.as_numpy_dtype, (512, 600), (1, 0)),
+    ],
+)
+def test_large_transposes(both: Any, dtype: Any, shape: tuple[int, ...], perm: Any) -> None:
+    x = RNG.normal(size=shape).astype(dtype)
+
+    def build() -> Any:
+        return tf.transpose(_given(x), perm)
+
+    found, plain = both(build, "_turned")
+    for result in (*found, *plain):
+        np.testing.assert_array_equal(result, x.transpose(perm))
+
+
+@pytest.mark.parametrize(
+    ("shape", "perm"), [((4, 3, 50_000), (2, 1, 0)), ((70_000, 4, 4), (0, 2, 1))]
+)
+def test_transposes_of_many_small_matrices_are_one_copy(
+    both: Any, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], perm: Any
+) -> None:
+    x = RNG.normal(size=shape).astype(np.float32)
+    monkeypatch.setattr(matrix, "_copy_blocks", lambda *_: pytest.fail("in pieces"))
+    calls = []
+    copy = matrix.copy_turned
+    monkeypatch.setattr(matrix, "copy_turned", lambda *args: (calls.append(1), copy(*args)))
+    found, plain = both(lambda: tf.transpose(_given(x), perm))
+    for result in (*found, *plain):
+        np.testing.assert_array_equal(result, x.transpose(perm))
+    assert len(calls) == 2
 
 
 @pytest.mark.parametrize("band", [(0, 0), (1, -1), (-1, 2), (2, 0), (4, 4)])
