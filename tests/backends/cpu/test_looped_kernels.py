@@ -298,6 +298,32 @@ def test_drawn_boxes(both: Any, depth: int) -> None:
     _same(both(build, "_boxes"))
 
 
+def test_half_precision(both: Any) -> None:
+    """All halves there are, and singles between them, on them and beyond."""
+    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+    singles = np.sort(every[np.isfinite(every)].astype(np.float32))
+    between = (singles[1:] + singles[:-1]) / 2
+    beyond = np.float32([65519.99, 65520.0, -65520.0, 1e30, -1e30, np.inf, np.nan, 1e-30, 2.0**-25])
+    given = np.concatenate(
+        [singles, between, np.nextafter(between, np.float32(np.inf)), beyond]
+    ).astype(np.float32)
+
+    def build() -> Any:
+        return [tf.cast(_given(every), tf.float32), tf.cast(_given(given), tf.float16)]
+
+    found, plain = both(build, "_converted")
+    with np.errstate(all="ignore"):
+        wanted = [every.astype(np.float32), given.astype(np.float16)]
+    for results in (found, plain):
+        for result, right in zip(results, wanted, strict=True):
+            assert result.dtype == right.dtype
+            numbers = ~np.isnan(right)
+            np.testing.assert_array_equal(np.isnan(result), ~numbers)
+            # By bits: of zeros the sign counts.
+            bits = np.uint16 if right.itemsize == 2 else np.uint32
+            np.testing.assert_array_equal(result.view(bits)[numbers], right.view(bits)[numbers])
+
+
 @pytest.mark.parametrize(
     ("dtype", "shape", "perm"),
     [
