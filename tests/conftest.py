@@ -11,8 +11,10 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 
-# An example's time says how busy the machine is, not whether the code is right.
-settings.register_profile("opdock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# An example's time says how busy the machine is, not whether the code is right. A test has the same
+# examples in every run, so that what it says of a commit stays true; `explore` looks for new ones.
+settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("opdock", settings.get_profile("explore"), derandomize=True)
 settings.load_profile("opdock")
 
 # A shell that starts tests in the background has them ignore what they interrupt themselves with.

@@ -1,12 +1,14 @@
 """Computes with the values at which kernels differ, and lists where they do: `make numbers`.
 
     python tools/special_values.py --tensorflow PYTHON --ops Add,Div
+    python tools/special_values.py --device /device:OPENCL:0 --types float32,int32
 
 Every elementwise op gets all pairs of special values of each of its types; every other op with
 samples of floats gets the samples' shapes filled with them. One GraphDef holds all nodes, so that
-each form of the CPU's kernels, and TensorFlow where its Python is named, computes the same ones, in
-a process of its own. The report (build/numbers/report.txt) has a line for each op and type that is
-not the same everywhere; `docs/reliability.md` says why that is where it stays.
+each form of the CPU's kernels, TensorFlow where its Python is named, and another device where one
+is named, computes the same ones, in a process of its own. The report (build/numbers/report.txt) has
+a line for each op and type that is not the same everywhere; `docs/reliability.md` says why that is
+where it stays.
 """
 
 from __future__ import annotations
@@ -29,6 +31,8 @@ FORMS = {
     "numpy": {"OPDOCK_JIT": "off", "OPDOCK_ONEDNN": "off"},
 }
 """Each form of the kernels by the settings that leave others out; the last is the yardstick."""
+DEVICE = "device"
+"""The form of the device that is named."""
 ULPS = 8
 """Functions such as `exp` may differ by so many; the conformance suite judges them."""
 SIZES = ("float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16")
@@ -64,7 +68,7 @@ def elementwise(spec: Any, dtype: Any) -> Iterator[tuple[Any, dict[str, Any], st
         yield [values.reshape(-1, 1), values.reshape(1, -1)], {}, "broadcast"
 
 
-def make(wanted: frozenset[str]) -> None:
+def make(wanted: frozenset[str], types: frozenset[str]) -> None:
     """Writes the graph, what is fed, and which node is which."""
     import opdock as tf
     from opdock.graph.nodes import registry
@@ -80,7 +84,7 @@ def make(wanted: frozenset[str]) -> None:
                 a.type_attr == "T" for a in spec.definition.inputs
             )
             for dtype in sorted(possible_dtypes(spec), key=lambda d: d.name):
-                if dtype.name not in SIZES or (not plain and not dtype.is_floating):
+                if dtype.name not in types or (not plain and not dtype.is_floating):
                     continue
                 found = elementwise(spec, dtype) if plain else (
                     (s.inputs, s.attrs, s.tag)
@@ -123,8 +127,8 @@ def filled(array: Any, turn: int) -> Any:
 
 
 # ---------------------------------------------------------------- what they give
-def run(form: str) -> None:
-    """Runs every node; its results, or the class of its error."""
+def run(form: str, device: str) -> None:
+    """Runs every node, on a device if it has a kernel; its results, or the class of its error."""
     if form == "tensorflow":
         import tensorflow.compat.v1 as tf
     else:
@@ -136,13 +140,15 @@ def run(form: str) -> None:
         name, _, tensor = key.partition("|")
         given.setdefault(name, {})[tensor] = value
     results, failed = {}, {}
+    config = tf.ConfigProto(allow_soft_placement=True)
     nodes = {n.name: n for n in graph_def.node}
     for name, *_, fetches in json.loads((FOLDER / "cases.json").read_text()):
         case = type(graph_def)(versions=graph_def.versions)
         case.node.extend(nodes[n] for n in needed(fetches, nodes))
         try:
-            with tf.Graph().as_default(), tf.Session() as session:
-                tf.import_graph_def(case, name="")
+            with tf.Graph().as_default(), tf.Session(config=config) as session:
+                with tf.device(device or None):
+                    tf.import_graph_def(case, name="")
                 for i, value in enumerate(session.run(fetches, given.get(name))):
                     results[f"{name}|{i}"] = np.asarray(value)
         except ValueError as e:  # the op, or its type, is unknown
@@ -232,19 +238,25 @@ def main() -> int:
     """Runs all forms, each in a process of its own, and prints the report."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--ops", default="")
+    parser.add_argument("--types", default=",".join(SIZES))
     parser.add_argument("--tensorflow", help="a Python that has TensorFlow")
+    parser.add_argument("--device", default="", help="one to compare with the CPU's NumPy")
     parser.add_argument("--run", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.run:
-        run(args.run)
+        run(args.run, args.device)
         return 0
     FOLDER.mkdir(parents=True, exist_ok=True)
-    make(frozenset(filter(None, args.ops.split(","))))
-    forms = [*FORMS, *(["tensorflow"] if args.tensorflow else [])]
+    make(frozenset(filter(None, args.ops.split(","))), frozenset(args.types.split(",")))
+    forms = ["numpy", DEVICE] if args.device else list(FORMS)
+    forms += ["tensorflow"] if args.tensorflow else []
     for form in forms:
         python = args.tensorflow if form == "tensorflow" else sys.executable
         words = [python, __file__, "--run", form]
-        subprocess.run(words, check=True, env={**os.environ, **FORMS.get(form, {})})
+        words += ["--device", args.device] if form == DEVICE else []
+        # What the device has no kernel for is NumPy's in both.
+        settings = FORMS["numpy" if form == DEVICE else form] if form in (*FORMS, DEVICE) else {}
+        subprocess.run(words, check=True, env={**os.environ, **settings})
     lines = list(report(forms))
     (FOLDER / "report.txt").write_text("\n".join(lines) + "\n")
     print("\n".join(lines) or "the same everywhere")

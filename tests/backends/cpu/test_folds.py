@@ -27,7 +27,7 @@ def _folded(ufunc: np.ufunc, rows: np.ndarray, ids: np.ndarray, old: bool = Fals
 
 @pytest.mark.parametrize("ufunc", [*UFUNCS, np.subtract])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "float16", "uint64"])
-@pytest.mark.parametrize("n", [0, 1, 5, 300])
+@pytest.mark.parametrize("n", [0, 1, 5, 33, 300])
 def test_both_ways_agree(
     ufunc: np.ufunc, dtype: str, n: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -486,3 +486,51 @@ def test_of_rows_for_one_place_the_last_stays(both: Any) -> None:
     for i, at in enumerate(index):
         if at not in index[i + 1 :]:
             np.testing.assert_array_equal(pair[0][0][at], rows[i])
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "float32", "float64"])
+@pytest.mark.parametrize("method", list(range(4)))
+@pytest.mark.parametrize("size", [[5, 9], [23, 31]])
+def test_resized_images(both: Any, method: int, size: list[int], dtype: str) -> None:
+    values = (RNG.random((2, 11, 14, 3)) * 255).astype(dtype)
+    names = {0: ["_between"], 1: [], 2: ["_lines", "_points"], 3: ["_lines", "_points"]}[method]
+
+    def build() -> Any:
+        images = _given(values)
+        return [
+            tf.image.resize_images(images, size, method, align_corners=align)
+            for align in (False, True)
+        ]
+
+    _same(both(build, *names), rtol=0, atol=0)
+
+
+def test_images_of_many_channels_and_their_gradients(both: Any) -> None:
+    values = RNG.normal(size=(2, 6, 7, 40)).astype(np.float32)
+
+    def build() -> Any:
+        images = _given(values)
+        made = [
+            tf.image.resize_bilinear(images, [9, 12], half_pixel_centers=True),
+            tf.image.resize_bicubic(images, [4, 5]),
+            tf.raw_ops.ScaleAndTranslate(
+                images=images, size=[8, 8], scale=[1.2, 0.9], translation=[0.5, -1.0],
+                kernel_type="lanczos3", antialias=True,
+            ),
+        ]  # fmt: skip
+        grads = [_given(np.full(t.shape.as_list(), 0.75, np.float32)) for t in made]
+        return [*made, *(tf.gradients(t, images, g)[0] for t, g in zip(made, grads, strict=True))]
+
+    _same(both(build, "_between", "_lines"), rtol=1e-6, atol=1e-6)
+
+
+def test_gradients_of_the_nearest_keep_their_type(both: Any) -> None:
+    values = RNG.normal(size=(1, 6, 7, 2))
+
+    def build() -> Any:
+        images = _given(values)
+        return tf.gradients(tf.image.resize_nearest_neighbor(images, [12, 14]), images)
+
+    pair = both(build)
+    assert pair[0][0].dtype == np.float64
+    _same(pair, rtol=0, atol=0)

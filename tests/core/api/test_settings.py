@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -73,6 +74,97 @@ def test_a_hidden_type_of_devices_is_not_in_sessions(settings):
     assert {d.device_type for d in tf.config.experimental.list_logical_devices()} == {"CPU"}
     assert tf.config.experimental.get_visible_devices() == cpu
     assert len(tf.config.experimental.list_physical_devices()) > len(cpu) or not hidden
+
+
+def test_a_processor_that_is_several_devices(settings):
+    experimental = tf.config.experimental
+    (cpu,) = experimental.list_physical_devices("CPU")
+    assert experimental.get_virtual_device_configuration(cpu) is None
+    halves = [experimental.VirtualDeviceConfiguration()] * 2
+    experimental.set_virtual_device_configuration(cpu, halves)
+    assert experimental.get_virtual_device_configuration(cpu) == halves
+    assert experimental.list_physical_devices("CPU") == [cpu]
+    listed = [d.name for d in experimental.list_logical_devices("CPU")]
+    assert listed == ["/device:CPU:0", "/device:CPU:1"]
+    with tf.Graph().as_default(), tf.device("/device:CPU:1"):
+        one = tf.constant(1) + 1
+        with tf.Session() as session:
+            assert session.run(one) == 2
+    with pytest.raises(ValueError, match="memory limit on CPU"):
+        experimental.set_virtual_device_configuration(
+            cpu, [experimental.VirtualDeviceConfiguration(memory_limit=10)]
+        )
+    with pytest.raises(ValueError, match="Unrecognized device"):
+        experimental.get_virtual_device_configuration("/gpu:7")
+
+
+class _Gpus:
+    """A session that finds GPUs of 1 GB, of 2 GB, and of nobody knows how much."""
+
+    def __init__(self, graph=None, config=None):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def list_devices(self):
+        sizes = (2**30, 2**31, 0)
+        return [
+            SimpleNamespace(
+                name=f"/job:localhost/replica:0/task:0/device:GPU:{i}", device_type="GPU",
+                memory_limit_bytes=size,
+            )
+            for i, size in enumerate(sizes)
+        ]  # fmt: skip
+
+
+def test_limits_of_the_memory_of_gpus(settings, monkeypatch):
+    monkeypatch.setattr("opdock.api.config.Session", _Gpus)
+    experimental = tf.config.experimental
+    one, two, unknown = experimental.list_physical_devices("GPU")
+
+    def limit(gpu, *megabytes):
+        given = [experimental.VirtualDeviceConfiguration(memory_limit=m) for m in megabytes]
+        experimental.set_virtual_device_configuration(gpu, given)
+
+    limit(one, 256)
+    assert process_settings.asked().gpu_options.per_process_gpu_memory_fraction == 0.25
+    assert not process_settings.asked().device_count
+    limit(one, 4096)
+    assert settings.fraction == 1.0
+    limit(one, 512)
+    limit(two, 1024)
+    assert settings.fraction == 0.5
+    with pytest.raises(tf.errors.UnimplementedError, match="for all GPUs"):
+        limit(two, 512)
+    with pytest.raises(tf.errors.UnimplementedError, match="a GPU is one device"):
+        limit(one, 100, 100)
+    with pytest.raises(tf.errors.UnimplementedError, match="not known how much memory"):
+        limit(unknown, 100)
+    with pytest.raises(ValueError, match="limit is required"):
+        limit(one, None)
+
+
+def test_what_is_said_of_eager_operations(monkeypatch):
+    monkeypatch.setattr("opdock.api.config._eager", type(config_of_eager())())
+    experimental = tf.config.experimental
+    assert experimental.get_device_policy() == "silent"
+    experimental.set_device_policy("warn")
+    assert experimental.get_device_policy() == "warn"
+    with pytest.raises(ValueError, match="not a valid device policy"):
+        experimental.set_device_policy("loud")
+    assert experimental.get_synchronous_execution()
+    experimental.set_synchronous_execution(False)
+    assert not experimental.get_synchronous_execution()
+
+
+def config_of_eager():
+    from opdock.api import config
+
+    return config._eager
 
 
 def test_what_is_rewritten_is_refused_by_name():

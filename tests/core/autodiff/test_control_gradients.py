@@ -404,3 +404,14 @@ def test_what_is_read_of_an_array_without_a_gradient_has_zeros():
         assert sess.run(end[1]) == 14
         assert sess.run(tf.gradients(end[1], x)) == [0.0]
         assert sess.run(tf.gradients(end[2].gather([0, 1, 2]), x)) == [1.0]
+
+
+def test_what_a_loop_computes_for_a_stopped_result_has_a_gradient_of_zeros():
+    """As in TensorFlow; of a result that nothing comes from, there is none."""
+    a, b = tf.Variable(1.5, name="a"), tf.Variable(2.5, name="b")
+    one, other = tf.scan(lambda state, x: (a * 1.0, b * 1.0), tf.zeros(5), initializer=(0.0, 0.0))
+    stopped = tf.gradients(one + tf.stop_gradient(other), [a, b])
+    assert tf.gradients(one, [a, b])[1] is None
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        assert session.run(stopped) == [5.0, 0.0]

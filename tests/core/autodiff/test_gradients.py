@@ -141,6 +141,19 @@ def test_gated_gradients():
     assert value(tf.gradients(x * y, [x, y], gate_gradients=True)) == [3, 2]
 
 
+def test_gated_gradients_have_tensorflows_names():
+    x, rows = tf.constant(3.0), tf.constant([[1.0], [2.0]])
+    product = tf.multiply(x, tf.reduce_sum(tf.gather(rows, [1])), name="product")
+    given = tf.gradients(product, [x, rows], name="gradients", gate_gradients=True)
+    assert given[0].name == "gradients/product_grad/tuple/control_dependency:0"
+    gate = given[0].op.control_inputs
+    assert [op.name for op in gate] == ["gradients/product_grad/tuple/group_deps"]
+    assert len(gate[0].control_inputs) == 2
+    assert isinstance(given[1], tf.IndexedSlices)
+    alone = tf.gradients(tf.square(x), x, name="alone", gate_gradients=True)
+    assert "tuple" not in alone[0].name
+
+
 def test_colocation(graph):
     with tf.device("/cpu:0"):
         x = tf.placeholder(tf.float32, [2], name="x")

@@ -101,6 +101,11 @@ def test_what_cannot_be_run(tmp_path: Path) -> None:
     for arguments, said in (
         (["absent.py"], "can't open file"),
         (["-m", "absent_module"], "No module named absent_module"),
+        (
+            ["-m", "tensorflow.python.tools.print_selective_registration_header"],
+            "no program of opdock's: kernels are not linked into one binary",
+        ),
+        (["-m", "tensorflow.python.ops.array_ops"], "its names are there to be imported"),
         (["empty"], "can't find '__main__' module in 'empty'"),
         ([], "name a script"),
     ):

@@ -142,5 +142,5 @@ def test_a_variable_without_a_value_gets_zeros_once(use_resource: bool) -> None:
     with tf.Session() as session:
         np.testing.assert_array_equal(session.run(zeros), np.zeros([2, 3]))
         np.testing.assert_array_equal(session.run(variable), np.zeros([2, 3]))
-        with pytest.raises(tf.errors.InvalidArgumentError, match="v is already initialized"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="input is already initialized: v"):
             session.run(zeros)

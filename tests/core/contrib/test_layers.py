@@ -121,7 +121,7 @@ def test_batch_norm_options() -> None:
         np.testing.assert_allclose(s.run(tf.global_variables()[2]), x.mean(0), rtol=1e-3)
     with pytest.raises(tf.errors.UnimplementedError, match="batch_weights"):
         tf.contrib.layers.batch_norm(x, batch_weights=tf.ones([8]))
-    with pytest.raises(ValueError, match="data_format has to be one of NHWC, NCHW"):
+    with pytest.raises(ValueError, match="data_format has to be either NCHW or NHWC"):
         tf.contrib.layers.batch_norm(x, data_format="NWHC")
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.mapping import resolve
 
 metrics = tf.contrib.metrics
 
@@ -36,3 +37,11 @@ def test_the_best_f1_of_all_batches() -> None:
             session.run(update, {truth: labels[part], guess: scores[part]})
         # Above 0.3: three hits, one false; above 0.65: two hits, one missed.
         assert session.run(value) == pytest.approx(2 * 0.75 / 1.75, rel=1e-5)
+
+
+def test_confusion_matrix_is_tf_math_s() -> None:
+    with tf.Session() as sess:
+        found = sess.run(metrics.confusion_matrix([0, 1, 1], [0, 0, 1], num_classes=2))
+    assert found.tolist() == [[1, 0], [1, 1]]
+    found = resolve.lookup("contrib.metrics.python.ops.confusion_matrix_ops", "confusion_matrix")
+    assert found is tf.math.confusion_matrix

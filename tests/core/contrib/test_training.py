@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.mapping import resolve
 
 HParams = tf.contrib.training.HParams
 
@@ -23,6 +24,27 @@ def test_values_keep_the_type_of_the_first() -> None:
     assert params.get("name", 3) == 3 and params.get("steps", 4) == 20
     with pytest.raises(ValueError, match=r"incompatible with default=1.5"):
         params.get("steps", 1.5)
+
+
+def test_hyperparameters_as_a_message():
+    given = {"rate": 0.5, "steps": 10, "name": "a", "on": False, "deep": [0.25, 1.5]}
+    given |= {"sizes": [1, 2], "words": ["x", "y"], "flags": [True, False]}
+    message = HParams(**given).to_proto()
+    kinds = {name: kept.WhichOneof("kind") for name, kept in message.hparam.items()}
+    assert kinds["steps"] == "int64_value" and kinds["on"] == "bool_value"
+    assert kinds["words"] == "bytes_list" and kinds["deep"] == "float_list"
+    again = type(message).FromString(message.SerializeToString())
+    for read in (HParams(hparam_def=again), HParams.from_proto(again)):
+        assert read.values() == given
+        assert {n: type(v) for n, v in read.values().items()} == {
+            n: type(v) for n, v in given.items()
+        }
+    module = "contrib.training.python.training.hparam_pb2"
+    assert isinstance(message, resolve.lookup(module, "HParamDef"))
+    with pytest.raises(AssertionError, match="must be an HParamDef"):
+        HParams(hparam_def=1)
+    with pytest.raises(ValueError, match="Unsupported parameter type"):
+        HParams(what=object()).to_proto()
 
 
 @pytest.mark.parametrize(

@@ -115,6 +115,47 @@ def test_optionals():
 
 
 # ---------------------------------------------------------------- saving
+def optional(value):
+    return tf.data.experimental.Optional.from_value(value)
+
+
+def test_sums_and_zeros_of_optionals():
+    spec = optional(0.0).value_structure
+    none = tf.data.experimental.Optional.none_from_structure(spec)
+
+    def of(variant, like):
+        return type(like)(variant, like.value_structure)
+
+    def total(*given):
+        return of(tf.add_n([o._variant_tensor for o in given]), given[0])
+
+    pair = total(optional((1.0, [2, 3])), optional((3.0, [4, 5])))
+    nested = total(optional(optional(1.0)), optional(optional(2.0)))
+    zeros = of(tf.zeros_like(pair._variant_tensor), pair)
+    within = of(tf.zeros_like(nested._variant_tensor), nested)
+    with tf.Session() as sess:
+        assert_equal(sess.run(pair.get_value()), (4.0, [6, 8]))
+        assert sess.run(nested.get_value().get_value()) == 3.0
+        assert_equal(sess.run(zeros.get_value()), (0.0, [0, 0]))
+        assert sess.run(within.get_value().get_value()) == 0.0
+        nothing = (total(none, none), of(tf.zeros_like(none._variant_tensor), none))
+        assert sess.run([o.has_value() for o in nothing]) == [False, False]
+        with pytest.raises(tf.errors.InvalidArgumentError, match="one has a value"):
+            sess.run(total(optional(1.0), none).has_value())
+        with pytest.raises(tf.errors.InvalidArgumentError, match="different numbers of components"):
+            sess.run(total(optional(1.0), optional((1.0, 2.0))).has_value())
+        with pytest.raises(tf.errors.InvalidArgumentError, match="different kinds"):
+            lists = tf.raw_ops.EmptyTensorList(
+                element_shape=-1, max_num_elements=-1, element_dtype=tf.float32
+            )
+            sess.run(tf.add_n([none._variant_tensor, lists]))
+
+
+def assert_equal(found, expected):
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
 def shuffled():
     return Dataset.range(12).shuffle(5, seed=3).repeat(2).batch(4)
 

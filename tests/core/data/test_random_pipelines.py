@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 import opdock as tf
 from opdock.data import Dataset
+from opdock.kernels.data.shuffling import ShuffleDataset
 
 X = tf.data.experimental
 MOST = 150
@@ -250,6 +252,41 @@ def test_an_error_is_passed_over_on_the_way_to_where_a_file_cache_stood(tmp_path
     whole = walk(lambda: make("whole"), (), tmp_path, 1)
     for stop in range(8):
         assert walk(lambda n=stop: make(f"cut at {n}"), (stop,), tmp_path, 1) == whole
+
+
+def test_random_numbers_go_on_whose_iterator_has_ended(tmp_path):
+    """The shuffle has taken all of its source, and the next walk draws from the same streams."""
+
+    def make() -> Any:
+        noisy = Dataset.range(2).map(lambda v: v + random_below(50, 1))
+        return noisy.shuffle(2, seed=1).repeat(3)
+
+    whole = walk(make, (), tmp_path, 1)
+    for stop in range(1, len(whole)):
+        assert walk(make, (stop,), tmp_path, 1) == whole
+
+
+def test_orders_go_on_of_a_part_that_has_ended(tmp_path):
+    """Each walk has another order, also where no iterator of the shuffle was there to be saved."""
+
+    def make() -> Any:
+        shuffled = Dataset.range(6).shuffle(6, seed=1, reshuffle_each_iteration=True)
+        return shuffled.concatenate(Dataset.range(3)).repeat(3)
+
+    whole = walk(make, (), tmp_path, 1)
+    assert whole[:6] != whole[9:15]
+    for stop in (5, 6, 7, 9, 10, 17):
+        assert walk(make, (stop,), tmp_path, 1) == whole
+
+
+def test_what_a_function_made_leaves_nothing():
+    """Not even the seeds of the next walk through it, since there is none."""
+    orders = Dataset.range(50).flat_map(lambda v: Dataset.range(2).shuffle(2, seed=v))
+    following = tf.data.make_one_shot_iterator(orders).get_next()
+    with tf.Session() as session:
+        take(session, following, 100)
+        gc.collect()
+        assert sum(isinstance(o, ShuffleDataset) for o in gc.get_objects()) < 5
 
 
 def test_a_file_that_was_closed_in_its_middle_is_at_its_end(tmp_path):

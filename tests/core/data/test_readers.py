@@ -239,3 +239,16 @@ def test_a_dataset_is_written_as_records(tmp_path):
     assert list(tf.python_io.tf_record_iterator(path)) == [b"a", b"b"]
     with pytest.raises(TypeError, match="must produce scalar"):
         tf.data.experimental.TFRecordWriter(path).write(Dataset.range(3))
+
+
+def test_readers_of_queues_and_defaults_of_more_than_a_value_are_refused(tmp_path):
+    path = str(tmp_path / "a")
+    (tmp_path / "a").write_text("1\n")
+    with pytest.raises(TypeError, match="must return a `Dataset` object"):
+        tf.data.experimental.make_batched_features_dataset(
+            path, 2, {"a": tf.FixedLenFeature([], tf.int64)}, reader=tf.TFRecordReader
+        )
+    with pytest.raises(ValueError, match="Shape must be at most rank 1 but is rank 2"):
+        CsvDataset(path, [tf.constant([[0]])])
+    with pytest.raises(ValueError, match="length-0 or length-1 vector, or a scalar"):
+        CsvDataset(path, [tf.constant([0, 1])])

@@ -174,10 +174,51 @@ def test_a_dense_table_reserves_two_keys():
         sess.run(table.remove(_int64(2)))
         assert sess.run(table.lookup(_int64(1, 2))).tolist() == [5, -1]
         keys, _ = sess.run(table.export())
-        assert sorted(keys.tolist()) == [-9, 0, 0, 0, 0, 1, 3, 4]
+        assert sorted(keys.ravel().tolist()) == [-9, 0, 0, 0, 0, 1, 3, 4]
         for key, name in ((0, "empty"), (-9, "deleted")):
             with pytest.raises(tf.errors.InvalidArgumentError, match=f"Using the {name}_key"):
                 sess.run(table.insert(_int64(key), _int64(1)))
+
+
+@pytest.mark.parametrize(
+    ("empty", "deleted", "default", "key", "value"),
+    [
+        (0, -9, -1, 5, 7),
+        (0, -9, [-1, -1], 5, [7, 8]),
+        ([0, 0], [-9, -9], -1, [5, 6], 7),
+        ([0, 0], [-9, -9], [-1, -1], [5, 6], [7, 8]),
+    ],
+)
+def test_a_dense_tables_buckets_are_rows(tmp_path, empty, deleted, default, key, value):
+    """As TensorFlow exports and saves them: a scalar is a row of one."""
+
+    def build():
+        return lookup.MutableDenseHashTable(
+            tf.int64, tf.int64, default, empty, deleted, 4, name="t", checkpoint=True
+        )
+
+    with tf.Graph().as_default(), tf.Session() as sess:
+        table = build()
+        sess.run(table.insert(_int64(key), _int64(value)))
+        keys, values = sess.run(table.export())
+        assert keys.shape == (4, np.size(key))
+        assert values.shape == (4, np.size(value))
+        path = tf.train.Saver().save(sess, str(tmp_path / "model"))
+        assert tf.train.load_checkpoint(path).get_tensor("t-keys").shape == keys.shape
+    with tf.Graph().as_default(), tf.Session() as sess:
+        table = build()
+        tf.train.Saver().restore(sess, path)
+        assert sess.run(table.size()) == 1
+        assert sess.run(table.lookup(_int64(key))).tolist() == [value]
+        flat = tf.raw_ops.LookupTableImportV2(
+            table_handle=table.resource_handle,
+            keys=tf.placeholder_with_default(_int64(1, 2), None),
+            values=tf.placeholder_with_default(_int64(1, 2), None),
+        )
+        with pytest.raises(
+            tf.errors.InvalidArgumentError, match="must end with|Expected key shape"
+        ):
+            sess.run(flat)
 
 
 @pytest.mark.parametrize(

@@ -182,6 +182,27 @@ def test_decorators_for_tests_and_old_functions() -> None:
     assert (result.testsRun, len(result.skipped)) == (4, 3)  # `test_session` is one
 
 
+def test_classes_of_tests_that_run_in_a_session_each() -> None:
+    test_util = tf.python.framework.test_util
+
+    @test_util.run_all_in_graph_and_eager_modes
+    class Case(test_util.TensorFlowTestCase):
+        test_data = 3
+
+        def test_in_it(self):
+            self.assertIsNotNone(tf.get_default_session())
+
+        def testSkipEagerAlone(self):
+            self.assertIsNone(tf.get_default_session())
+            with self.cached_session(config=tf.ConfigProto()) as sess:
+                self.assertEqual(self.evaluate(tf.constant(1)), sess.run(tf.constant(1)))
+
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(Case).run(result)
+    assert result.wasSuccessful(), result.errors + result.failures
+    assert result.testsRun == 3 and Case.test_data == 3
+
+
 def test_what_deprecation_decorators_say(caplog: pytest.LogCaptureFixture) -> None:
     deprecation = tf.python.util.deprecation
 
@@ -197,6 +218,35 @@ def test_what_deprecation_decorators_say(caplog: pytest.LogCaptureFixture) -> No
     assert "with b is deprecated" in said[1]
     with pytest.raises(ValueError, match="both 'old' and 'new'"):
         deprecation.deprecated_argument_lookup("new", 1, "old", 2)
+
+
+def test_functions_that_may_change_say_so(caplog: pytest.LogCaptureFixture) -> None:
+    experimental = resolve.lookup("contrib.framework", "experimental")
+    assert resolve.lookup("contrib.framework.python.framework", "experimental") is experimental
+
+    @experimental
+    def f(a: int) -> int:
+        """Adds one."""
+        return a + 1
+
+    with caplog.at_level("WARNING", "tensorflow"):
+        assert f(1) == 2
+    assert "is experimental and may change" in caplog.records[-1].getMessage()
+    assert (f.__doc__ or "").startswith("Adds one. (experimental)\n\nWarning: THIS FUNCTION IS")
+    with pytest.raises(ValueError, match="is not a function"):
+        experimental(property(lambda self: 1))
+
+
+def test_functions_of_eager_programs_are_those_of_graphs() -> None:
+    assert resolve.lookup("python.eager.function", "defun") is tf.function
+    make = resolve.lookup("python.eager.function", "defun_with_attributes")
+
+    @make(attributes={"api_implements": "f"})
+    def f(x: tf.Tensor) -> tf.Tensor:
+        return x + 1
+
+    with tf.Graph().as_default(), tf.Session() as sess:
+        assert sess.run(f(tf.constant(1))) == 2
 
 
 def test_a_name_serves_under_all_its_public_paths() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import opdock as tf
 from opdock import errors
-from opdock.mapping import names, resolve
+from opdock.mapping import names, resolve, tables, v2_order
 from opdock.util import inspecting
 
 v2 = tf.compat.v2
@@ -39,6 +39,39 @@ def test_a_call_by_name_takes_tf_2s_names() -> None:
     found = value(v2.nn.erosion2d(value=np.ones([1, 3, 3, 1]), filters=np.zeros([2, 2, 1]),
         strides=[1] * 4, padding="VALID", data_format="NHWC", dilations=[1] * 4))  # fmt: skip
     assert found.shape == (1, 2, 2, 1)
+
+
+@pytest.mark.parametrize("name", ["avg_pool", "max_pool"])
+def test_pools_take_tf_2s_names_and_any_rank(name: str) -> None:
+    image, line = np.arange(16.0).reshape(1, 4, 4, 1), np.arange(4.0).reshape(1, 4, 1)
+    new, old = getattr(v2.nn, name), getattr(tf.nn, name)
+    expected = value(old(image, 2, 2, "SAME"))
+    np.testing.assert_array_equal(value(new(image, 2, 2, "SAME")), expected)
+    np.testing.assert_array_equal(
+        value(new(input=image, ksize=2, strides=2, padding="SAME")), expected
+    )
+    assert value(new(line, 2, 2, "VALID")).shape == (1, 2, 1)
+    of_two = getattr(v2.nn, f"{name}2d")
+    np.testing.assert_array_equal(
+        value(of_two(input=image, ksize=2, strides=2, padding="SAME")), expected
+    )
+
+
+def test_what_1x_requires_is_found_under_tf_2s_name() -> None:
+    """A call with all that TF 2 requires is one with all that 1.x requires."""
+    seen = 0
+    for path in names.table().v2_order:
+        target = resolve.lookup("compat.v2", path)
+        own = names.table().v2.get(path)
+        if target is resolve.MISSING or own is None or path in tables.V2:
+            continue
+        spec = inspecting.getfullargspec(resolve.public(own))
+        required = set(spec.args[: len(spec.args) - len(spec.defaults or ())])
+        mine = tuple(inspect.signature(target).parameters)
+        there = v2_order._renamed(mine, tuple(spec.args), frozenset(required))
+        assert required <= set(there.values()), path
+        seen += 1
+    assert seen > 50
 
 
 def test_partitions_are_divided_in_blocks() -> None:
@@ -87,3 +120,27 @@ def test_what_1_lacks_is_refused_where_it_says_something() -> None:
         v2.nn.erosion2d(
             np.ones([1, 3, 3, 1]), np.zeros([2, 2, 1]), [1] * 4, "VALID", "NCHW", [1] * 4
         )
+
+
+@pytest.mark.parametrize(
+    "path", sorted(p for p in names.table().v2_order if not p.startswith(("keras", "estimator")))
+)
+def test_what_1x_needs_is_among_what_tf_2_takes(path: str) -> None:
+    known = inspecting.getfullargspec(resolve.without_libraries(path))
+    needed = known.args[: len(known.args) - len(known.defaults or ())]
+    served = v2_order._renamed(
+        tuple(word.partition("=")[0] for word in names.table().v2_order[path]),
+        tuple(known.args), needed,
+    )  # fmt: skip
+    assert set(needed) <= set(served.values())
+
+
+def test_pools_by_the_name_of_their_input() -> None:
+    x = np.arange(16.0).reshape(1, 4, 4, 1)
+    for pool, first in ((v2.nn.avg_pool, 2.5), (v2.nn.avg_pool2d, 2.5), (v2.nn.max_pool, 5)):
+        for found in (pool(x, 2, 2, "VALID"), pool(input=x, ksize=2, strides=2, padding="VALID")):
+            assert found.shape == (1, 2, 2, 1) and value(found).flat[0] == first
+    for rank in (3, 5):
+        of_rank = np.ones([1, *[4] * (rank - 2), 1], "f")
+        for pool in (v2.nn.avg_pool, v2.nn.max_pool):
+            assert pool(input=of_rank, ksize=2, strides=2, padding="VALID").shape.ndims == rank

@@ -116,11 +116,15 @@ def test_auc() -> None:
         tf.metrics.auc(Y, P, curve="X")
     with pytest.raises(ValueError, match="Invalid summation_method"):
         tf.metrics.auc(Y, P, summation_method="X")
-    _, update = tf.metrics.auc(Y, P + 1)
+    # What is a constant is found out at once, what is fed when it is.
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"must be in \[0, 1\]"):
+        tf.metrics.auc(Y, P + 1)
+    fed = tf.placeholder(tf.float32, P.shape)
+    _, update = tf.metrics.auc(Y, fed)
     with tf.Session() as s:
         s.run(tf.local_variables_initializer())
         with pytest.raises(tf.errors.InvalidArgumentError, match=r"must be in \[0, 1\]"):
-            s.run(update)
+            s.run(update, {fed: P + 1})
 
 
 def test_classes() -> None:

@@ -160,3 +160,19 @@ def test_errors_say_what_is_wrong() -> None:
         Defun(tf.float32, func_name="F")(lambda x: x + 1.0)(1.0)
     with pytest.raises(tf.errors.NotFoundError, match="Function Nowhere is not defined"):
         run(symbolic_gradient([1.0, 1.0], [tf.float32], "Nowhere")[0])
+
+
+def test_arguments_of_a_variables_type_take_its_values():
+    """`t.dtype` of a variable is a reference, whose values the function gets."""
+    variable = tf.get_variable("v", initializer=[1.0, 2.0], use_resource=False)
+    assert variable.dtype is not variable.dtype.base_dtype
+
+    @Defun(variable.dtype, tf.float32)
+    def add(x, y):
+        return x + y
+
+    assert add.declared_input_types == (tf.float32, tf.float32)
+    total = add(variable, 1.0)
+    with tf.Session() as sess:
+        sess.run(variable.initializer)
+        assert sess.run(total).tolist() == [2.0, 3.0]

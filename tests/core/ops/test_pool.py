@@ -114,3 +114,42 @@ def test_mismatched_gradient_shape_is_an_error():
     feeds = {x: np.zeros((1, 4, 4, 1)), y: np.zeros((1, 2, 2, 1)), g: np.zeros((1, 3, 2, 1))}
     with pytest.raises(tf.errors.InvalidArgumentError, match=r"grad has shape \[1, 3, 2, 1\]"):
         run(grad, feeds)
+
+
+NAN, LOW = float("nan"), float("-inf")
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("values", "counting"),
+    [
+        ([1, NAN, 3, 2, 5, 6, 7, NAN, 9], [4, 1, 6, 8]),
+        ([NAN] * 9, [0, 1, 3, 4]),
+        ([LOW] * 9, [0, 1, 3, 4]),
+        ([NAN, 1, 2, 3, NAN, 4, 5, 6, NAN], [0, 5, 7, 4]),
+        ([3, 3, 3, 3, 3, 3, 3, 4, 3], [0, 1, 7, 7]),
+    ],
+)
+def test_which_element_of_a_window_counts(dtype, values, counting):
+    """TensorFlow's: the first, or the first of those that are greater than all before."""
+    x = tf.constant(np.array(values, dtype).reshape(1, 3, 3, 1))
+    maxima, places = tf.nn.max_pool_with_argmax(x, [1, 2, 2, 1], [1, 1, 1, 1], "VALID")
+    back = np.bincount(counting, minlength=9)
+    with tf.Session() as session:
+        found, at, given, given_at = session.run(
+            [maxima, places, tf.gradients(tf.nn.max_pool(x, 2, 1, "VALID"), x)[0],
+             tf.gradients(maxima, x)[0]]
+        )  # fmt: skip
+    assert at.ravel().tolist() == counting
+    np.testing.assert_array_equal(found.ravel(), np.array(values, dtype)[counting])
+    np.testing.assert_array_equal(given.ravel(), back)
+    np.testing.assert_array_equal(given_at.ravel(), back)
+
+
+def test_padding_never_counts():
+    x = tf.constant(np.full((1, 3, 3, 1), LOW, np.float32))
+    y = tf.nn.max_pool(x, 3, 2, "SAME")
+    with tf.Session() as session:
+        found, given = session.run([y, tf.gradients(y, x)[0]])
+    assert (found == LOW).all()
+    assert given.ravel().tolist() == [1, 1, 0, 1, 1, 0, 0, 0, 0]

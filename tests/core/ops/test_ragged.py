@@ -212,6 +212,28 @@ def test_segments_and_ranges():
     assert run(tf.ragged.range([0, 5], [3, 9], [1, 2])) == [[0, 1, 2], [5, 7]]
 
 
+@pytest.mark.parametrize("rows", [1, 40], ids=["a-long-row", "many-short-rows"])
+def test_ranges_of_floats_add_up_step_by_step(rows):
+    """As TF does it, so that every element has TF's last bit."""
+    zeros = np.zeros(rows, np.float32)
+    found = run(tf.ragged.range(zeros, zeros + np.float32(3), zeros + np.float32(0.1)))
+    wanted = np.add.accumulate(np.full(30, 0.1, np.float32))
+    for row in found:
+        np.testing.assert_array_equal(np.array(row[1:], np.float32), wanted[: len(row) - 1])
+        assert row[0] == 0
+        assert len(row) == 30
+
+
+def test_the_last_bit_decides_how_long_a_range_of_floats_is():
+    """0.3 / 0.1 is 3 in single precision, and more than that between these two numbers."""
+    assert len(run(tf.ragged.range(np.float32(0), np.float32(0.3), np.float32(0.1)))[0]) == 3
+
+
+def test_a_range_of_no_rows_needs_no_step():
+    none = np.zeros(0, np.int32)
+    assert run(tf.ragged.range(none, none, np.int32(0))) == []
+
+
 @pytest.mark.filterwarnings("ignore:Converting sparse IndexedSlices")
 def test_gradients_pass_through():
     values = tf.constant([1.0, 2.0, 3.0, 4.0])

@@ -74,3 +74,50 @@ def test_what_is_refused():
     g = Generator.from_state([1, 2], alg=2)
     with pytest.raises(tf.errors.InvalidArgumentError, match="Unsupported algorithm id: 2"):
         draw(g, g.normal([2]))
+
+
+@pytest.mark.parametrize(
+    ("count", "prob", "firsts"),
+    [
+        (20, 0.3, [6, 5, 6, 6, 7, 6]),
+        (1000, 0.03, [30, 27, 27, 31, 29, 29]),
+        (1e6, 0.7, [700026, 700211, 700245, 699913, 700054, 700054]),
+        (40, 0.6, [24, 26, 26, 23, 24, 24]),
+        (7, 0.9, [6, 7, 7, 6, 5, 7]),
+        (15, 0.97, [15, 15, 15, 15, 13, 15]),
+        (25, 0.41, [10, 9, 9, 11, 10, 10]),
+    ],
+)
+def test_tensorflows_binomials(count, prob, firsts):
+    """What TensorFlow draws first of the streams 0 to 5: both ways to sample, and their mirrors."""
+    g = Generator.from_seed(0)
+    state = tf.placeholder(tf.int64, [3])
+    reset, one = g.reset(state), g.binomial([1], np.float64(count), np.float64(prob))
+    with tf.Session() as session:
+        session.run(g.state.initializer)
+        drawn = []
+        for seed in range(6):
+            session.run(reset, {state: [seed, 0, 0]})
+            drawn += session.run(one).tolist()
+    assert drawn == firsts
+
+
+def test_binomials_move_the_state_as_far_as_tensorflows():
+    g = Generator.from_seed(7)
+    rows = g.binomial([2, 3], [4.0, 100.0], [0.5, 0.25], tf.float32)
+    alike, state = g.binomial([101], 4.0, 0.5), g.state
+    first, after, _, last = draw(g, rows, state, alike, state)
+    assert first.dtype == np.float32
+    assert ((first >= 0) & (first <= [[4], [100]])).all()
+    assert after.tolist() == [7 + 256 * (2 * 200 * 6 // 4), 0, 0]
+    assert last[0] - after[0] == 256 * (2 * 200 * 103 // 4)
+
+
+def test_binomials_of_no_numbers():
+    g, nan, inf = Generator.from_seed(7), np.nan, np.inf
+    counts, probs = np.array([nan, inf, 4, -inf]), np.array([0.5, 0.5, nan, 0.5])
+    as_floats, as_integers = draw(
+        g, g.binomial([4], counts, probs, tf.float64), g.binomial([4], counts, probs)
+    )
+    np.testing.assert_array_equal(as_floats, [nan, nan, nan, 0])
+    assert as_integers.tolist() == [-(2**31)] * 3 + [0]

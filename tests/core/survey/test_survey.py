@@ -125,14 +125,24 @@ LEANING = "from collections import Iterable\n"  # which Python 3.10 has removed
 ])  # fmt: skip
 def test_a_library_that_leans_on_what_is_gone(tmp_path: Path, source: str, why: str) -> None:
     """Its names are those it has under `opdock run`; where it has none, the others are judged."""
-    (tmp_path / "library").mkdir()
-    (tmp_path / "library" / "tf_slim.py").write_text(f"{source}conv = 1\n")
+    (tmp_path / "library" / "tf_slim").mkdir(parents=True)
+    (tmp_path / "library" / "tf_slim" / "__init__.py").write_text(
+        f"from tf_slim import part\npart.begin()\n{source}conv = 1\n"
+    )
+    # What an import that fails has imported stays, so a second one finds half of the library.
+    (tmp_path / "library" / "tf_slim" / "part.py").write_text(
+        "imports = []\n"
+        "def begin():\n"
+        "    imports.append(1)\n"
+        "    if len(imports) == 2:\n"
+        "        raise ImportError('half of it is there')\n"
+    )
     (tmp_path / "library" / "tf_slim-1.1.0.dist-info").mkdir()
     (tmp_path / "library" / "tf_slim-1.1.0.dist-info" / "METADATA").write_text(
         "Metadata-Version: 2.1\nName: tf-slim\nVersion: 1.1.0\n"
     )
     (tmp_path / "uses.py").write_text(
-        "import collections, tensorflow as tf\ncollections.Iterable\ntf.contrib.slim.conv\ntf.add\n"
+        "import collections, tensorflow as tf\ntf.contrib.slim.conv\ncollections.Iterable\ntf.add\n"
     )
     done = subprocess.run(
         [sys.executable, "-m", "opdock.cli.main", "check", "uses.py", "--json"],
@@ -140,7 +150,7 @@ def test_a_library_that_leans_on_what_is_gone(tmp_path: Path, source: str, why: 
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
     report = json.loads(done.stdout)
-    assert [f["line"] for f in report["removed"]] == [2]
+    assert [f["line"] for f in report["removed"]] == [3]
     assert report["uses"] == 2 and len(report["missing"]) == bool(why)
     assert all(f["name"] == "tf.contrib.slim.conv" for f in report["missing"])
     assert all(f["why"].startswith(why) for f in report["missing"])

@@ -15,7 +15,13 @@ import opdock as tf
 from opdock.cli.main import main
 from opdock.io import protos
 from opdock.io.checkpoint_v2 import BundleReader, BundleWriter
-from opdock.tools import freeze_graph, inspect_checkpoint, saved_model_inputs, strip_unused_lib
+from opdock.tools import (
+    freeze_graph,
+    import_pb_to_tensorboard,
+    inspect_checkpoint,
+    saved_model_inputs,
+    strip_unused_lib,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -138,6 +144,30 @@ def test_showing_and_running_a_saved_model(saved: Path) -> None:
     assert "[3.]" in call(*run)[1]
     result = CliRunner().invoke(main, [str(a) for a in (*run, "--outdir", saved / "out")])
     assert "already exists" in str(result.exception)
+
+
+@pytest.mark.parametrize("model", ["g.pbtxt", "g.pb", "m"])
+def test_graphs_are_written_for_tensorboard(saved: Path, model: str) -> None:
+    definition = tf.get_default_graph().as_graph_def()
+    tf.train.write_graph(definition, str(saved), "g.pb", as_text=False)
+    arguments = [f"--model_dir={saved / model}", f"--log_dir={saved / 'events'}"]
+    assert import_pb_to_tensorboard.main(arguments) == 0
+    (file,) = (saved / "events").iterdir()
+    graphs = [
+        protos.GraphDef.FromString(e.graph_def)
+        for e in tf.train.summary_iterator(str(file)) if e.graph_def
+    ]  # fmt: skip
+    assert "import/y" in [node.name for node in graphs[0].node]
+
+
+def test_what_is_no_graph_is_not_written_for_tensorboard(saved: Path) -> None:
+    (saved / "bad.pb").write_bytes(b"\xff\xff")
+    for model, error in (
+        ("bad.pb", tf.errors.DataLossError), ("gone.pb", tf.errors.NotFoundError), ("", OSError),
+    ):  # fmt: skip
+        with pytest.raises(error):
+            import_pb_to_tensorboard.import_to_tensorboard(saved / model, saved / "events")
+    assert not (saved / "events").exists()
 
 
 def test_inputs_on_the_command_line(tmp_path: Path) -> None:

@@ -46,3 +46,10 @@ def test_found_by_name():
     v = tf.Variable(0, name="global_step", trainable=False)
     found = tf.train.get_global_step()
     assert found is v or found.op is v.op
+
+
+def test_a_global_step_of_one_element_is_its_value():
+    step = tf.Variable([123], name="global_step")
+    with tf.Session() as sess:
+        sess.run(step.initializer)
+        assert tf.train.global_step(sess, step) == 123

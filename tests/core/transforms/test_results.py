@@ -59,7 +59,7 @@ RANDOM = given(
 )
 
 
-@settings(max_examples=15, derandomize=True)
+@settings(max_examples=15)
 @RANDOM
 def test_random_graphs(seed: int, layers: list[str], transform: str) -> None:
     keeps_results(seed, layers, transform)

@@ -166,3 +166,14 @@ def test_how_deep_to_go_is_for_a_function_to_say():
     assert goes == [[True, True], False]
     with pytest.raises(TypeError, match="non-bool scalar"):
         nest.get_traverse_shallow_structure(lambda s: 3, nested)
+
+
+def test_datasets_say_how_structures_differ():
+    of_data = tf.python.data.util.nest
+    for a, b in [((1, (2, 3)), (1, 2)), ((1, 2), [1, 2]), (0, (0, 1)), (((1, 2), 3), (1, (2, 3)))]:
+        with pytest.raises(ValueError, match="don't have the same nested structure"):
+            of_data.assert_same_structure(a, b)
+    with pytest.raises(TypeError, match=r"while shallow structure has type <class 'dict'>"):
+        of_data.assert_shallow_structure({"a": 1}, (1,))
+    with pytest.raises(TypeError, match=r"Input has type: <class 'str'>"):
+        of_data.flatten_up_to((1, 2), "ab")

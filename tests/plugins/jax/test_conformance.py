@@ -30,12 +30,12 @@ def test_its_kernels_pass_and_some_of_those_that_it_gets():
     loses_nothing("jax:0", BASELINE, *each("--level", ["L2", "L3", "ops"]), *each("--op", ops))
 
 
-def test_seven_ops_in_eight_stay_on_the_device():
+def test_nine_ops_in_ten_stay_on_the_device():
     ways = json.loads((ROOT / BASELINE).read_text(encoding="utf-8"))["ways"]
     held = open_device("jax:0").dtypes
     ran = [way for op, way in ways.items() if on_arrays(registry.get(op), held)]
     assert len(ran) > 550
-    assert ran.count("fallback") <= len(ran) / 8
+    assert ran.count("fallback") <= 0.1 * len(ran)
 
 
 @pytest.mark.prove

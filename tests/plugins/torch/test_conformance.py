@@ -20,10 +20,10 @@ def test_every_claim_passes_and_nothing_is_lost():
     loses_nothing("torch:0", BASELINE, env=environ)
 
 
-def test_seven_ops_in_eight_stay_on_the_device():
+def test_nine_ops_in_ten_stay_on_the_device():
     """Of those that compute on what it holds: strings, files and records are the host's."""
     ways = json.loads((ROOT / BASELINE).read_text(encoding="utf-8"))["ways"]
     held = open_device("torch:0").dtypes
     ran = [way for op, way in ways.items() if on_arrays(registry.get(op), held)]
     assert len(ran) > 550
-    assert ran.count("fallback") <= len(ran) / 8
+    assert ran.count("fallback") <= 0.1 * len(ran)

@@ -27,6 +27,8 @@ _KINDS: Final[dict[Any, int]] = {
 _UNORDERED: Final = (np.maximum, np.minimum, np.logical_or)
 _FEW: Final = 16
 """Rows of different ids for which a call of NumPy pays."""
+_HANDFUL: Final = 32
+"""Rows that are folded one by one sooner than they are sorted."""
 _HALVES: Final = (np.dtype(np.float16), dtypes.bfloat16.np)
 _SHARED: Final = 1 << 15
 """Elements of rows from which two shares of them pay."""
@@ -92,12 +94,21 @@ def fold_onto(
         numbers = (count, width, index is not None, kind)
         if _FOLD(len(out), count * width, out, present, rows, given, ids, *numbers, most=shares):
             return
-    _sorted(ufunc, out, present, rows if index is None else rows[index], ids)
+    rows = rows if index is None else rows[index]
+    (_singly if count <= _HANDFUL else _sorted)(ufunc, out, present, rows, ids)
 
 
 def _looped(dtype: np.dtype[Any], same: bool) -> bool:
     # Generated code does not round half precision after each row.
     return same and dtype not in _HALVES
+
+
+def _singly(ufunc: np.ufunc, out: Array, present: Array, rows: Array, ids: Array) -> None:
+    """Row by row, for so few that sorting them takes longer."""
+    for i, s in enumerate(ids.tolist()):
+        if s >= 0:
+            out[s] = ufunc(out[s], rows[i], dtype=out.dtype) if present[s] else rows[i]
+            present[s] = True
 
 
 def _sorted(ufunc: np.ufunc, out: Array, present: Array, rows: Array, ids: Array) -> None:

@@ -46,6 +46,7 @@ namespace: Any = NumpyNamespace(
     {
         "fold_rows": lambda: importlib.import_module("opdock_cpu.folds").fold_rows,
         "linalg": _linalg,
+        "resampled": lambda: importlib.import_module("opdock_cpu.resizing").resampled,
         "matmul": lambda: _factored(np.matmul),
     },
 )

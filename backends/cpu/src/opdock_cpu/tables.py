@@ -130,7 +130,10 @@ class Table:
 
     def _prefix(self, keys: Array) -> tuple[int, ...]:
         """The shape of keys without that of one key."""
-        shape, rank = np.shape(keys), len(self.key_shape)
+        return self._before_key(np.shape(keys))
+
+    def _before_key(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        rank = len(self.key_shape)
         if shape[len(shape) - rank :] != self.key_shape:
             raise checks.invalid(
                 f"Input key shape {checks.dims(shape)} must end with the table's key shape "
@@ -325,7 +328,7 @@ class DenseTable(Table):
 
     def import_values(self, keys: Array, values: Array) -> None:
         """Replaces all entries by those of buckets that are neither empty nor deleted."""
-        self._check_values(keys, values)
+        self._check_buckets(np.shape(keys), np.shape(values))
         pairs = zip(self._keys(keys), self._values(values), strict=True)
         entries = {k: v for k, v in pairs if k not in (self.empty, self.deleted)}
         with self.lock:
@@ -333,8 +336,22 @@ class DenseTable(Table):
             self._buckets = max(4, 1 << (np.shape(keys)[0] - 1).bit_length())
             self._graves.clear()
 
+    def _check_buckets(self, keys: tuple[int, ...], values: tuple[int, ...]) -> None:
+        """Buckets are rows: a key or value that is a scalar stands in a column of one."""
+        self._before_key(keys)
+        expected = (*keys[:1], math.prod(self.key_shape))
+        if keys != expected:
+            raise checks.invalid(
+                f"Expected key shape {checks.dims(expected)} got {checks.dims(keys)}"
+            )
+        expected = (*keys[:1], math.prod(self.value_shape))
+        if values != expected:
+            raise checks.invalid(
+                f"Expected shape {checks.dims(expected)} for value, got {checks.dims(values)}"
+            )
+
     def export(self) -> tuple[Array, Array]:
-        """The keys and values of all buckets."""
+        """The keys and values of all buckets, a row each."""
         with self.lock:
             keys, values = list(self._entries), list(self._entries.values())
             graves = self._graves[: self._buckets - len(keys)]
@@ -344,4 +361,5 @@ class DenseTable(Table):
             zero = np.full(self.value_shape, zero, self.value_dtype.np)
         keys += [self.deleted] * len(graves) + [self.empty] * free
         values += graves + [zero] * free
-        return self._key_array(keys), self._stacked(values, (len(values),))
+        rows = self._key_array(keys), self._stacked(values, (len(values),))
+        return rows[0].reshape(len(keys), -1), rows[1].reshape(len(values), -1)

@@ -5,17 +5,22 @@ A session reads the settings when it is made; one with a ConfigProto takes that 
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
+from opdock import errors
 from opdock.graph.nodes.graph import Graph
 from opdock.io import protos
-from opdock.runtime.process_settings import kept_options, settings
+from opdock.runtime.process_settings import FIRST_CPU, kept_options, settings
 from opdock.runtime.session import Session
 
 __all__ = [
     "experimental", "get_soft_device_placement", "optimizer", "set_soft_device_placement",
     "threading",
 ]  # fmt: skip
+
+
+_MEGABYTE: Final = 2**20
 
 
 class PhysicalDevice(NamedTuple):
@@ -32,12 +37,27 @@ class LogicalDevice(NamedTuple):
     device_type: str
 
 
+class VirtualDeviceConfiguration(NamedTuple):
+    """One of the devices that a physical one is divided into.
+
+    Attributes:
+        memory_limit: how many megabytes of a GPU's memory it may take; None for a processor.
+    """
+
+    memory_limit: int | None = None
+
+
+_Parts = list[VirtualDeviceConfiguration]
+
+
 def _devices(config: Any) -> list[LogicalDevice]:
     with Session(graph=Graph(), config=config) as session:
         found = session.list_devices()
-    return [
-        LogicalDevice("/device:" + d.name.partition("/device:")[2], d.device_type) for d in found
-    ]
+    return [LogicalDevice(_name(d, "/device:"), d.device_type) for d in found]
+
+
+def _name(device: Any, kind: str) -> str:
+    return kind + str(device.name).partition("/device:")[2]
 
 
 def get_soft_device_placement() -> bool:
@@ -161,6 +181,110 @@ class experimental:
         """
         _check_known([device])
         (settings.growing.add if enable else settings.growing.discard)(device.name)
+
+    VirtualDeviceConfiguration = VirtualDeviceConfiguration
+
+    @staticmethod
+    def get_virtual_device_configuration(device: Any) -> _Parts | None:
+        """What `set_virtual_device_configuration` was given for a device; None at first.
+
+        Raises:
+            ValueError: the device does not exist.
+        """
+        _check_known([device])
+        return settings.virtual.get(device.name)
+
+    @staticmethod
+    def set_virtual_device_configuration(device: Any, virtual_devices: _Parts) -> None:
+        """Divides the processor into several devices, or limits how much memory of GPUs is taken.
+
+        Args:
+            device: one of `list_physical_devices`.
+            virtual_devices: a configuration for each device that it is to be.
+
+        Raises:
+            ValueError: the device does not exist, or is of no type that can be divided; a
+                processor is given a limit, or a GPU none.
+            UnimplementedError: a GPU is to be several devices, or GPUs differ in their limits, or
+                it is not known how much memory they have.
+        """
+        _check_known([device])
+        given = list(virtual_devices)
+        if device.device_type == "CPU":
+            if any(v.memory_limit is not None for v in given):
+                raise ValueError(
+                    "Setting memory limit on CPU virtual devices is currently not supported"
+                )
+        elif device.device_type == "GPU":
+            settings.fraction = _fraction(device, given)
+        else:
+            raise ValueError(f"Virtual devices are not supported for {device.device_type}")
+        settings.virtual[device.name] = given
+
+    @staticmethod
+    def get_device_policy() -> str:
+        """What `set_device_policy` was given; "silent" at first."""
+        return _eager.policy
+
+    @staticmethod
+    def set_device_policy(device_policy: str | None) -> None:
+        """Keeps what to do where eager operations take tensors of other devices: there are none.
+
+        Args:
+            device_policy: "silent", "silent_for_int32", "explicit", "warn" or None for "silent".
+
+        Raises:
+            ValueError: it is none of these.
+        """
+        if device_policy not in (None, "silent", "silent_for_int32", "explicit", "warn"):
+            raise ValueError(f"{device_policy!r} is not a valid device policy")
+        _eager.policy = device_policy or "silent"
+
+    @staticmethod
+    def get_synchronous_execution() -> bool:
+        """What `set_synchronous_execution` was given; True at first."""
+        return _eager.synchronous
+
+    @staticmethod
+    def set_synchronous_execution(enable: bool) -> None:
+        """Keeps whether eager operations wait for their results: there are none."""
+        _eager.synchronous = bool(enable)
+
+
+@dataclass
+class _Eager:
+    """What programs say of eager operations, and may ask for."""
+
+    policy: str = "silent"
+    synchronous: bool = True
+
+
+_eager: Final = _Eager()
+
+
+def _fraction(device: PhysicalDevice, given: _Parts) -> float:
+    """The part of a GPU's memory that it is limited to."""
+    if any(v.memory_limit is None for v in given):
+        raise ValueError("Setting memory limit is required for GPU virtual devices")
+    if len(given) != 1:
+        raise errors.UnimplementedError(
+            None, None, f"{device.name} cannot be {len(given)} devices: a GPU is one device"
+        )
+    with Session(graph=Graph(), config=protos.ConfigProto()) as session:
+        sizes = {
+            _name(d, "/physical_device:"): d.memory_limit_bytes for d in session.list_devices()
+        }
+    if not sizes[device.name]:
+        raise errors.UnimplementedError(
+            None, None, f"it is not known how much memory {device.name} has, so it has no limit"
+        )
+    fraction: float = min(1.0, int(given[0].memory_limit or 0) * _MEGABYTE / sizes[device.name])
+    others = [name for name in settings.virtual if name not in (device.name, FIRST_CPU)]
+    if others and settings.fraction != fraction:
+        raise errors.UnimplementedError(
+            None, None, f"one part of the memory is for all GPUs: {others[0]} was given another"
+        )
+    return fraction
 
 
 def _number(device: PhysicalDevice) -> int:

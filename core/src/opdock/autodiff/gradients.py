@@ -27,6 +27,8 @@ from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.nodes.traits import Control
+from opdock.ops import control
 
 Gradient = Tensor | IndexedSlices | None
 # Their gradients make the zeros that they need themselves, where they need them.
@@ -308,12 +310,12 @@ class _Walk:
                     grad is None
                     and _trainable(tensor.dtype)
                     and tensor.dtype.base_dtype not in (dtypes.resource, dtypes.variant)
-                    and op.type not in _OWN_ZEROS
+                    and (op.type not in _OWN_ZEROS or self._is_left_out(op, tensor))
                 ):
                     outs[i] = _zeros_of(tensor)
             found = _as_list(fn(op, *outs))
             if gate and sum(g is not None for g in found) > 1:
-                found = _gated(found)
+                found = control.tuple(found)
         if len(found) != len(op._inputs):
             raise ValueError(
                 f"The gradient of op '{op.name}' ({op.type}) returned {len(found)} gradients for "
@@ -324,6 +326,14 @@ class _Walk:
                 continue
             self._check(op, tensor, grad)
             self.add(tensor, grad)
+
+    def _is_left_out(self, op: Operation, tensor: Tensor) -> bool:
+        """Whether it is a loop's result on which the ys hang, although no gradient comes back.
+
+        TF goes through the loop with zeros then: what it is made of has a gradient, of zeros.
+        """
+        loop = op.spec.traits.control is Control.LOOP
+        return loop and any(user in self.between for user in tensor.consumers())
 
     def _check(self, op: Operation, tensor: Tensor, grad: Any) -> None:
         if isinstance(grad, Tensor):
@@ -409,12 +419,6 @@ def _zeros_of(tensor: Tensor) -> Tensor:
     if known is not None and None not in known:
         return get("Fill")(convert_to_tensor(list(known), dtypes.int32), convert_to_tensor(0, base))  # type: ignore[no-any-return]
     return get("ZerosLike")(tensor)  # type: ignore[no-any-return]
-
-
-def _gated(grads: list[Any]) -> list[Any]:
-    tensors = [g for g in grads if isinstance(g, Tensor)]
-    with get_default_graph().control_dependencies([t.op for t in tensors]):
-        return [get("Identity")(g) if isinstance(g, Tensor) else g for g in grads]
 
 
 def hessians(

@@ -12,6 +12,9 @@ from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from types import CodeType, ModuleType, TracebackType
 from typing import Any, BinaryIO, Final, NoReturn, cast
 
+from opdock.mapping import absent
+from opdock.mapping.finder import Finder
+
 _STARTED: Final = sys.argv[0]
 
 
@@ -70,6 +73,8 @@ def run_module(name: str, arguments: list[str]) -> None:
     _first_on_path(os.getcwd())
     sys.argv = ["-m", *arguments]
     spec = _spec(name)
+    if isinstance(spec.loader, Finder) and spec.submodule_search_locations is not None:
+        raise CannotRunError(f"{name} is no program of opdock's: {absent.why(name)}")
     if spec.submodule_search_locations is not None:
         spec = _spec(f"{name}.__main__")
     code = _code_of(spec, name)

@@ -12,6 +12,7 @@ from opdock.data.util import structure
 from opdock.graph.control.func_graph import FuncGraph, read_reference
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.ops.support.control_mode import inside_function
 
 __all__ = ["DatasetFunction", "StructuredFunctionWrapper", "traced_factory"]
 
@@ -103,7 +104,7 @@ class StructuredFunctionWrapper:
         self._input_structure = input_structure
         outer = get_default_graph()
         self._function = graph = DatasetFunction(_name(func, transformation_name, outer), outer)
-        with graph.as_default():
+        with graph.as_default(), inside_function():
             specs = structure.get_flat_tensor_specs(input_structure)
             arguments = [graph.add_input(s.dtype, s.shape.raw, "args") for s in specs]
             element = structure.from_compatible_tensor_list(input_structure, arguments)

@@ -45,15 +45,18 @@ class EventsWriter:
         max_queue: how many events may wait before `add_event` blocks.
         flush_secs: the longest time an event stays in memory.
         filename_suffix: ending of the file's name.
+        filename_prefix: its beginning.
     """
 
     def __init__(
-        self, logdir: Any, max_queue: int = 10, flush_secs: float = 120, filename_suffix: str = ""
-    ) -> None:
+        self, logdir: Any, max_queue: int = 10, flush_secs: float = 120, filename_suffix: str = "",
+        filename_prefix: str = "events",
+    ) -> None:  # fmt: skip
         self._logdir = as_path(logdir)
         self._max_queue = max_queue
         self._flush_secs = flush_secs
         self._suffix = filename_suffix or ""
+        self._prefix = filename_prefix
         self._writer: Any = None
         self._file: IO[bytes]
         self._path: str | None = None
@@ -79,6 +82,11 @@ class EventsWriter:
         """Queues an event. The queue's errors, a full disk for instance, surface here later."""
         with tf_errors(self._path):
             self._open().write(event.SerializeToString())
+
+    def start(self) -> None:
+        """Makes the file now, if there is none yet."""
+        with tf_errors(self._path):
+            self._open()
 
     def flush(self) -> None:
         """Waits until every queued event is in the file."""
@@ -115,7 +123,7 @@ class EventsWriter:
         return self._writer
 
     def _create(self) -> IO[bytes]:
-        start = f"events.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}"
+        start = f"{self._prefix}.out.tfevents.{int(time.time()):010d}.{socket.gethostname()}"
         number = 0
         while True:
             again = f".{number}" if number else ""

@@ -86,6 +86,15 @@ _MESSAGES = {
     "BenchmarkEntry": "name:string=1 iters:int64=2 cpu_time:double=3 wall_time:double=4"
     " throughput:double=5 extras:{EntryValue}=6 metrics:MetricEntry*=7",
     "BenchmarkEntries": "entry:BenchmarkEntry*=1",
+    "HParamDef.BytesList": "value:bytes*=1",
+    "HParamDef.FloatList": "value:float*=1",
+    "HParamDef.Int64List": "value:int64*=1",
+    "HParamDef.BoolList": "value:bool*=1",
+    "HParamDef.HParamType": "int64_value:int64=1[kind] float_value:float=2[kind]"
+    " bytes_value:bytes=3[kind] bool_value:bool=7[kind] int64_list:HParamDef.Int64List=4[kind]"
+    " float_list:HParamDef.FloatList=5[kind] bytes_list:HParamDef.BytesList=6[kind]"
+    " bool_list:HParamDef.BoolList=8[kind]",
+    "HParamDef": "hparam:{HParamDef.HParamType}=1",
     "ControlFlowContextDef": "cond_ctxt:CondContextDef=1[ctxt] while_ctxt:WhileContextDef=2[ctxt]",
 }
 

@@ -52,7 +52,7 @@ _OWN = (
     " FeatureList FeatureLists Example SequenceExample QueueRunnerDef SavedModel ServerDef"
     " TrackableObjectGraph"
     " ValuesDef CondContextDef WhileContextDef ControlFlowContextDef"
-    " ReaderBaseState BenchmarkEntries BenchmarkEntry EntryValue MetricEntry"
+    " HParamDef ReaderBaseState BenchmarkEntries BenchmarkEntry EntryValue MetricEntry"
 )
 _PROFILES = (
     "AdviceProto AdvisorOptionsProto GraphNodeProto MultiGraphNodeProto OptionsProto"

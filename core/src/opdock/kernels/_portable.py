@@ -8,20 +8,29 @@ from typing import Final
 PORTABLE: Final[Mapping[str, str]] = {
     "argmax": "ArgMax ArgMin",
     "array": "BroadcastArgs BroadcastTo EnsureShape ExpandDims Reshape Squeeze UnravelIndex",
+    "audio": "AudioSpectrogram Mfcc",
     "batching": "Batch BatchFunction Unbatch UnbatchGrad",
+    "beam_search": "GatherTree",
     "bias": "BiasAdd BiasAddGrad BiasAddV1",
+    "bits": "Bitcast",
     "block_rnn": (
         "BlockLSTM BlockLSTMGrad BlockLSTMGradV2 BlockLSTMV2 GRUBlockCell GRUBlockCellGrad "
         "LSTMBlockCell LSTMBlockCellGrad"
     ),
+    "boosted_trees": (
+        "BoostedTreesAggregateStats BoostedTreesBucketize BoostedTreesMakeStatsSummary"
+    ),
     "bucketize": "Bucketize CompareAndBitpack",
+    "candidate_sampling": "ComputeAccidentalHits",
     "check": "Assert",
+    "clustering": "NearestNeighbors",
     "collective": "CollectiveBcastRecv CollectiveBcastSend CollectiveGather CollectiveReduce",
     "compare": "ApproximateEqual Select",
     "conv": (
         "Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilterV2 "
         "Conv3DBackpropInputV2"
     ),
+    "ctc": "CTCGreedyDecoder",
     "data_elements": (
         "AutoShardDataset BatchDataset BatchDatasetV2 CacheDataset ChooseFastestDataset "
         "ConcatenateDataset DenseToSparseBatchDataset DirectedInterleaveDataset "
@@ -93,14 +102,17 @@ PORTABLE: Final[Mapping[str, str]] = {
     "fractional_pool": (
         "FractionalAvgPool FractionalAvgPoolGrad FractionalMaxPool FractionalMaxPoolGrad"
     ),
+    "gamma_samples": "RandomGammaGrad",
     "gather": "Gather GatherNd GatherV2",
     "histogram": "HistogramFixedWidth",
     "identity": (
         "CheckNumerics GuaranteeConst Identity PlaceholderWithDefault PreventGradient RefIdentity "
         "Snapshot StopGradient"
     ),
+    "image_boxes": "DrawBoundingBoxes DrawBoundingBoxesV2",
     "image_color": "AdjustContrastv2 AdjustHsvInYiq AdjustHue AdjustSaturation HSVToRGB RGBToHSV",
     "image_crop": "CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage",
+    "image_glimpse": "ExtractGlimpse",
     "image_resize": (
         "ResizeArea ResizeBicubic ResizeBicubicGrad ResizeBilinear ResizeBilinearGrad "
         "ResizeNearestNeighbor ResizeNearestNeighborGrad ScaleAndTranslate ScaleAndTranslateGrad"
@@ -130,11 +142,14 @@ PORTABLE: Final[Mapping[str, str]] = {
     "printing": "Print PrintV2 StringFormat",
     "proto": "DecodeProtoV2 EncodeProto",
     "quantized": "QuantizedReshape",
+    "ragged": "RaggedGather RaggedRange RaggedTensorToSparse",
+    "ragged_padding": "RaggedTensorToTensor",
     "random": (
         "RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt StatelessRandomNormal "
         "StatelessRandomUniform StatelessRandomUniformInt StatelessTruncatedNormal "
         "TruncatedNormal"
     ),
+    "random_binomial": "StatefulRandomBinomial",
     "random_dist": "Multinomial StatelessMultinomial",
     "random_stateful": (
         "NonDeterministicInts RngSkip StatefulStandardNormalV2 StatefulTruncatedNormal "
@@ -144,6 +159,7 @@ PORTABLE: Final[Mapping[str, str]] = {
     "scan": "Cumprod Cumsum CumulativeLogsumexp",
     "scatter": "TensorScatterUpdate",
     "script": "EagerPyFunc PyFunc PyFuncStateless",
+    "sdca": "SdcaShrinkL1",
     "segment": "UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd UnsortedSegmentSum",
     "select": "OneHot Where",
     "sets": "InvertPermutation ListDiff Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2",
@@ -161,6 +177,10 @@ PORTABLE: Final[Mapping[str, str]] = {
         "SparseSlice SparseSliceGrad SparseSplit SparseToDense"
     ),
     "sparse_math": "SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul",
+    "sparse_pairs": "SparseAdd SparseAddGrad SparseSparseMaximum SparseSparseMinimum",
+    "sparse_reduce": (
+        "SparseReduceMax SparseReduceMaxSparse SparseReduceSum SparseReduceSumSparse SparseSoftmax"
+    ),
     "splitting": "Split SplitV Unpack",
     "stack": "Stack StackClose StackCloseV2 StackPop StackPopV2 StackPush StackPushV2 StackV2",
     "staging": (
@@ -176,6 +196,10 @@ PORTABLE: Final[Mapping[str, str]] = {
         "ScatterMul ScatterNdAdd ScatterNdSub ScatterNdUpdate ScatterSub ScatterUpdate"
     ),
     "sums": "AccumulateNV2 AddN Cross",
+    "suppression": (
+        "CombinedNonMaxSuppression NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 "
+        "NonMaxSuppressionV4 NonMaxSuppressionV5 NonMaxSuppressionWithOverlaps"
+    ),
     "tensor_array": (
         "TensorArray TensorArrayClose TensorArrayCloseV2 TensorArrayCloseV3 TensorArrayConcat "
         "TensorArrayConcatV2 TensorArrayConcatV3 TensorArrayGather TensorArrayGatherV2 "
@@ -187,9 +211,9 @@ PORTABLE: Final[Mapping[str, str]] = {
         "TensorArrayWriteV2 TensorArrayWriteV3"
     ),
     "tensor_list": (
-        "AddN EmptyTensorList TensorListElementShape TensorListGetItem TensorListLength "
+        "EmptyTensorList TensorListElementShape TensorListGetItem TensorListLength "
         "TensorListPopBack TensorListPushBack TensorListReserve TensorListResize "
-        "TensorListSetItem ZerosLike"
+        "TensorListSetItem"
     ),
     "tensor_list_rows": (
         "TensorListConcat TensorListConcatLists TensorListConcatV2 TensorListFromTensor "
@@ -210,6 +234,8 @@ PORTABLE: Final[Mapping[str, str]] = {
     ),
     "tridiagonal": "TridiagonalSolve",
     "unbroadcast": "BroadcastGradientArgs",
+    "unicode": "UnicodeScript",
+    "variants": "AddN ZerosLike",
     "xent": "LogSoftmax Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits",
 }
 """Module of `opdock.kernels.portable` -> the op types of its kernels."""

@@ -138,6 +138,11 @@ def device_ints(xp: Any, values: Any, like: Any) -> Any:
     return xp.asarray(values, dtype=index_type(xp), device=getattr(like, "device", None))
 
 
+def taken(xp: Any, rows: Any, places: npt.NDArray[Any]) -> Any:
+    """Rows of a device's array at places that the host knows."""
+    return xp.take(rows, device_ints(xp, places, rows), axis=0)
+
+
 def home(sig: NodeSig) -> Any:
     """Where the namespace should make an array that has no input to follow."""
     return None if sig.device is None else sig.device.namespace_device

@@ -14,13 +14,18 @@ from opdock.kernels.array_api import dims, ints, invalid
 
 if TYPE_CHECKING:
     from opdock.kernels.portable.array import broadcast_shape, check_shape, wanted_shape
+    from opdock.kernels.portable.audio import check_sample_rate
+    from opdock.kernels.portable.bits import bitcast_shape
     from opdock.kernels.portable.compare import check_choice
+    from opdock.kernels.portable.ctc import check_ctc_lengths
     from opdock.kernels.portable.decompositions import check_square
     from opdock.kernels.portable.diag import check_set_diag
     from opdock.kernels.portable.fill import filled_shape
     from opdock.kernels.portable.fill import steps as range_steps
     from opdock.kernels.portable.gather import axes_of, check_params, not_in, outside
     from opdock.kernels.portable.histogram import bins_of
+    from opdock.kernels.portable.image_boxes import check_drawing, usual_colors
+    from opdock.kernels.portable.image_glimpse import check_glimpses, glimpse_noise
     from opdock.kernels.portable.inplace import check_changed
     from opdock.kernels.portable.joining import check_alike
     from opdock.kernels.portable.linalg import check_batch_matmul, check_matmul
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
     from opdock.kernels.portable.norm import check_channels
     from opdock.kernels.portable.padding import check_mirror, margins
     from opdock.kernels.portable.partition import check_labelled, check_parts
+    from opdock.kernels.portable.ragged import check_splits
     from opdock.kernels.portable.scatter import check_updates
     from opdock.kernels.portable.segment import check_segments, out_of_segments, unsorted_error
     from opdock.kernels.portable.select import one_hot_axis
@@ -40,32 +46,91 @@ if TYPE_CHECKING:
     from opdock.kernels.portable.splitting import equal_lengths, given_lengths, unpacked_axis
     from opdock.kernels.portable.state import check_assigned, check_rows
     from opdock.kernels.portable.sums import check_addends, check_cross
+    from opdock.kernels.portable.suppression import (
+        boxes_wanted,
+        boxes_wanted_by_overlaps,
+        boxes_wanted_of_classes,
+    )
     from opdock.kernels.portable.tiling import check_sequences, multiples_of
     from opdock.kernels.portable.xent import check_classes, no_class
 
 __all__ = [
-    "axes_of", "band_of", "bins_of", "broadcast_shape", "check_addends", "check_alike",
-    "check_assigned", "check_batch_matmul", "check_blocks", "check_changed", "check_channels",
+    "axes_of",
+    "band_of",
+    "bins_of",
+    "bitcast_shape",
+    "boxes_wanted",
+    "boxes_wanted_by_overlaps",
+    "boxes_wanted_of_classes",
+    "broadcast_shape",
+    "check_addends",
+    "check_alike",
+    "check_assigned",
+    "check_batch_matmul",
+    "check_blocks",
+    "check_changed",
+    "check_channels",
     "check_choice",
-    "check_classes", "check_cross",
-    "check_k", "check_labelled", "check_matmul", "check_mirror", "check_multiple",
-    "check_params", "check_parts", "check_rows", "check_segments", "check_sequences",
-    "check_set_diag", "check_shape",
-    "check_solve", "check_square", "check_updates", "dense_places", "diagonals",
-    "dims", "equal_lengths",
-    "filled_shape", "given_lengths", "ints", "invalid", "margins", "multiples_of", "no_class",
-    "no_permutation", "not_in", "one_hot_axis", "out_of_segments", "outside", "range_steps",
-    "subscript", "unpacked_axis", "unsorted_error", "wanted_shape",
+    "check_classes",
+    "check_cross",
+    "check_ctc_lengths",
+    "check_drawing",
+    "check_glimpses",
+    "check_k",
+    "check_labelled",
+    "check_matmul",
+    "check_mirror",
+    "check_multiple",
+    "check_params",
+    "check_parts",
+    "check_rows",
+    "check_sample_rate",
+    "check_segments",
+    "check_sequences",
+    "check_set_diag",
+    "check_shape",
+    "check_solve",
+    "check_splits",
+    "check_square",
+    "check_updates",
+    "dense_places",
+    "diagonals",
+    "dims",
+    "equal_lengths",
+    "filled_shape",
+    "given_lengths",
+    "glimpse_noise",
+    "ints",
+    "invalid",
+    "margins",
+    "multiples_of",
+    "no_class",
+    "no_permutation",
+    "not_in",
+    "one_hot_axis",
+    "out_of_segments",
+    "outside",
+    "range_steps",
+    "subscript",
+    "unpacked_axis",
+    "unsorted_error",
+    "usual_colors",
+    "wanted_shape",
 ]  # fmt: skip
 
 _WHERE: Final = {
     "array": "broadcast_shape check_shape wanted_shape",
+    "audio": "check_sample_rate",
+    "bits": "bitcast_shape",
     "compare": "check_choice",
+    "ctc": "check_ctc_lengths",
     "decompositions": "check_square",
     "diag": "check_set_diag",
     "fill": "filled_shape steps",
     "gather": "axes_of check_params not_in outside",
     "histogram": "bins_of",
+    "image_boxes": "check_drawing usual_colors",
+    "image_glimpse": "check_glimpses glimpse_noise",
     "inplace": "check_changed",
     "joining": "check_alike",
     "linalg": "check_batch_matmul check_matmul",
@@ -73,6 +138,7 @@ _WHERE: Final = {
     "norm": "check_channels",
     "padding": "check_mirror margins",
     "partition": "check_labelled check_parts",
+    "ragged": "check_splits",
     "scatter": "check_updates",
     "segment": "check_segments out_of_segments unsorted_error",
     "select": "one_hot_axis",
@@ -85,6 +151,7 @@ _WHERE: Final = {
     "splitting": "equal_lengths given_lengths unpacked_axis",
     "state": "check_assigned check_rows",
     "sums": "check_addends check_cross",
+    "suppression": "boxes_wanted boxes_wanted_by_overlaps boxes_wanted_of_classes",
     "tiling": "check_sequences multiples_of",
     "xent": "check_classes no_class",
 }

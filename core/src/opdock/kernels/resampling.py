@@ -49,22 +49,27 @@ class Lines:
 
     def turned(self, count: int) -> Lines:
         """For each of `count` old lines the new ones that it is in: the gradient's lines."""
-        taps, lines = self.index.shape
-        old = self.index.reshape(-1)
-        new = np.tile(np.arange(lines), taps)
-        weight = np.ones(old.size, np.float32) if self.weight is None else self.weight.reshape(-1)
-        used = weight != 0
-        old, new, weight = old[used], new[used], weight[used]
-        order = np.lexsort((new, old))
-        old, new, weight = old[order], new[order], weight[order]
-        sizes = np.bincount(old, minlength=count)
-        place = np.arange(old.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        depth = max(int(sizes.max(initial=0)), 1)
-        index = np.zeros((depth, count), np.int64)
-        index[place, old] = new
-        weights = np.zeros((depth, count), np.float32)
-        weights[place, old] = weight
-        return Lines(index, weights)
+        return _turned(self, count)
+
+
+@functools.lru_cache(maxsize=_CACHED)
+def _turned(lines: Lines, count: int) -> Lines:
+    taps, length = lines.index.shape
+    old = lines.index.reshape(-1)
+    new = np.tile(np.arange(length), taps)
+    weight = np.ones(old.size, np.float32) if lines.weight is None else lines.weight.reshape(-1)
+    used = weight != 0
+    old, new, weight = old[used], new[used], weight[used]
+    order = np.lexsort((new, old))
+    old, new, weight = old[order], new[order], weight[order]
+    sizes = np.bincount(old, minlength=count)
+    place = np.arange(old.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    depth = max(int(sizes.max(initial=0)), 1)
+    index = np.zeros((depth, count), np.int64)
+    index[place, old] = new
+    weights = np.zeros((depth, count), np.float32)
+    weights[place, old] = weight
+    return Lines(index, weights)
 
 
 # ---------------------------------------------------------------- arrays

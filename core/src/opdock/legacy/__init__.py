@@ -6,6 +6,6 @@
 installed library still has is left alone, and what was used, and where, is told at the end.
 """
 
-from opdock.legacy.restore import put_back, put_back_for_keras
+from opdock.legacy.restore import has_itself, put_back, put_back_for_keras
 
-__all__ = ["put_back", "put_back_for_keras"]
+__all__ = ["has_itself", "put_back", "put_back_for_keras"]

@@ -20,6 +20,9 @@ from opdock.mapping import after_import
 
 _done = False
 
+_own: dict[str, Callable[[str], Any] | None] = {}
+"""By the names of modules that are given others: the `__getattr__` that each had by itself."""
+
 
 def put_back(tell: TextIO | None = None) -> None:
     """Puts removed names back in this process; a second call changes nothing.
@@ -48,6 +51,20 @@ def put_back(tell: TextIO | None = None) -> None:
         atexit.register(uses.tell, tell)
 
 
+def has_itself(module: ModuleType, name: str) -> bool:
+    """Whether a module has a name, what is put back left aside."""
+    if name in vars(module):
+        return True
+    find = _own.get(module.__name__, vars(module).get("__getattr__"))
+    if find is None:
+        return False
+    try:
+        find(name)
+    except AttributeError:
+        return False
+    return True
+
+
 def put_back_for_keras() -> None:
     """Puts back what tf_keras leans on itself, and what layers of TensorFlow 1.15 had; no more."""
     for module, used in names.KERAS_NAMES.items():
@@ -64,6 +81,7 @@ def put_back_for_keras() -> None:
 def _names(module: ModuleType, table: dict[str, str]) -> None:
     """Gives a module a `__getattr__` that knows what it has lost."""
     before: Callable[[str], Any] | None = module.__dict__.get("__getattr__")
+    _own[module.__name__] = before
 
     def find(name: str) -> Any:
         if before is not None:

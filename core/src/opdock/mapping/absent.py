@@ -61,6 +61,9 @@ MODULES: Final[dict[str, str]] = {
     "python.ops.control_flow_ops.XLAControlFlowContext": "there are no TPUs here",
     "python.ops.batch_ops": "batching across sessions is for servers",
     "python.pywrap_tfe": _EAGER,
+    "python.tools.print_selective_registration_header": (
+        "kernels are not linked into one binary: there is nothing to leave out of it"
+    ),
     "python.tpu": "there are no TPUs here",
 }
 
@@ -88,9 +91,18 @@ def _make(name: str, reason: str) -> Any:
 
 def stand_in(path: str, name: str) -> Any:
     """A stand-in for a name of an internal module, or None where one should be missed at once."""
-    head = f"{path}.{name}"
-    while head:
-        if head in MODULES:
-            return _make(f"{path}.{name}", MODULES[head])
+    found = _reason(f"{path}.{name}")
+    return None if found is None else _make(f"{path}.{name}", found)
+
+
+def why(module: str) -> str:
+    """Why `python -m` has nothing to run in a module of TensorFlow's."""
+    found = _reason(module.partition(".")[2])
+    return found or "its names are there to be imported"
+
+
+def _reason(path: str) -> str | None:
+    head = path
+    while head and head not in MODULES:
         head = head.rpartition(".")[0]
-    return None
+    return MODULES.get(head)

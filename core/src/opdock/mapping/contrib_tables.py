@@ -20,6 +20,8 @@ CHECKPOINTS: Final = _of_train(
     "init_from_checkpoint", "list_variables", "load_checkpoint", "load_variable"
 )
 
+_EXPERIMENTAL: Final = {"experimental": "opdock.util.deprecation:experimental"}
+
 # What of tfe is for graphs as well, and for tests that run in both ways.
 EAGER: Final = {
     **_public(
@@ -32,6 +34,7 @@ EAGER: Final = {
     "defun": "opdock:function",
     "in_eager_mode": "opdock:executing_eagerly",
     "list_devices": "opdock:config.experimental_list_devices",
+    "num_gpus": "opdock.util.eager_context:num_gpus",
     "py_func": "opdock:py_function",
     "run_all_tests_in_graph_and_eager_modes": (
         "opdock.util.for_tests:run_all_in_graph_and_eager_modes"
@@ -58,11 +61,22 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
     "contrib.eager": EAGER,
     "contrib.eager.python.tfe": EAGER,
     "contrib.framework": {
+        "BoundedTensorSpec": "opdock.graph.nodes.boundedspec:BoundedTensorSpec",
         "RecordInput": "opdock.ops.composed.record_input:RecordInput",
+        "TensorSpec": "opdock:TensorSpec",
+        "assert_scalar": "opdock.ops.composed.check_static:assert_scalar",
+        **{
+            name: f"opdock.util.deprecation:{name}"
+            for name in ("deprecated", "deprecated_arg_values", "deprecated_args")
+        },
         **GLOBAL_STEP,
         **CHECKPOINTS,
+        **_EXPERIMENTAL,
         "prepend_name_scope": "opdock.train.collection_defs:prepend_name_scope",
-        "smart_cond": "opdock.util.graph_helpers:smart_cond",
+        **{
+            name: f"opdock.util.graph_helpers:{name}"
+            for name in ("smart_case", "smart_cond", "smart_constant_value")
+        },
         "strip_name_scope": "opdock.train.collection_defs:strip_name_scope",
         **_public(
             "argsort",
@@ -75,8 +89,13 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
             "sort",
         ),
     },
+    "contrib.framework.python.framework": _EXPERIMENTAL,
     "contrib.framework.python.framework.checkpoint_utils": CHECKPOINTS,
     "contrib.framework.python.ops.variables": GLOBAL_STEP,
+    "contrib.metrics": {"confusion_matrix": "opdock:math.confusion_matrix"},
+    "contrib.metrics.python.ops.confusion_matrix_ops": {
+        "confusion_matrix": "opdock:math.confusion_matrix"
+    },
     "contrib.saved_model": _KERAS_MODELS,
     "contrib.saved_model.python.saved_model.keras_saved_model": _KERAS_MODELS,
     "contrib.saved_model.python.saved_model.reader": {
@@ -112,6 +131,9 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
         }.items()
         for name in names.split()
     },
+    "contrib.layers.python.layers.layers": {
+        "_inner_flatten": "opdock.contrib.layers.shaping:inner_flatten",
+    },
     "contrib.layers.python.layers.feature_column_ops": {
         "_Transformer": "opdock.contrib.layers.feature_column.inputs:Transformer",
     },
@@ -121,6 +143,9 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
             for constant in ("GLOBAL_VARIABLE_NAME", "GRAD_VARIABLE_NAME", "LOCAL_VARIABLE_NAME")
         }
         for name in ("agn", "elastic_average", "model_average")
+    },
+    "contrib.metrics.python.ops.metric_ops": {
+        "_next_array_size": "opdock.contrib.metrics.concat:next_array_size",
     },
     # The hooks and sessions of tf.train, under the names that they had before they moved there.
     "contrib.learn.python.learn.basic_session_run_hooks": _of_train(

@@ -20,6 +20,7 @@ DISTRIBUTION: Final = "tensorflow"
 _PROGRAMS: Final[dict[str, str]] = {
     "examples.label_image.label_image": "opdock.tools.label_image",
     "python.tools.freeze_graph": "opdock.tools.freeze_graph",
+    "python.tools.import_pb_to_tensorboard": "opdock.tools.import_pb_to_tensorboard",
     "python.tools.inspect_checkpoint": "opdock.tools.inspect_checkpoint",
     "python.tools.optimize_for_inference": "opdock.tools.optimize_for_inference_lib",
     "python.tools.saved_model_cli": "opdock.tools.saved_model_cli",

@@ -73,8 +73,15 @@ OPS_NAMES: Final[dict[str, dict[str, str]]] = {
         "max_error": "opdock.autodiff.checker:max_error",
     },
     "python.ops.custom_gradient": {"_graph_mode_decorator": "opdock.autodiff.custom:fenced_call"},
-    "python.ops.cond_v2": {"cond_v2": "opdock:cond"},
-    "python.ops.while_v2": {"while_loop": "opdock:while_loop"},
+    "python.eager.function": {"defun": "opdock:function"},
+    "python.ops.cond_v2": {
+        "cond_v2": "opdock.ops.composed.second_control:cond_v2",
+        "get_func_graphs": "opdock.ops.composed.second_control:branches_of",
+    },
+    "python.ops.while_v2": {
+        "_get_graph": "opdock.ops.composed.second_control:function_of",
+        "while_loop": "opdock.ops.composed.second_control:while_loop",
+    },
     "python.ops.image_ops_impl": {
         "_verify_compatible_image_shapes": "opdock.ops.composed.image_measures:_comparable",
         "ResizeMethod": f"{_RESIZING}:ResizeMethod",

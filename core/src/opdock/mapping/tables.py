@@ -163,7 +163,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "contrib.learn.python.learn.datasets.mnist": ("opdock.examples.tutorials.mnist.input_data",),
     "contrib.testing.python.framework.util_test": ("opdock.contrib.testing",),
     "python.ops.nccl_ops": ("opdock.contrib.nccl",),
-    "contrib.layers.python.layers.utils": ("opdock.util.graph_helpers",),
+    "contrib.layers.python.layers.utils": ("opdock.contrib.layers.utils",),
     "python.framework.tensor_util": (
         "opdock.graph.nodes.constant_value",
         "opdock.graph.nodes.operation",
@@ -184,6 +184,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "opdock.tools.saved_model_cli",
         "opdock.tools.saved_model_inputs",
     ),
+    "python.tools.import_pb_to_tensorboard": ("opdock.tools.import_pb_to_tensorboard",),
     "python.tools.optimize_for_inference": ("opdock.tools.optimize_for_inference_lib",),
     "python.tools.strip_unused": ("opdock.tools.strip_unused_lib",),
     "tools.graph_transforms": ("opdock.transforms",),
@@ -266,6 +267,10 @@ _GFILE: Final = {
 
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
+    "python.eager.function": {
+        "defun": "opdock:function",
+        "defun_with_attributes": "opdock.ops.composed.function:defun_with_attributes",
+    },
     "": LATER_V1,
     **LATER_NAMES,
     **CONTRIB,
@@ -359,7 +364,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "python.ops.control_flow_util": {
         "GraphOrParentsInXlaContext": "opdock.util.graph_helpers:in_xla_context",
-        "ENABLE_CONTROL_FLOW_V2": "opdock.ops.composed.modes:ENABLE_CONTROL_FLOW_V2",
+        "ENABLE_CONTROL_FLOW_V2": "opdock.ops.support.control_mode:ENABLE_CONTROL_FLOW_V2",
         "InXlaContext": "opdock.util.graph_helpers:in_xla_context",
     },
     "python.ops.control_flow_ops": {
@@ -423,6 +428,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.platform.googletest": {"mock": "unittest.mock"},
     "python.platform.test": {"mock": "unittest.mock"},
     "python.pywrap_tensorflow": {
+        "EventsWriter": "opdock.summary.prefixed_events:EventsWriter",
         "NewCheckpointReader": "opdock:train.NewCheckpointReader",
         "TF_TryEvaluateConstant_wrapper": "opdock.util.graph_helpers:evaluated_constant",
         "TF_bfloat16_type": "opdock.util.dtype_names:bfloat16_type",
@@ -464,10 +470,12 @@ V2: Final[dict[str, str]] = {
     **LATER_V2,
     **OPS_V2,
     "Variable": "opdock.graph.variables.resource_variable:VariableV2",
+    "nn.avg_pool": "opdock.ops.composed.pooling:avg_pool_v2",
     "nn.ctc_beam_search_decoder": "opdock:nn.ctc_beam_search_decoder_v2",
     "nn.ctc_loss": "opdock:nn.ctc_loss_v2",
     "nn.fractional_avg_pool": "opdock.ops.fractional_pool:fractional_avg_pool_v2",
     "nn.fractional_max_pool": "opdock.ops.fractional_pool:fractional_max_pool_v2",
+    "nn.max_pool": "opdock.ops.composed.pooling:max_pool_v2",
     "nn.sigmoid_cross_entropy_with_logits": "opdock:nn.sigmoid_cross_entropy_with_logits",
     "nn.softmax_cross_entropy_with_logits": "opdock:nn.softmax_cross_entropy_with_logits_v2",
     "nn.sparse_softmax_cross_entropy_with_logits": (

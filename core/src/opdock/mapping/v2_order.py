@@ -40,8 +40,10 @@ def adapted(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
     words = names.table().v2_order[path]
     signature = inspect.Signature([_parameter(word) for word in words])
     fixed = _FIXED.get(path, {})
-    theirs = [name for name in getfullargspec(function).args if name not in fixed]
-    there = _renamed(tuple(signature.parameters), tuple(theirs))
+    spec = getfullargspec(function)
+    required = spec.args[: len(spec.args) - len(spec.defaults or ())]
+    theirs = [name for name in spec.args if name not in fixed]
+    there = _renamed(tuple(signature.parameters), tuple(theirs), frozenset(required))
 
     def call(*args: Any, **kwargs: Any) -> Any:
         given = signature.bind(*args, **kwargs).arguments
@@ -62,11 +64,18 @@ def adapted(path: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _renamed(mine: tuple[str, ...], theirs: tuple[str, ...]) -> dict[str, str]:
-    """TF 2's names of arguments and 1.x's."""
+def _renamed(
+    mine: tuple[str, ...], theirs: tuple[str, ...], required: frozenset[str]
+) -> dict[str, str]:
+    """TF 2's names of arguments and 1.x's.
+
+    1.x has some of TF 2's names last, as other names of arguments that it requires under its own.
+    """
     found = {}
     for name, other in zip(mine, (*theirs, *[""] * len(mine)), strict=False):
-        if name in theirs:
+        if other in required and other not in mine and name not in required:
+            found[name] = other
+        elif name in theirs:
             found[name] = name
         elif (renamed := _RENAMED.get(name)) in theirs and renamed is not None:
             found[name] = renamed

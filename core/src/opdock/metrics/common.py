@@ -11,7 +11,6 @@ from opdock.graph.nodes.collections import GraphKeys, add_to_collections
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.replication import is_first_replica
-from opdock.graph.nodes.scopes import control_dependencies
 from opdock.graph.variables.flavour import VariableAggregation, VariableSynchronization
 from opdock.graph.variables.variable import Variable
 from opdock.graph.variables.variable_scope import variable_scope
@@ -21,7 +20,6 @@ from opdock.ops.composed.confusion import remove_squeezable_dimensions
 from opdock.ops.control import cond
 from opdock.ops.fill import zeros
 from opdock.ops.identity import identity
-from opdock.ops.reduce import reduce_all
 from opdock.ops.support.nn_util import emit
 
 Metric = tuple[Tensor, Tensor]
@@ -72,7 +70,7 @@ def scope(name: str | None, title: str, *given: Any) -> variable_scope:
 
 
 def collected(
-    value: Tensor, update: Tensor, metrics_collections: Any, updates_collections: Any
+    value: Any, update: Any, metrics_collections: Any, updates_collections: Any
 ) -> Metric:
     """A metric, once it is in the user's collections."""
     if metrics_collections and is_first_replica():
@@ -124,13 +122,6 @@ def _aligned_later(weights: Tensor, predictions: Tensor) -> Any:
             return cond(emit("Equal", excess, 1), lambda: squeeze(given, [-1]), same_or_longer)
 
     return cond(emit("Equal", rank(given), 0), lambda: given, fitted)
-
-
-def checked(tensor: Any, holds: Any, message: str) -> Any:
-    """`tensor`, after an InvalidArgumentError unless `holds` is true everywhere."""
-    check = emit("Assert", reduce_all(holds), [message, tensor])
-    with control_dependencies([check]):
-        return identity(tensor)
 
 
 def safe_div(numerator: Any, denominator: Any, name: str | None = None) -> Any:

@@ -9,12 +9,12 @@ from opdock import dtypes
 from opdock.docstrings import explained
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.scopes import control_dependencies
 from opdock.metrics.common import (
     WORDS,
     Metric,
     across,
     aligned,
-    checked,
     collected,
     metric_variable,
     scope,
@@ -22,7 +22,9 @@ from opdock.metrics.common import (
 )
 from opdock.ops.array import expand_dims, reshape
 from opdock.ops.cast import cast
+from opdock.ops.check import assert_greater_equal, assert_less_equal
 from opdock.ops.composed.weights_broadcast import broadcast_weights
+from opdock.ops.identity import identity
 from opdock.ops.reduce import reduce_min, reduce_sum
 from opdock.ops.scan import cumsum
 from opdock.ops.select import where
@@ -65,9 +67,22 @@ def counts_at(
         includes: which of "tp", "fn", "tn" and "fp"; all of them by default.
     """
     predictions = convert_to_tensor(predictions)
-    for compare, limit in (("GreaterEqual", 0), ("LessEqual", 1)):
-        holds = emit(compare, predictions, cast(limit, predictions.dtype))
-        predictions = checked(predictions, holds, "predictions must be in [0, 1]")
+    told = "predictions must be in [0, 1]"
+    bounds = [cast(limit, predictions.dtype) for limit in (0, 1)]
+    checks = [
+        assert_greater_equal(predictions, bounds[0], message=told),
+        assert_less_equal(predictions, bounds[1], message=told),
+    ]
+    with control_dependencies(checks):
+        predictions = identity(predictions)
+    return counts_over(labels, predictions, thresholds, weights, includes)
+
+
+def counts_over(
+    labels: Any, predictions: Any, thresholds: Sequence[float], weights: Any = None,
+    includes: Sequence[str] | None = None,
+) -> tuple[Counts, Counts]:  # fmt: skip
+    """`counts_at`, of predictions and thresholds that may be any numbers."""
     predictions, labels, weights = aligned(
         to_float(predictions), cast(labels, dtypes.bool_), weights
     )

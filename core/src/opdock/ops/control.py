@@ -21,6 +21,7 @@ from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, device, name_scope
 from opdock.ops.registry import Control, Fails, ShapeSig, Traits, define_op, get
+from opdock.ops.support import control_mode
 from opdock.ops.support.bodies import check_loop, share_captures
 from opdock.ops.support.common_shapes import no_outputs
 from opdock.shapes import Shape
@@ -236,9 +237,11 @@ def cond(
     then_fn = _callable("true_fn", true_fn, "fn1", fn1)
     else_fn = _callable("false_fn", false_fn, "fn2", fn2)
     with name_scope(name, "cond", [pred]) as scope:
-        condition = _predicate(pred, scope)
+        second = control_mode.second_version()
+        condition = _predicate(pred, scope, second)
+        strict = strict or second
         branches = [_Branch(scope, "true", then_fn), _Branch(scope, "false", else_fn)]
-        _match(branches[0], branches[1], strict)
+        _match(branches[0], branches[1], strict, second)
         awaited = [op for b in branches for op in b.graph.awaited()]
         captures = share_captures([b.graph for b in branches])
         stateful = any(b.graph.stateful for b in branches)
@@ -272,10 +275,12 @@ def _callable(what: str, fn: Any, old: str, old_fn: Any) -> Callable[[], Any]:
     return fn  # type: ignore[no-any-return]
 
 
-def _predicate(pred: Any, scope: str) -> Tensor:
+def _predicate(pred: Any, scope: str, second: bool) -> Tensor:
     if isinstance(pred, bool):
         raise TypeError("pred must not be a Python bool")
     condition = convert_to_tensor(pred, name="pred")
+    if second:
+        return control_mode.squeezed(condition)
     if condition.dtype.base_dtype is not dtypes.bool_:
         raise TypeError(
             f"Input 'pred' of 'Switch' Op has type {condition.dtype.name} that does not match "
@@ -359,16 +364,22 @@ class _Branch:
         self._finish()
 
 
-def _match(a: _Branch, b: _Branch, strict: bool) -> None:
+def _match(a: _Branch, b: _Branch, strict: bool, second: bool) -> None:
     """Checks that branches return the same structure of the same types."""
     if not strict:
         a.result, b.result = _unpacked(a.result), _unpacked(b.result)
     try:
         nest.assert_same_structure(a.result, b.result, expand_composites=True)
-    except TypeError as e:
-        raise TypeError(f"Incompatible return types of true_fn and false_fn: {e}") from None
-    except ValueError as e:
-        raise ValueError(f"Incompatible return values of true_fn and false_fn: {e}") from None
+    except (TypeError, ValueError) as e:
+        kind = "types" if isinstance(e, TypeError) else "values"
+        why = f"Incompatible return {kind} of true_fn and false_fn: {e}"
+        if second:
+            why = (
+                "true_fn and false_fn arguments to tf.cond must have the same number, type, and "
+                f"overall structure of return values. {why}"
+            )
+            raise TypeError(why) from None
+        raise type(e)(why) from None
     slices = [
         [i for i in nest.flatten(branch.result) if isinstance(i, IndexedSlices)]
         for branch in (a, b)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from opdock.ops.support.data import ELEMENTS, dataset_op
+from opdock import shapes
+from opdock.ops.registry import ShapeSig
+from opdock.ops.support.data import ELEMENTS, arguments_shape, dataset_op
+from opdock.shapes import Shape
 
 __all__: list[str] = []
 
@@ -46,13 +49,31 @@ fixed_length_record_dataset_v2_op = dataset_op(
     source=True,
     files=True,
 )
+_CSV = (
+    f"{_FILES}, header: bool, field_delim: string, use_quote_delim: bool, na_value: string, "
+    "select_cols: int64"
+)
 csv_dataset_op = dataset_op(
     "CSVDataset",
-    f"{_FILES}, header: bool, field_delim: string, use_quote_delim: bool, na_value: string, "
-    "select_cols: int64, record_defaults: output_types",
+    f"{_CSV}, record_defaults: output_types",
     "output_types: list({float,double,int32,int64,string}) >= 1, output_shapes: list(shape) >= 1",
     source=True,
 )
+_check_csv_arguments = arguments_shape(_CSV)
+
+
+@csv_dataset_op.shape
+def _csv(sig: ShapeSig) -> list[Shape]:
+    out = _check_csv_arguments(sig)
+    for default in sig.shapes[len(_CSV.split(", ")) :]:
+        known = shapes.with_rank_at_most(default, 1)
+        if known and known[0] is not None and known[0] > 1:
+            raise ValueError(
+                "Shape of a default must be a length-0 or length-1 vector, or a scalar."
+            )
+    return out
+
+
 matching_files_dataset_op = dataset_op("MatchingFilesDataset", "patterns: string", "", source=True)
 sql_dataset_op = dataset_op(
     "SqlDataset", "driver_name: string, data_source_name: string, query: string", source=True

@@ -294,7 +294,12 @@ def stack(values: Any, axis: int = 0, name: str = "stack") -> Tensor:
     """
     if axis == 0 and (len(values) == 0 or not all(isinstance(v, Tensor) for v in values)):
         # Numbers alone make a constant, and so does nothing.
-        return convert_to_tensor(values, name=name)
+        try:
+            return convert_to_tensor(values, name=name)
+        except (TypeError, ValueError):
+            if len(values) == 0:
+                raise
+            # What is no constant is made a tensor element by element, as its own class says.
     first = convert_to_tensor(values[0], name=name).raw_shape
     if first is not None:
         n = len(first) + 1

@@ -35,6 +35,12 @@ stateful_uniform_int_op = define_op(
     "-> output: dtype",
     "dtype: type = DT_INT64, shape_dtype: type = DT_INT64", stateful=True,
 ).not_differentiable()  # fmt: skip
+stateful_binomial_op = define_op(
+    "StatefulRandomBinomial",
+    "resource: resource, algorithm: int64, shape: S, counts: T, probs: T -> output: dtype",
+    "S: {int32, int64}, T: {half, float, double, int32, int64} = DT_DOUBLE, "
+    "dtype: {half, float, double, int32, int64} = DT_INT64", stateful=True,
+).not_differentiable()  # fmt: skip
 rng_skip_op = define_op(
     "RngSkip", "resource: resource, algorithm: int64, delta: int64 ->", stateful=True
 ).not_differentiable()
@@ -54,6 +60,14 @@ def _drawn_shape(sig: ShapeSig) -> Shape:
     shapes.with_rank(sig.shapes[2], 1)
     for bound in sig.shapes[3:]:
         shapes.with_rank(bound, 0)
+    return sig.const_shape(2)
+
+
+@stateful_binomial_op.shape
+def _binomial_shape(sig: ShapeSig) -> Shape:
+    shapes.with_rank(sig.shapes[1], 0)
+    shapes.with_rank_at_most(sig.shapes[3], 1)
+    shapes.with_rank_at_most(sig.shapes[4], 1)
     return sig.const_shape(2)
 
 

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from opdock import errors
 from opdock.runtime.cancellation import Cancellation, current
+
+allowance: contextvars.ContextVar[int] = contextvars.ContextVar("opdock_allowance", default=0)
+"""Milliseconds that others may take to prepare the step that this thread is about to run; 0 if its
+RunOptions have no limit."""
+
+
+@contextlib.contextmanager
+def allowed(options: Any) -> Iterator[None]:
+    """While it lasts, what is prepared is for a step under these RunOptions, or None."""
+    before = allowance.set(getattr(options, "timeout_in_ms", 0))
+    try:
+        yield
+    finally:
+        allowance.reset(before)
 
 
 def with_deadline(

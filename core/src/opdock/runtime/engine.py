@@ -28,6 +28,7 @@ from opdock.io import protos
 from opdock.kernels.select.notes import note
 from opdock.runtime import config as configuration
 from opdock.runtime import targets, watcher
+from opdock.runtime.cancellation import current
 from opdock.runtime.deadline import with_deadline
 from opdock.runtime.inspect.placement_log import PlacementLog
 from opdock.runtime.inspect.trace import Tracer, copy_node, partition_graphs, traced
@@ -113,9 +114,10 @@ class Engine:
         )  # fmt: skip
 
     def plain(self, program: Program) -> bool:
-        """Whether a step may take the straight line: nothing limits, watches or spreads it."""
+        """Whether a step may take the straight line: nothing limits, watches or spreads it, and it
+        meets nothing that outlives the session."""
         config = self._config
-        if self.watcher is not None or program.overlap is not None:
+        if self.watcher is not None or program.overlap is not None or self.resources.shares:
             return False
         return not config.deadline_ms and not config.cost_model_every
 
@@ -189,7 +191,7 @@ class Engine:
             node,
             functools.partial(self._branch, services),
             functools.partial(self._loop, services),
-            self.resources.cancellation,
+            services.resources.cancellation,
         )
 
     @collector_waits()
@@ -221,7 +223,7 @@ class Engine:
                     function,
                     self._compile_function,
                     self._bind_functions,
-                    self.resources.cancellation,
+                    self.resources.lasting.cancellation,
                 )
         return found
 
@@ -232,7 +234,9 @@ class Engine:
 
     def _bind_functions(self) -> tuple[ResourceManager, Callable[[pipeline.Compiled], Program]]:
         """Random streams that begin anew, and what makes programs that share them."""
-        own = dataclasses.replace(self.services, resources=self.resources.with_own_streams())
+        # What a function has begun, an iterator say, may go on when the session has ended.
+        lasting = self.resources.lasting
+        own = dataclasses.replace(self.services, resources=lasting.with_own_streams())
         return own.resources, functools.partial(self._bind, own)
 
     @lazy
@@ -321,6 +325,18 @@ class Engine:
         return self._run(program, values, options, metadata, tracing)
 
     def _run(
+        self, program: Program, values: Sequence[Any], options: Any, metadata: Any, tracing: bool
+    ) -> Sequence[Any]:
+        if not self.resources.shares:
+            return self._step(program, values, options, metadata, tracing)
+        # What outlives the session knows of its end only by who waits there.
+        before = current.set((*current.get(), self.resources.cancellation))
+        try:
+            return self._step(program, values, options, metadata, tracing)
+        finally:
+            current.reset(before)
+
+    def _step(
         self, program: Program, values: Sequence[Any], options: Any, metadata: Any, tracing: bool
     ) -> Sequence[Any]:
         tracer = Tracer(_devices(program), _planned(program)) if tracing else None

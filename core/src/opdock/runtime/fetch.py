@@ -236,8 +236,13 @@ def _feed_tensor(graph: Graph, key: Any) -> Tensor:
     return tensor
 
 
-def feed_array(tensor: Tensor, value: Any) -> Any:
+def feed_array(tensor: Tensor, value: Any, any_shape: bool = False) -> Any:
     """`value` as an array of the tensor's type and a shape that fits it.
+
+    Args:
+        tensor: what is fed.
+        value: what it is fed.
+        any_shape: whether the shape may be another one.
 
     Raises:
         TypeError: the value is a tensor.
@@ -268,7 +273,7 @@ def feed_array(tensor: Tensor, value: Any) -> Any:
         except (ValueError, TypeError) as e:
             kind = TypeError if isinstance(e, TypeError) else ValueError
             raise kind(f"Cannot feed {value!r} to {tensor}: {e}") from None
-    if not shapes.is_compatible(tensor._shape, array.shape):
+    if not any_shape and not shapes.is_compatible(tensor._shape, array.shape):
         raise ValueError(
             f"Cannot feed value of shape {array.shape} for Tensor {tensor.name!r}, which has shape "
             f"'{shapes.TensorShape(tensor._shape)}'"

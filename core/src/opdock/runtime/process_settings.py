@@ -10,7 +10,10 @@ from typing import Any, Final
 
 from opdock.io import protos
 
-__all__ = ["asked", "kept_options", "settings"]
+__all__ = ["FIRST_CPU", "asked", "kept_options", "settings"]
+
+FIRST_CPU: Final = "/physical_device:CPU:0"
+"""The processor, as `tf.config` names it."""
 
 # Fields of RewriterConfig that `tf.config.optimizer` switches: with three states, and plain ones.
 _TOGGLES: Final[tuple[str, ...]] = (
@@ -32,6 +35,8 @@ class Settings:
         optimizer: options of TF's graph optimizer by name.
         visible: numbers of the devices of a type that were not hidden.
         growing: names of the GPUs whose memory grows as it is needed.
+        virtual: what physical devices were divided into, by their names.
+        fraction: the part of the memory of GPUs that a process may take; 0.0 for all.
     """
 
     soft: bool | None = None
@@ -42,6 +47,8 @@ class Settings:
     optimizer: dict[str, Any] = field(default_factory=dict)
     visible: dict[str, tuple[int, ...]] = field(default_factory=dict)
     growing: set[str] = field(default_factory=set)
+    virtual: dict[str, list[Any]] = field(default_factory=dict)
+    fraction: float = 0.0
 
 
 settings: Final = Settings()
@@ -65,10 +72,13 @@ def asked() -> Any:
     _rewrites(config.graph_options.rewrite_options)
     for device_type, numbers in settings.visible.items():
         config.device_count[device_type] = len(numbers)
+    if settings.virtual.get(FIRST_CPU):
+        config.device_count["CPU"] = len(settings.virtual[FIRST_CPU])
     # A session takes all GPUs that this list does not leave out; an empty list would mean all.
     if settings.visible.get("GPU"):
         config.gpu_options.visible_device_list = ",".join(map(str, settings.visible["GPU"]))
     config.gpu_options.allow_growth = bool(settings.growing)
+    config.gpu_options.per_process_gpu_memory_fraction = settings.fraction
     return config
 
 

@@ -17,6 +17,7 @@ from opdock.kernels.select.streams import RandomStream
 from opdock.runtime import background
 from opdock.runtime.cancellation import Cancellation, insist, wait
 from opdock.runtime.meetings import Coming, Meetings, Place
+from opdock.util.lazy import lazy
 
 T = TypeVar("T")
 
@@ -255,10 +256,14 @@ class Store:
 
     Args:
         container: where resources are that name none.
+
+    Attributes:
+        cancellation: ends the waiting of what lasts as long as the store does.
     """
 
     def __init__(self, container: str = "localhost") -> None:
         self.container = container
+        self.cancellation = Cancellation("Session was closed.")
         self.lock = threading.RLock()
         self.items: dict[tuple[str, str, str], Any] = {}
 
@@ -288,12 +293,12 @@ class ResourceManager:
     """
 
     def __init__(self, shared: Store | None = None) -> None:
-        self.cancellation = Cancellation("Session was closed.")
+        self._own = Store()
+        self._store = self._own if shared is None else shared
+        self.cancellation = self._own.cancellation
         self.exchange: Any = None
         self.place: Place = Meetings()
         self.task = ""
-        self._shared = shared is not None
-        self._store = shared or Store()
         self._lock = threading.RLock()
         self._node_state: dict[str, Any] = {}
 
@@ -311,6 +316,17 @@ class ResourceManager:
             found = self._store.items.get(key)
             if found is None:
                 found = self._store.items[key] = factory()
+            return found
+
+    def get_or_create_own(
+        self, kind: str, container: str, name: str, factory: Callable[[], Any]
+    ) -> Any:
+        """The same for a resource that is the session's own, and ends with it."""
+        with self._own.lock:
+            key = (kind, container or self._store.container, name)
+            found = self._own.items.get(key)
+            if found is None:
+                found = self._own.items[key] = factory()
             return found
 
     def get(self, kind: str, container: str, name: str) -> Any:
@@ -337,6 +353,26 @@ class ResourceManager:
         """The random streams of the session's nodes, by name."""
         with self._lock:
             return {k: v for k, v in self._node_state.items() if isinstance(v, RandomStream)}
+
+    @property
+    def shares(self) -> bool:
+        """Whether there is state that outlives the session."""
+        return self._store is not self._own
+
+    @property
+    def lasting(self) -> ResourceManager:
+        """The same for what lives as long as the state that the session shares with others.
+
+        The end of the session ends no waiting there. Who waits there in a step of a session is
+        told of its end by `current`.
+        """
+        return self if self.cancellation is self._store.cancellation else self._lasting
+
+    @lazy
+    def _lasting(self) -> ResourceManager:
+        view = copy.copy(self)
+        view.cancellation = self._store.cancellation
+        return view
 
     def with_own_streams(self) -> Self:
         """The same resources, and random streams that begin anew."""
@@ -390,5 +426,4 @@ class ResourceManager:
         self.cancellation.cancel()
         with self._lock:
             self._node_state.clear()
-        if not self._shared:
-            self._store.clear()
+        self._own.clear()

@@ -20,6 +20,7 @@ from opdock.runtime.cache.callables import callable_of_options, make_callable
 from opdock.runtime.cache.programs import Call, ProgramCache
 from opdock.runtime.cache.variants import Entry, Key
 from opdock.runtime.config import interactive
+from opdock.runtime.deadline import allowed
 from opdock.runtime.engine import Engine
 from opdock.runtime.fetch import feed_array, feed_items
 from opdock.runtime.recover.lost import runs_again
@@ -163,10 +164,8 @@ class BaseSession:
         try:
             entry = call.programs.get(key)
             if entry is None:
-                try:
-                    entry = self._compile(call, values, key)
-                except errors.InvalidArgumentError as e:
-                    raise as_it_runs(e, self._engine, self._graph, values, key) from None
+                with allowed(options):
+                    entry = self._entry(call, values, key)
             if entry.keep:
                 values = entry.own(values)
             if options is None and run_metadata is None and entry.plain:
@@ -232,6 +231,15 @@ class BaseSession:
     def _prepare(self, fetches: Any) -> Call:
         self._check_runs()
         return self._cache.prepare(fetches)
+
+    def _entry(self, call: Call, values: Sequence[Any], key: Key, any_shape: bool = False) -> Entry:
+        """The entry for values, of `any_shape` or of the graph's: it fails as a step does."""
+        try:
+            if any_shape:
+                return call.programs.get(key) or self._cache.compile(call, key)
+            return self._compile(call, values, key)
+        except errors.InvalidArgumentError as e:
+            raise as_it_runs(e, self._engine, self._graph, values, key) from None
 
     def _compile(self, call: Call, values: Sequence[Any], key: Key) -> Entry:
         """The entry for fed values whose key has none of its own."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from opdock.legacy import has_itself, put_back
 from opdock.legacy import names as legacy
-from opdock.legacy import put_back
-from opdock.mapping import coverage
+from opdock.mapping import coverage, libraries
 from opdock.survey.outdated import outdated_of, python2_syntax
 from opdock.survey.uses import Use, reading_of
 from opdock.syntax import tree_of
@@ -154,14 +154,22 @@ def _missing(name: str) -> str:
     The import of a library that is asked may fail, as it would in the program: that is a finding,
     and the names of others can be judged all the same.
     """
-    try:
-        return _verdict(name)
-    except (ImportError, AttributeError):
-        put_back()
+    if not _of_a_library(name):
+        try:
+            return _verdict(name)
+        except (ImportError, AttributeError):
+            pass  # A library has it after all.
+    # What a library leans on has to be there at its first import: half of it would stay.
+    put_back()
     try:
         return _verdict(name)
     except (ImportError, AttributeError) as error:
         return f"what has it cannot be imported: {type(error).__name__}: {error}"
+
+
+def _of_a_library(name: str) -> bool:
+    library = libraries.library_of(name.removeprefix("tf.").rpartition(".")[0])
+    return library is not None and libraries.installed(library)
 
 
 def _verdict(name: str) -> str:
@@ -206,7 +214,7 @@ def _has(module: str, name: str) -> bool:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what a library says of a name that it has lost
         try:
-            return hasattr(importlib.import_module(module), name)
+            return has_itself(importlib.import_module(module), name)
         except ImportError:
             return False
 

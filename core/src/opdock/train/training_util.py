@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import numpy as np
+
 from opdock import dtypes
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.default_session import get_default_session
@@ -78,7 +80,8 @@ def assert_global_step(global_step_tensor: Any) -> None:
 
 def global_step(sess: Any, global_step_tensor: Any) -> int:
     """The value of the global step in a session."""
-    return int((sess or get_default_session()).run(global_step_tensor))
+    # Programs of TensorFlow 1's years have variables of one element for it, too.
+    return int(np.asarray((sess or get_default_session()).run(global_step_tensor)).item())
 
 
 def _get_global_step_read(graph: Graph | None = None) -> Any:

@@ -146,7 +146,7 @@ class ArrayAssertions(absltest.TestCase):
                 self._assert_near(x, y, rtol, atol, f"{path}[{i}]", msg)
         else:
             x, y = self._GetNdArray(a), self._GetNdArray(b)
-            self.assertShapesEqual(x, y, msg)
+            self._assert_same_shape(x, y, msg)
             if not np.allclose(x, y, rtol=rtol, atol=atol, equal_nan=True):
                 here = [f"Mismatched value: a{path} is different from b{path}. {said}"]
                 here += _far_apart(x, y, rtol, atol)
@@ -207,7 +207,7 @@ class ArrayAssertions(absltest.TestCase):
         x, y = self._GetNdArray(a), self._GetNdArray(b)
         if "O" in (x.dtype.kind, y.dtype.kind) or "U" in (x.dtype.kind, y.dtype.kind):
             x, y = _as_bytes(x), _as_bytes(y)
-        self.assertShapesEqual(x, y, msg)
+        self._assert_same_shape(x, y, msg)
         same = x == y
         if x.dtype.kind in "fc" and y.dtype.kind in "fc":
             same = np.logical_or(same, np.logical_and(np.isnan(x), np.isnan(y)))
@@ -234,7 +234,7 @@ class ArrayAssertions(absltest.TestCase):
             return
         raise AssertionError(msg or "The two values are equal at all elements")
 
-    def assertShapesEqual(self, a: Any, b: Any, msg: str | None = None) -> None:
+    def _assert_same_shape(self, a: Any, b: Any, msg: str | None = None) -> None:
         """Asserts that two arrays have one shape."""
         self.assertEqual(
             np.shape(a),

@@ -11,7 +11,7 @@ import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from opdock.util.decorators import contextmanager, make_decorator
 from opdock.util.inspecting import getcallargs, getfullargspec
@@ -19,7 +19,7 @@ from opdock.util.inspecting import getcallargs, getfullargspec
 __all__ = [
     "DeprecatedNamesAlreadySet", "HiddenTfApiAttribute", "add_notice_to_docstring", "classproperty",
     "deprecated", "deprecated_alias", "deprecated_arg_values", "deprecated_args",
-    "deprecated_argument_lookup", "deprecated_endpoints", "get_qualified_name",
+    "deprecated_argument_lookup", "deprecated_endpoints", "experimental", "get_qualified_name",
     "hide_attribute_from_api", "keyword_args_only", "rewrite_argument_docstring", "silence",
     "validate_callable",
 ]  # fmt: skip
@@ -165,6 +165,35 @@ def deprecated(
         return make_decorator(called, wrapper, "deprecated", doc)
 
     return decorate
+
+
+def experimental(func: _F) -> _F:
+    """A decorator: each call says that the function may change.
+
+    Raises:
+        ValueError: a property is decorated.
+    """
+    validate_callable(func, "experimental")
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        from opdock.api import logging
+
+        logging.warning(
+            "%s (from %s) is experimental and may change or be removed at any time, and without "
+            "warning.",
+            get_qualified_name(func), func.__module__,
+        )  # fmt: skip
+        return func(*args, **kwargs)
+
+    notice = (
+        "THIS FUNCTION IS EXPERIMENTAL. It may change or be removed at any time, and without "
+        "warning."
+    )
+    wrapper.__doc__ = add_notice_to_docstring(
+        func.__doc__, "", "EXPERIMENTAL FUNCTION", "(experimental)", [notice]
+    )
+    return cast("_F", wrapper)
 
 
 def deprecated_args(

@@ -210,11 +210,16 @@ def for_all_test_methods(decorator: Any, *args: Any, **kwargs: Any) -> Callable[
     """A decorator of classes that decorates each of their tests."""
 
     def decorate(cls: Any) -> Any:
-        for name in [n for n in dir(cls) if n.startswith("test") and n != "test_session"]:
+        for name in _test_methods(cls):
             setattr(cls, name, decorator(*args, **kwargs)(getattr(cls, name)))
         return cls
 
     return decorate
+
+
+def _test_methods(cls: Any) -> list[str]:
+    names = [n for n in dir(cls) if n.startswith("test") and n != "test_session"]
+    return [n for n in names if callable(getattr(cls, n))]
 
 
 def run_in_graph_and_eager_modes(
@@ -244,8 +249,14 @@ def run_in_graph_and_eager_modes(
 
 
 def run_all_in_graph_and_eager_modes(cls: Any) -> Any:
-    """`run_in_graph_and_eager_modes` for each test of a class."""
-    return for_all_test_methods(run_in_graph_and_eager_modes)(cls)
+    """`run_in_graph_and_eager_modes` for each test of a class that has no session of its own.
+
+    By TF's convention those that have one are named `testSkipEager...`, or `test_skip_eager...`.
+    """
+    for name in _test_methods(cls):
+        if not name.startswith(("testSkipEager", "test_skip_eager")):
+            setattr(cls, name, run_in_graph_and_eager_modes(getattr(cls, name)))
+    return cls
 
 
 def assert_meta_graph_protos_equal(tester: Any, a: Any, b: Any) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -24,8 +23,6 @@ __all__ = [
     "RegisterShape",
     "TensorLike",
     "as_graph_element",
-    "collect_named_outputs",
-    "convert_collection_to_dict",
     "get_build_info",
     "get_enclosing_xla_context",
     "get_name_scope",
@@ -40,7 +37,6 @@ __all__ = [
     "is_symbolic_tensor",
     "list_local_devices",
     "matrix",
-    "n_positive_integers",
     "register_symbolic_tensor_type",
     "scalar",
     "set_call_cpp_shape_fn",
@@ -56,7 +52,6 @@ __all__ = [
 ]  # fmt: skip
 
 _ids = itertools.count()
-_aliases: WeakKeyDictionary[Any, list[str]] = WeakKeyDictionary()
 
 
 # ------------------------------------------------------------------------------------ graphs
@@ -279,29 +274,6 @@ def get_seed_or_none(graph: Graph | None = None) -> int | None:
     return None if found is None else int(found)
 
 
-def collect_named_outputs(collections: Any, alias: str, outputs: Any) -> Any:
-    """Adds a tensor to collections under an alias, by which it is found again there."""
-    if collections:
-        from opdock.graph.nodes.collections import add_to_collections
-
-        _aliases.setdefault(outputs, []).append(alias)
-        add_to_collections(collections, outputs)
-    return outputs
-
-
-def convert_collection_to_dict(collection: Any, clear_collection: bool = False) -> dict[str, Any]:
-    """The tensors of a collection by their aliases, or by their names where they have none."""
-    from opdock.graph.nodes.collections import get_collection, get_collection_ref
-
-    found: dict[str, Any] = {}
-    for tensor in get_collection(collection):
-        for alias in _aliases.get(tensor) or [tensor.op.name]:
-            found[alias] = tensor
-    if clear_collection:
-        del get_collection_ref(collection)[:]
-    return found
-
-
 # ------------------------------------------------------------------------------------ shapes
 def unknown_shape(rank: int | None = None, *, ndims: int | None = None) -> TensorShape:
     """A shape of unknown dimensions, and of unknown rank if none is given; `ndims` is its old name.
@@ -328,18 +300,6 @@ def vector(length: Any) -> TensorShape:
 def matrix(rows: Any, cols: Any) -> TensorShape:
     """The shape of a matrix."""
     return TensorShape([rows, cols])
-
-
-def n_positive_integers(n: int, value: Any) -> tuple[int, ...]:
-    """A positive integer n times, or n of them as they are.
-
-    Raises:
-        ValueError: there are not n, or one is not positive.
-    """
-    found = (value,) * n if isinstance(value, int) else tuple(value)
-    if len(found) != n or any(int(v) <= 0 for v in found):
-        raise ValueError(f"expected {n} positive integers, got {value!r}")
-    return tuple(int(v) for v in found)
 
 
 # ------------------------------------------------------------------------------------ others

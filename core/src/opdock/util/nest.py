@@ -215,14 +215,35 @@ def assert_same_structure(
         TypeError: a sequence is of another type.
     """
     try:
-        _assert_same(nest1, nest2, check_types, expand_composites)
+        compare(nest1, nest2, check_types, _seen_as(expand_composites), expand_composites)
     except (ValueError, TypeError) as e:
         shown = [str(map_structure(lambda _: _Dot(), nest)) for nest in (nest1, nest2)]
         raise type(e)(
+            f"{e}\nEntire first structure:\n{shown[0]}\nEntire second structure:\n{shown[1]}"
+        ) from None
+
+
+def compare(
+    nest1: Any, nest2: Any, check_types: bool, seen: Callable[[Any], bool], expand: bool = False
+) -> None:
+    """Raises unless two structures are alike down to their leaves.
+
+    Args:
+        nest1, nest2: the structures.
+        check_types: whether types of sequences must be equal too.
+        seen: what tells structures from leaves.
+        expand: whether composites are structures.
+
+    Raises:
+        ValueError, TypeError: as `assert_same_structure`.
+    """
+    try:
+        _assert_same(nest1, nest2, check_types, seen, expand)
+    except (ValueError, TypeError) as e:
+        raise type(e)(
             "The two structures don't have the same nested structure.\n\n"
             f"First structure: {_told(nest1)}\n\nSecond structure: {_told(nest2)}\n\n"
-            f"More specifically: {e}\nEntire first structure:\n{shown[0]}\n"
-            f"Entire second structure:\n{shown[1]}"
+            f"More specifically: {e}"
         ) from None
 
 
@@ -230,8 +251,9 @@ def _told(value: Any) -> str:
     return f"type={type(value).__name__} str={value}"
 
 
-def _assert_same(a: Any, b: Any, check_types: bool, expand: bool) -> None:
-    seen = _seen_as(expand)
+def _assert_same(
+    a: Any, b: Any, check_types: bool, seen: Callable[[Any], bool], expand: bool
+) -> None:
     if seen(a) != seen(b):
         deeper, leaf = (a, b) if seen(a) else (b, a)
         raise ValueError(
@@ -246,7 +268,7 @@ def _assert_same(a: Any, b: Any, check_types: bool, expand: bool) -> None:
         _check_common_spec(a, b)
     left, right = items(a), items(b)
     for x, y in zip(left, right, strict=False):
-        _assert_same(x, y, check_types, expand)
+        _assert_same(x, y, check_types, seen, expand)
     if len(left) != len(right):
         raise ValueError(
             "The two structures don't have the same number of elements. First structure: "

@@ -86,6 +86,10 @@ class Namespace:
         """An array with another block."""
         return lax.dynamic_update_slice(array, part, _indices(starts))
 
+    def bitcast(self, flat: jax.Array, dtype: Any) -> jax.Array:
+        """The memory of a vector as elements of another type."""
+        return flat.view(dtype)
+
     def fold_rows(self, combine: Any, rows: Any, ids: Any, count: int) -> tuple[Any, Any]:
         """The rows of each id in one, and which ids there are; negative ones are left out."""
         name = _SCATTERS[combine]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import os
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -31,14 +32,26 @@ class Asking:
     """Who is with Ray now; calling it is asking.
 
     It is made after Ray was imported, so that its end comes before that of Ray.
+
+    Attributes:
+        inherited: whether this process was forked from one that had joined Ray. The threads by
+            which Ray works are that one's, and so is its place among Ray's processes.
     """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._asking = 0
-        self._closed = False
+        self._closed = self.inherited = False
         self._rouse: list[Callable[[], None]] = []
         atexit.register(self._close)
+        os.register_at_fork(after_in_child=self._after_fork)
+
+    def _after_fork(self) -> None:
+        self._changed, self._asking = threading.Condition(), 0
+        self._rouse.clear()
+        self._closed = self.inherited = self.inherited or ray.is_initialized()
+        if self.inherited:
+            atexit.unregister(ray.shutdown)  # it would wait for ever for the parent's threads
 
     @contextlib.contextmanager
     def __call__(self) -> Iterator[None]:

@@ -45,7 +45,14 @@ class RayEngine:
 
         Raises:
             UnavailableError: Ray does not answer, or does not start.
+            FailedPreconditionError: the process was forked from one that had joined Ray.
         """
+        if _asking.inherited:
+            raise errors.FailedPreconditionError(
+                None, None,
+                "This process was forked from one that had joined Ray, which works by threads that "
+                "a child lacks. Start it with multiprocessing's method 'spawn'.",
+            )  # fmt: skip
         with self._lock:
             try:
                 _asking.check()

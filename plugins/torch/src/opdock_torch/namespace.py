@@ -76,6 +76,10 @@ class Namespace:
         values, places = torch.sort(x, dim=-1, descending=True, stable=True)
         return values[..., :k].contiguous(), places[..., :k].contiguous()
 
+    def bitcast(self, flat: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+        """The memory of a vector as elements of another type."""
+        return flat.contiguous().view(dtype)
+
     def fold_rows(self, combine: Any, rows: Any, ids: Any, count: int) -> Any:
         """The rows of each id in one, and which ids there are; negative ones are left out."""
         if combine is not compat.add and (combine not in _FOLDS or rows.is_complex()):

@@ -155,3 +155,55 @@ def test_the_other_operand_decides_the_type_of_a_number():
         tf.constant(1) + 1.5
     with pytest.raises((TypeError, ValueError), match="float32"):
         tf.constant(1) + tf.constant(1.0)
+
+
+class Quantity:
+    """A stranger's class of values that are tensors of one type, as libraries have them."""
+
+    def __init__(self, value: object) -> None:
+        self.value = tf.convert_to_tensor(value)
+        self.dtype, self.shape = self.value.dtype, self.value.shape
+
+    def __add__(self, other: object) -> Quantity:
+        return Quantity(self.value + other)
+
+
+def quantity_to_tensor(
+    quantity: Quantity, dtype: tf.DType | None = None, name: str | None = None, as_ref: bool = False
+) -> tf.Tensor:
+    if dtype is not None and not dtype.is_compatible_with(quantity.value.dtype):
+        raise ValueError(f"a quantity of {quantity.value.dtype.name} is no {dtype.name}")
+    return quantity.value
+
+
+tf.register_tensor_conversion_function(Quantity, quantity_to_tensor)
+
+
+def test_a_value_of_another_type_is_named_by_the_type_that_its_conversion_gives():
+    with pytest.raises(TypeError, match="has type float32 that does not match type int32 of arg"):
+        tf.add(1, Quantity(1.0))
+
+
+def test_a_value_that_no_conversion_takes_says_so():
+    with pytest.raises(
+        ValueError, match="Tried to convert 'y' to a tensor and failed. Error: None"
+    ):
+        tf.add(1, None)
+
+
+def test_a_tensor_proto_is_what_it_holds():
+    """As programs hand on attributes of a GraphDef's nodes."""
+    node = tf.constant([[2, 1]], tf.int64).op.node_def
+    held = node.attr["value"].tensor
+    assert value(tf.convert_to_tensor(held)).tolist() == [[2, 1]]
+    assert value(tf.reshape(tf.range(2), tf.make_tensor_proto([2, 1]))).shape == (2, 1)
+    with pytest.raises(TypeError, match="has type int64 that does not match type float32"):
+        tf.add(1.0, held)
+
+
+def test_values_with_a_conversion_of_their_own_are_stacked_and_bound_slices():
+    with tf.Session() as sess:
+        assert sess.run(tf.stack([Quantity(3), 4])).tolist() == [3, 4]
+        row = tf.constant([5, 6, 7])
+        assert sess.run(row[Quantity(1)]) == 6
+        assert sess.run(row[Quantity(1) :]).tolist() == [6, 7]

@@ -410,3 +410,12 @@ def test_an_input_of_a_wrong_type_is_found_when_the_graph_runs():
                 session.run(total)
             total.op._update_input(0, tf.constant(2))
             assert session.run(total) == 2
+
+
+def test_graphs_and_their_bodies_have_keys():
+    one, two = tf.Graph(), tf.Graph()
+    assert one._graph_key == one._graph_key != two._graph_key
+    with one.as_default():
+        keys = []
+        tf.cond(tf.constant(True), lambda: keys.append(tf.get_default_graph()._graph_key) or 1, int)
+    assert keys == [one._graph_key]

@@ -25,10 +25,12 @@ from opdock.testing.harness.sample import samples_for
 from tests.core.kernels.frozen import frozen, indexed
 
 FAMILIES = (
-    "array", "conv", "decompositions", "depthwise", "diag", "fill", "gather", "histogram",
-    "identity", "joining", "matrix", "matrix_functions", "morphology", "padding", "partition",
-    "patches", "pool", "scatter", "select", "sets", "slicing", "solve", "sorting", "sparse_math",
-    "spacebatch", "splitting", "tiling", "tridiagonal",
+    "array", "audio", "beam_search", "boosted_trees", "candidate_sampling", "clustering", "conv",
+    "ctc", "decompositions", "depthwise", "diag", "fill", "gamma_samples", "gather", "histogram",
+    "identity", "image_boxes", "joining", "matrix", "matrix_functions", "morphology", "padding",
+    "partition", "patches", "pool", "ragged", "ragged_padding", "scatter", "select", "sets",
+    "slicing", "solve", "sorting", "spacebatch", "sparse_math", "sparse_pairs", "sparse_reduce",
+    "splitting", "suppression", "tiling", "tridiagonal", "unicode",
 )  # fmt: skip
 TYPES = (dtypes.float32, dtypes.int32, dtypes.bool, dtypes.complex64)
 STATE = {"RefIdentity", "StridedSliceAssign", "ResourceStridedSliceAssign"}

@@ -16,6 +16,7 @@ from opdock.testing.reference._registry import reference_for, widen
 RULES = {"align_corners": False, "half_pixel_centers": False}
 SAMPLING = {"kernel_type": "lanczos3", "antialias": True}
 CROPS = {"method": "bilinear", "extrapolation_value": 0.0}
+GLIMPSES = {"centered": True, "normalized": True, "uniform_noise": False, "noise": "zero"}
 # Op -> the attributes that samples may leave out.
 OPS = {
     "ResizeArea": {"align_corners": False},
@@ -35,6 +36,7 @@ OPS = {
     "CropAndResize": CROPS,
     "CropAndResizeGradBoxes": CROPS,
     "CropAndResizeGradImage": CROPS,
+    "ExtractGlimpse": GLIMPSES,
 }
 
 

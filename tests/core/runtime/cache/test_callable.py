@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.io import protos
 
 
 def test_like_run():
@@ -80,3 +81,32 @@ def test_options_and_metadata():
         options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
         call(np.ones(2, np.float32), options=options, run_metadata=metadata)
     assert metadata.step_stats.dev_stats
+
+
+def of_options(session, fetches, feeds):
+    options = protos.CallableOptions()
+    options.fetch.extend(t.name for t in fetches)
+    options.feed.extend(t.name for t in feeds)
+    return session._make_callable_from_options(options)
+
+
+def test_a_callable_of_options_takes_what_a_graph_calls_by_another_shape():
+    """As Keras feeds sparse targets: of a rank less than the placeholder's."""
+    target, logits = tf.placeholder(tf.float32, [None] * 3), tf.placeholder(tf.float32, [None] * 3)
+    flat = tf.cast(tf.reshape(target, [-1]), tf.int32)
+    total = tf.reduce_sum(tf.reshape(logits, [-1, 2]) * tf.one_hot(flat, 2))
+    with tf.Session() as session:
+        run = of_options(session, [total], [target, logits])
+        values = np.arange(12.0, dtype="f").reshape(2, 3, 2)
+        for _ in range(2):
+            assert run(np.ones([2, 3], "f"), values) == [36.0]
+            assert run(np.zeros([2, 3, 1], "f"), values) == [30.0]
+            assert run([[1, 1, 1], [0, 0, 0]], values) == [1 + 3 + 5 + 6 + 8 + 10]
+        with pytest.raises(ValueError, match="Cannot feed value of shape"):
+            session.run(total, {target: np.ones([2, 3]), logits: values})
+        with pytest.raises(ValueError, match="Cannot feed value of shape"):
+            session.make_callable(total, [target, logits])(np.ones([2, 3]), values)
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            run(np.ones([2, 3], "f"), values[:, :, :1])
+    with pytest.raises(RuntimeError, match="closed"):
+        run(np.ones([2, 3], "f"), values)

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
+import threading
 
 import pytest
 
@@ -51,6 +53,73 @@ def test_a_lost_request_is_known_at_the_deadline(threads, count):
     assert not left
     assert sess.run(v) == 2.0
     assert sess.run(add) == 3.0
+
+
+def test_a_lost_part_is_known_at_the_deadline(threads, count):
+    sess, add, v = count
+    doubled = tf.group(add, v.assign_add(v))
+    left = once(threads, "far:0", "register", Fault.LOST)
+    with pytest.raises(tf.errors.DeadlineExceededError, match=rf"300 ms.*No answer from {PS}"):
+        sess.run(doubled, options=SOON)
+    assert not left
+    assert sess.run(v) == 1.0
+    sess.run(doubled)
+    config = tf.ConfigProto(operation_timeout_in_ms=300)
+    with tf.Session("grpc://far:1", config=config) as limited:
+        for kind, ask in (
+            ("register", lambda: limited.run(add)),
+            ("variables", limited._engine.variables),
+            ("explain", lambda: limited.explain(add)),
+        ):
+            once(threads, "far:0", kind, Fault.LOST)
+            with pytest.raises(tf.errors.DeadlineExceededError, match=PS):
+                ask()
+
+
+def test_a_session_that_is_closed_waits_for_no_part(threads, count):
+    sess, add, v = count
+    asked = threading.Event()
+
+    def lose(where: str, what: str) -> Fault:
+        if what != "register":
+            return Fault.NONE
+        asked.set()
+        return Fault.LOST
+
+    threads.fault = lose
+    told: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            sess.run(tf.group(add, v))
+        except tf.errors.OpError as e:
+            told.append(e)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    asked.wait()
+    sess.close()
+    thread.join()
+    assert isinstance(told[0], tf.errors.CancelledError)
+
+
+def test_parts_that_no_step_will_run_are_forgotten(threads, far):
+    with tf.device("/job:ps"):
+        x = tf.placeholder(tf.float32, [])
+        there = x * 2.0
+    with tf.device("/job:worker"):
+        good, bad = there + 1.0, there + 2.0
+    with tf.Session("grpc://far:1") as sess:
+        (session,) = far[0].service._sessions.values()
+        threads.fault = lambda where, what: (
+            Fault.CUT if (where, what) == ("far:1", "register") else Fault.NONE
+        )
+        for _ in range(3):
+            with pytest.raises(tf.errors.UnavailableError):
+                sess.run(bad, {x: 1.0})
+        threads.fault = lambda where, what: Fault.NONE
+        assert sess.run(good, {x: 1.0}) == 3.0
+        assert len(session._parts) == 1
 
 
 def test_a_lost_message_between_tasks(threads, count):
@@ -181,3 +250,25 @@ def test_a_task_that_is_another_one(threads, far):
     )
     with tf.Session("grpc://far:1", config=names) as sess:  # the session brings names of its own
         assert sess.run(tf.constant(1) + 1) == 2
+
+
+def test_a_child_of_fork_does_not_speak_for_its_parent(threads, count):
+    sess, add, v = count
+    reads, writes = os.pipe()
+    before = len(threads.asked)
+    child = os.fork()
+    if not child:
+        try:
+            for ask in (lambda: sess.run(add), lambda: sess.run(v)):
+                with contextlib.suppress(tf.errors.FailedPreconditionError):
+                    ask()
+                    os.write(writes, b"ran, ")
+            sess.close()
+            os.write(writes, b"%d packets" % (len(threads.asked) - before))
+        finally:
+            os._exit(0)
+    os.close(writes)
+    os.waitpid(child, 0)
+    with os.fdopen(reads) as told:
+        assert told.read() == "0 packets"
+    assert sess.run(add) == 2.0

@@ -53,3 +53,77 @@ def test_what_waits_when_its_session_is_closed_is_told_so(cluster, jobs):
     sess.close()
     thread.join()
     assert told
+
+
+# ---------------------------------------------------------------- what outlives its session
+def _counting(shared_name: str = "") -> tuple[tf.Operation, tf.Tensor]:
+    """An iterator over 1, 2, ..., each counted up to in a loop, which asks whether to go on."""
+    numbers = tf.data.Dataset.range(100).map(
+        lambda i: tf.while_loop(lambda n: n <= i, lambda n: n + 1, [tf.constant(0, tf.int64)])
+    )
+    made = tf.data.make_initializable_iterator(numbers.prefetch(2), shared_name=shared_name)
+    return made.initializer, made.get_next()
+
+
+def test_an_iterator_goes_on_when_the_session_that_began_it_has_ended(cluster):
+    servers = cluster(ps=1, worker=1)
+    begin, following = _counting("counting")
+    alone = tf.train.Server.create_local_server()
+    for target in (servers["worker"][0].target, alone.target):
+        with tf.Session(target) as first:
+            first.run(begin)
+            assert first.run(following) == 1
+        with tf.Session(target) as second:
+            assert [second.run(following) for _ in range(3)] == [2, 3, 4]
+            second.run(begin)  # in a place that another session made
+            assert second.run(following) == 1
+
+
+def test_an_iterator_without_a_shared_name_is_its_session_s_own():
+    server = tf.train.Server.create_local_server()
+    begin, following = _counting()
+    first, second = tf.Session(server.target), tf.Session(server.target)
+    first.run(begin)
+    assert first.run(following) == 1
+    with pytest.raises(tf.errors.FailedPreconditionError, match="has not been initialized"):
+        second.run(following)
+    second.run(begin)
+    assert second.run(following) == 1
+    second.close()
+    assert first.run(following) == 2
+    first.close()
+
+
+@pytest.mark.parametrize("tasks", [1, 2])
+def test_a_session_that_ends_waits_for_no_iterator_that_it_shares(cluster, tasks):
+    servers = cluster(worker=tasks)
+    target = servers["worker"][0].target
+    asked, go_on = threading.Event(), threading.Event()
+
+    def slow(i):
+        asked.set()
+        go_on.wait()
+        return i
+
+    numbers = tf.data.Dataset.range(4).map(lambda i: tf.py_func(slow, [i], tf.int64), 2)
+    made = tf.data.make_initializable_iterator(numbers, shared_name="slow")
+    following = made.get_next()
+    sess = tf.Session(target)
+    sess.run(made.initializer)
+    told: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            sess.run(following)
+        except tf.errors.OpError as e:
+            told.append(e)
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    asked.wait()
+    sess.close()
+    thread.join()
+    assert isinstance(told[0], tf.errors.CancelledError)
+    go_on.set()
+    with tf.Session(target) as other:
+        assert other.run(following) == 0

@@ -50,19 +50,6 @@ def make_summaries(ctx: Any, *features_and_more: Array) -> Results:
     return _results(out)
 
 
-@table.kernel("BoostedTreesBucketize")
-def bucketize(ctx: Any, *features_and_boundaries: Array) -> Results:
-    """The bucket of each value: the last takes what is beyond it as well."""
-    out, count = [], len(features_and_boundaries) // 2
-    features, boundaries = features_and_boundaries[:count], features_and_boundaries[count:]
-    for values, limits in zip(features, boundaries, strict=True):
-        if limits.ndim != 1:
-            raise checks.invalid("Buckets should be flat vectors.")
-        places = np.minimum(np.searchsorted(limits, values), max(len(limits) - 1, 0))
-        out.append(places.astype(np.int32))
-    return _results(out)
-
-
 # ---------------------------------------------------------------- streams
 @table.binder("BoostedTreesCreateQuantileStreamResource", keeps=())
 def create(sig: NodeSig) -> Callable[..., tuple[()]]:

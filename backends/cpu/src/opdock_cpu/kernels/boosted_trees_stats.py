@@ -35,44 +35,9 @@ def _check_indices(name: str, given: Array, limit: int) -> None:
         raise checks.invalid(f"{name} must be in [0, {limit}), got {int(wrong.flat[0])}")
 
 
-@table.binder("BoostedTreesMakeStatsSummary")
-def make_stats_summary(sig: NodeSig) -> Callable[..., Array]:
-    """Sums of gradients and hessians by feature, node and bucket."""
-    splits, buckets = int(sig.attrs["max_splits"]), int(sig.attrs["num_buckets"])
-
-    def run(nodes: Array, gradients: Array, hessians: Array, *features: Array) -> Array:
-        _check_indices("node_ids", nodes, splits)
-        sums = np.zeros((len(features), splits, buckets, 2))
-        stats = np.concatenate([gradients[:, :1], hessians[:, :1]], axis=1, dtype=np.float64)
-        for feature, values in enumerate(features):
-            _check_indices("bucketized_features", values, buckets)
-            np.add.at(sums[feature], (nodes, values), stats)
-        return sums.astype(np.float32)
-
-    return run
-
-
-@table.binder("BoostedTreesAggregateStats")
-def aggregate_stats(sig: NodeSig) -> Callable[..., Array]:
-    """Sums by node, feature dimension and bucket; the last bucket is that of missing values."""
-    splits, buckets = int(sig.attrs["max_splits"]), int(sig.attrs["num_buckets"])
-
-    def run(nodes: Array, gradients: Array, hessians: Array, feature: Array) -> Array:
-        _check_indices("node_ids", nodes, splits)
-        places = np.where(feature == -1, buckets, feature)
-        _check_indices("feature", places, buckets + 1)
-        stats = np.concatenate([gradients, hessians], axis=1, dtype=np.float64)
-        sums = np.zeros((splits, feature.shape[1], buckets + 1, stats.shape[1]))
-        dimensions = np.arange(feature.shape[1])
-        np.add.at(sums, (nodes[:, None], dimensions, places), stats[:, None])
-        return sums.astype(np.float32)
-
-    return run
-
-
 @table.binder("BoostedTreesSparseAggregateStats")
 def sparse_aggregate_stats(sig: NodeSig) -> Callable[..., tuple[Array, Array, Array]]:
-    """The same of a sparse feature, as a sparse tensor."""
+    """Sums by node, feature dimension and bucket of a sparse feature, as a sparse tensor."""
     splits, buckets = int(sig.attrs["max_splits"]), int(sig.attrs["num_buckets"])
 
     def run(

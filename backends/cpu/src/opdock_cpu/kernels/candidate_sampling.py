@@ -332,27 +332,3 @@ def every(sig: NodeSig) -> Callable[..., Any]:
         return np.arange(count, dtype=np.int64), np.ones(classes.shape, np.float32), ones
 
     return run
-
-
-@table.binder("ComputeAccidentalHits")
-def accidental_hits(sig: NodeSig) -> Callable[..., Any]:
-    """Where a drawn class is a target; of equal ones drawn the last counts."""
-    num_true = sig.attrs["num_true"]
-
-    def run(classes: Array, drawn: Array) -> Any:
-        if classes.ndim != 2 or classes.shape[1] != num_true:
-            raise checks.invalid("true_candidates must be a batch_size * num_true matrix")
-        if drawn.ndim != 1:
-            raise checks.invalid(
-                "sampled_candidates must be a vector, which is typically an output from "
-                "CandidateSampler"
-            )
-        order = np.argsort(drawn, kind="stable")
-        places = np.searchsorted(drawn[order], classes, side="right") - 1
-        last = order[np.maximum(places, 0)] if len(drawn) else np.zeros_like(places)
-        hit = (places >= 0) & (drawn[last] == classes) if len(drawn) else places > 0
-        rows = np.nonzero(hit)[0].astype(np.int32)
-        lowest = np.full(len(rows), np.finfo(np.float32).min, np.float32)
-        return rows, last[hit].astype(np.int64), lowest
-
-    return run

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import NUMBERS, QUANTIZED, KernelTable, NodeSig, dtypes
+from opdock.plugin import NUMBERS, QUANTIZED, KernelTable, NodeSig, checks, dtypes
 from opdock_cpu.jit.looped import Looped
 
 __all__ = ["table"]
@@ -89,20 +89,10 @@ def _integers(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 @table.binder("Bitcast", T=NUMBERS | QUANTIZED, type=NUMBERS | QUANTIZED, may_alias={0: 0})
 def _bitcast(sig: NodeSig) -> Callable[..., Array]:
-    source, target = sig.in_dtypes[0].size, sig.out_dtypes[0].size
     dtype = sig.out_dtypes[0].np
 
     def run(x: Array) -> Array:
-        shape = x.shape
-        if source > target:
-            shape = (*shape, source // target)
-        elif source < target:
-            if not shape or shape[-1] * source != target:
-                raise ValueError(
-                    f"Cannot bitcast {sig.in_dtypes[0].name}{list(x.shape)} to "
-                    f"{sig.out_dtypes[0].name}: the last dimension must be {target // source}"
-                )
-            shape = shape[:-1]
+        shape = checks.bitcast_shape(sig, x.shape)
         return np.ascontiguousarray(x).reshape(-1).view(np.uint8).view(dtype).reshape(shape)
 
     return run

@@ -111,37 +111,3 @@ def kmc2_chain(ctx: Any, distances: Array, seed: Array) -> Array:
         if distances[i] > _unit(words) * distances[chosen]:
             chosen = i
     return np.array(chosen, np.int64)
-
-
-_DISTANCES_AT_ONCE = 1 << 22
-
-
-@table.kernel("NearestNeighbors", host_inputs=("k",))
-def nearest_neighbors(ctx: Any, points: Array, centers: Array, k: Array) -> tuple[Array, Array]:
-    """The nearest centers of each point and their squared distances, the nearest first."""
-    for name, value in (("points", points), ("centers", centers)):
-        if value.ndim != 2:
-            raise checks.invalid(f"Input {name} should be a matrix.")
-    _check_scalars(k=k)
-    if not len(points):
-        raise checks.invalid("Expected points.rows() > 0.")
-    if points.shape[1] != centers.shape[1]:
-        raise checks.invalid(
-            "Expected point_dimensions == center_dimensions: "
-            f"{points.shape[1]} vs {centers.shape[1]}."
-        )
-    if k < 0:
-        raise checks.invalid(f"Expected k >= 0, got {k}.")
-    count = min(int(k), len(centers))
-    indices = np.empty((len(points), count), np.int64)
-    distances = np.empty((len(points), count), np.float32)
-    norms = np.float32(0.5) * np.sum(centers * centers, axis=1)
-    step = max(1, _DISTANCES_AT_ONCE // max(1, len(centers)))
-    for start in range(0, len(points), step):
-        part = points[start : start + step]
-        partial = norms - part @ centers.T
-        order = np.argsort(partial, axis=1, kind="stable")[:, :count]
-        own = np.float32(0.5) * np.sum(part * part, axis=1, keepdims=True)
-        indices[start : start + step] = order
-        distances[start : start + step] = 2 * (own + np.take_along_axis(partial, order, axis=1))
-    return indices, distances

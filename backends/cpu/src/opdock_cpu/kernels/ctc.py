@@ -219,7 +219,7 @@ def ctc_loss(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
         steps, batch, classes = inputs.shape
         if batch == 0:
             raise checks.invalid("batch_size must not be 0")
-        _check_lengths(lengths, steps, batch)
+        checks.check_ctc_lengths(lengths, steps, batch)
         paths = [
             _path(labels, int(lengths[b]), classes, b, collapse, merge, ignore)
             for b, labels in enumerate(_labels_of(indices, values, batch))
@@ -233,37 +233,6 @@ def ctc_loss(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
                 if path is not None:
                     loss[b], gradient[:n, b] = _differentiated(logp[:n, b], path, merge)
         return found[0].astype(inputs.dtype), found[1].astype(inputs.dtype)
-
-    return run
-
-
-def _check_lengths(lengths: Array, steps: int, batch: int) -> None:
-    if lengths.shape != (batch,):
-        raise checks.invalid(f"len(sequence_length) != batch_size: {lengths.shape} vs {batch}")
-    if lengths.size and lengths.max() > steps:
-        b = int(np.argmax(lengths))
-        raise checks.invalid(f"sequence_length({b}) <= {steps}")
-
-
-@table.binder("CTCGreedyDecoder")
-def ctc_greedy_decoder(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
-    """The best class of each step without blanks and, optionally, repeats."""
-    merge = bool(sig.attrs["merge_repeated"])
-
-    def run(inputs: Array, lengths: Array) -> tuple[Array, ...]:
-        steps, batch, classes = inputs.shape
-        _check_lengths(lengths, steps, batch)
-        alive = np.arange(steps) < lengths[:, None]
-        best, top = inputs.argmax(axis=-1).T, inputs.max(axis=-1).T
-        score = -np.where(alive, top, 0).sum(axis=1, keepdims=True, dtype=inputs.dtype)
-        keep = alive & (best != classes - 1)
-        if merge:
-            keep[:, 1:] &= best[:, 1:] != best[:, :-1]
-        counts = keep.sum(axis=1)
-        rows, starts = np.repeat(np.arange(batch), counts), np.cumsum(counts) - counts
-        indices = np.column_stack([rows, np.arange(len(rows)) - starts[rows]]).astype(np.int64)
-        shape = np.array([batch, counts.max(initial=0)], np.int64)
-        return indices, best[keep].astype(np.int64), shape, score
 
     return run
 
@@ -337,7 +306,7 @@ def ctc_beam_search_decoder(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
 
     def run(inputs: Array, lengths: Array) -> tuple[Array, ...]:
         steps, batch, classes = inputs.shape
-        _check_lengths(lengths, steps, batch)
+        checks.check_ctc_lengths(lengths, steps, batch)
         logp = _log_softmax(inputs.astype(np.float64))
         score = np.zeros((batch, paths), inputs.dtype)
         found: list[list[tuple[int, ...]]] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -19,37 +19,6 @@ table = KernelTable()
 
 
 # ---------------------------------------------------------------- choosing
-def _scalar(value: Any, name: str) -> Any:
-    if np.ndim(value) != 0:
-        raise checks.invalid(f"{name} must be 0-D, got shape {checks.dims(np.shape(value))}")
-    return np.asarray(value)[()]
-
-
-def _check_scores(count: int, scores: Array) -> None:
-    if scores.ndim != 1:
-        raise checks.invalid(f"scores must be 1-D{checks.dims(scores.shape)}")
-    if scores.shape[0] != count:
-        raise checks.invalid("scores has incompatible shape")
-
-
-def _check_boxes(boxes: Array, scores: Array) -> None:
-    if boxes.ndim != 2:
-        raise checks.invalid(f"boxes must be 2-D{checks.dims(boxes.shape)}")
-    if boxes.shape[1] != 4:
-        raise checks.invalid("boxes must have 4 columns")
-    _check_scores(boxes.shape[0], scores)
-
-
-def _check_limit(limit: Any) -> None:
-    if not 0 <= limit <= 1:
-        raise checks.invalid("iou_threshold must be in [0, 1]")
-
-
-def _count(value: Any, name: str = "max_output_size") -> int:
-    """How many boxes at most; TF takes a negative number for none."""
-    return max(int(_scalar(value, name)), 0)
-
-
 def _padded(values: Any, count: int, dtype: Any, pad: bool) -> Array:
     found = np.asarray(values, dtype)
     return np.pad(found, (0, count - found.size)) if pad else found
@@ -62,18 +31,9 @@ def non_max_suppression(sig: NodeSig) -> Callable[..., Any]:
     pad, outputs = bool(sig.attrs.get("pad_to_max_output_size")), len(sig.out_dtypes)
 
     def run(boxes: Array, scores: Array, max_output_size: Array, *thresholds: Array) -> Any:
-        count = _count(max_output_size)
-        names = ("iou_threshold", "score_threshold", "soft_nms_sigma")
-        given = [_scalar(v, n) for v, n in zip(thresholds, names, strict=False)]
-        limit = given[0] if given else sig.attrs["iou_threshold"]
-        _check_limit(limit)
-        # The first two versions take all scores but minus infinity.
-        least = given[1] if len(given) > 1 else np.finfo(scores.dtype).min
-        sigma = given[2] if len(given) > 2 else 0
-        if not sigma >= 0:
-            raise checks.invalid("soft_nms_sigma_val must be >= 0")
-        _check_boxes(boxes, scores)
-        limit = scores.dtype.type(limit)
+        count, limit, least, sigma = checks.boxes_wanted(
+            sig, boxes, scores, max_output_size, thresholds
+        )
         if sigma == 0 and scores.dtype == boxes.dtype == np.float32:
             numbers, (valid,) = suppressed(boxes[None], scores[None], count, limit, least)
             found = numbers[0, :valid].tolist()
@@ -98,16 +58,11 @@ def non_max_suppression_with_overlaps(sig: NodeSig) -> Callable[..., Array]:
     def run(
         overlaps: Array, scores: Array, max_output_size: Array, limit: Array, least: Array
     ) -> Array:
-        count = _count(max_output_size)
-        if overlaps.ndim != 2:
-            raise checks.invalid(f"overlaps must be 2-D{checks.dims(overlaps.shape)}")
-        if overlaps.shape[0] != overlaps.shape[1]:
-            raise checks.invalid(f"overlaps must be square{checks.dims(overlaps.shape)}")
-        _check_scores(overlaps.shape[0], scores)
-        threshold = _scalar(limit, "overlap_threshold")
-        lowest = _scalar(least, "score_threshold")
+        wanted = checks.boxes_wanted_by_overlaps(overlaps, scores, max_output_size, limit, least)
         # TF asks each candidate how much it overlaps those chosen: its own row.
-        found, _ = chosen(scores, count, lambda i: overlaps[:, i], threshold, lowest, 0)
+        found, _ = chosen(
+            scores, wanted.count, lambda i: overlaps[:, i], wanted.limit, wanted.least, 0
+        )
         return np.asarray(found, np.int32)
 
     return run
@@ -122,19 +77,10 @@ def combined_non_max_suppression(sig: NodeSig) -> Callable[..., Any]:
     def run(
         boxes: Array, scores: Array, each: Array, total: Array, limit: Array, least: Array
     ) -> Any:
-        by_class = int(_scalar(each, "max_size_per_class"))
-        if by_class <= 0:
-            raise checks.invalid("max_size_per_class must be positive")
-        size = int(_scalar(total, "max_total_size"))
-        if size <= 0:
-            raise checks.invalid("max_total_size must be > 0")
-        threshold = _scalar(limit, "iou_threshold")
-        _check_limit(threshold)
-        lowest = _scalar(least, "score_threshold")
-        _check_batches(boxes, scores)
+        wanted, size = checks.boxes_wanted_of_classes(boxes, scores, each, total, limit, least)
         batch, classes = boxes.shape[0], scores.shape[2]
         if pad:
-            size = min(size, by_class * classes)
+            size = min(size, wanted.count * classes)
         out = (
             np.zeros((batch, size, 4), np.float32),
             np.zeros((batch, size), np.float32),
@@ -143,9 +89,7 @@ def combined_non_max_suppression(sig: NodeSig) -> Callable[..., Any]:
         )
         if not scores.size:
             return out
-        # Here TF keeps boxes that overlap by just the limit.
-        above = np.nextafter(np.float32(threshold), np.float32(np.inf))
-        order, values = _best(boxes, scores, by_class, above, lowest)
+        order, values = _best(boxes, scores, wanted.count, wanted.limit, wanted.least)
         places, values = order[:, :size], values[:, :size]
         used = values > -np.inf
         length, sets = boxes.shape[1:3]
@@ -182,71 +126,16 @@ def _best(boxes: Array, scores: Array, count: int, limit: Any, least: Any) -> tu
     return np.take_along_axis(numbers, order, axis=1), np.take_along_axis(values, order, axis=1)
 
 
-def _check_batches(boxes: Array, scores: Array) -> None:
-    if boxes.ndim != 4:
-        raise checks.invalid(f"boxes must be 4-D{checks.dims(boxes.shape)}")
-    if scores.ndim != 3:
-        raise checks.invalid(f"scores must be 3-D{checks.dims(scores.shape)}")
-    if boxes.shape[2] not in (1, scores.shape[2]):
-        raise checks.invalid("third dimension of boxes must be either 1 or num classes")
-    if boxes.shape[3] != 4:
-        raise checks.invalid("boxes must have 4 columns")
-    if scores.shape[:2] != boxes.shape[:2]:
-        raise checks.invalid("scores has incompatible shape")
-
-
 # ---------------------------------------------------------------- drawing
-_COLORS: Final = np.array(
-    [
-        (1, 1, 0, 1),
-        (0, 0, 1, 1),
-        (1, 0, 0, 1),
-        (0, 1, 0, 1),
-        (0.5, 0, 0.5, 1),
-        (0.5, 0.5, 0, 1),
-        (0.5, 0, 0, 1),
-        (0, 0, 0.5, 1),
-        (0, 1, 1, 1),
-        (1, 0, 1, 1),
-    ],
-    np.float32,
-)
-"""Yellow, blue, red, lime, purple, olive, maroon, navy, aqua, fuchsia."""
-
-
-def _color_table(colors: Array | None, depth: int) -> Array:
-    """The colours to take in turn, a row each."""
-    if colors is not None:
-        if colors.ndim != 2:
-            raise checks.invalid(f"colors must be a 2-D matrix{checks.dims(colors.shape)}")
-        if colors.shape[1] < depth:
-            raise checks.invalid(
-                "colors must have equal or more channels than the image provided: "
-                f"{checks.dims(colors.shape)}"
-            )
-        if colors.size:
-            return colors[:, :depth]
-    if depth == 1:
-        return np.ones((1, 1), np.float32)
-    return _COLORS[:, :depth]
-
-
 @table.binder("DrawBoundingBoxes", "DrawBoundingBoxesV2")
 def draw_bounding_boxes(sig: NodeSig) -> Callable[..., Array]:
     """Images with boxes on them; inverted boxes and those outside are left out."""
 
     def run(images: Array, boxes: Array, colors: Array | None = None) -> Array:
-        if images.ndim != 4:
-            raise checks.invalid("The rank of the images should be 4")
-        if boxes.ndim != 3:
-            raise checks.invalid("The rank of the boxes tensor should be 3")
-        if images.shape[0] != boxes.shape[0]:
-            raise checks.invalid("The batch sizes should be the same")
-        if boxes.shape[2] != 4:
-            raise checks.invalid("boxes must have 4 columns")
-        if images.shape[3] not in (1, 3, 4):
-            raise checks.invalid("Channel depth should be either 1 (GRY), 3 (RGB), or 4 (RGBA)")
-        palette = _color_table(colors, images.shape[3])
+        checks.check_drawing(images, boxes, colors)
+        depth = images.shape[3]
+        own = colors is not None and colors.size > 0
+        palette = colors[:, :depth] if own else checks.usual_colors(depth)
         out = np.array(images, order="C")
         edges = np.array(images.shape[1:3] * 2, np.float32) - 1
         # Far beyond any image, but integers.
@@ -411,7 +300,11 @@ def sample_distorted_bounding_box(sig: NodeSig) -> Callable[..., Any]:
             raise checks.invalid(f"Max attempts must be non-negative: {attempts}")
         height, width = _pixels(image_size)
         given = sig.attrs["min_object_covered"] if least is None else least
-        covered = np.float32(_scalar(given, "min_object_covered"))
+        if np.ndim(given):
+            raise checks.invalid(
+                f"min_object_covered must be 0-D, got shape {checks.dims(np.shape(given))}"
+            )
+        covered = np.float32(given)
         if not covered >= 0:
             raise checks.invalid(f"Min object covered must be non-negative: {covered:g}")
         use_image = sig.attrs["use_image_if_no_bounding_boxes"]

@@ -17,21 +17,6 @@ Array = np.ndarray[Any, Any]
 
 table = KernelTable()
 
-_NOISES: Final = ("uniform", "gaussian", "zero")
-
-
-def _noise_of(sig: NodeSig) -> str:
-    """What fills margins; InvalidArgumentError when the attributes contradict one another."""
-    given = sig.attrs["noise"]
-    noise = given.decode() if isinstance(given, bytes) else str(given)
-    if sig.attrs["uniform_noise"] and noise not in ("", "uniform"):
-        raise checks.invalid("The uniform_noise and noise could not be specified at the same time")
-    if not noise:
-        return "uniform" if sig.attrs["uniform_noise"] else "gaussian"
-    if noise not in _NOISES:
-        raise checks.invalid(f"The noise could only be uniform, gaussian, or zero, got{noise}")
-    return noise
-
 
 def _filled(image: Array, shape: tuple[int, ...], noise: str, rng: Any) -> Array:
     """A glimpse of nothing but noise, with the values that the image has."""
@@ -69,9 +54,8 @@ def extract_glimpse(sig: NodeSig) -> Callable[..., Array]:
         return int(np.clip(at, -(2**30), 2**30))
 
     def run(images: Array, size: Array, offsets: Array) -> Array:
-        noise = _noise_of(sig)
-        _check(images, size, offsets)
-        height, width = checks.ints(size)
+        noise = checks.glimpse_noise(sig)
+        height, width = checks.check_glimpses(images, size, offsets)
         batch, rows, columns, depth = images.shape
         out = np.empty((batch, height, width, depth), np.float32)
         for i, image in enumerate(images):
@@ -88,27 +72,6 @@ def extract_glimpse(sig: NodeSig) -> Callable[..., Array]:
         return out
 
     return run
-
-
-def _check(images: Array, size: Array, offsets: Array) -> None:
-    """Raises InvalidArgumentError unless there is a place for each image."""
-    dims = checks.dims
-    if images.ndim != 4:
-        raise checks.invalid(
-            f"input must be 4-dimensional (batch_size, height, width, depth){dims(images.shape)}"
-        )
-    if np.shape(size) != (2,):
-        raise checks.invalid(
-            f"input must be a vector of size 2 (height, width){dims(np.shape(size))}"
-        )
-    if min(checks.ints(size)) < 0:
-        raise checks.invalid(f"Dimensions must be >= 0, got {checks.ints(size)}")
-    if offsets.ndim != 2:
-        raise checks.invalid(f"input must be a matrix{dims(offsets.shape)}")
-    if offsets.shape[0] != images.shape[0]:
-        raise checks.invalid(f"first dimension should be batch{dims(offsets.shape)}")
-    if offsets.shape[1] != 2:
-        raise checks.invalid(f"second dimension should be of size 2 (y,x){dims(offsets.shape)}")
 
 
 # ---------------------------------------------------------------- crops and their gradients

@@ -246,19 +246,6 @@ def _check_weights(
 
 
 # ---------------------------------------------------------------- the others
-@table.binder("SdcaShrinkL1")
-def sdca_shrink_l1(sig: NodeSig) -> Callable[..., None]:
-    """Weights shrunk towards zero by l1 / l2."""
-    penalty = _penalty(sig)
-
-    def run(*cells: Any) -> None:
-        for cell in cells:
-            with cell.lock:
-                cell.write(penalty.shrunk(np.asarray(cell.read())).astype(np.float32))
-
-    return run
-
-
 @table.kernel("SdcaFprint")
 def sdca_fprint(ctx: Any, strings: Array) -> Array:
     """FarmHash's Fingerprint128 of each string; its low half is neither 0 nor 1."""

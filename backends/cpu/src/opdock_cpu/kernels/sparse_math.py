@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from opdock.plugin import COMPLEX, NUMBERS, REALS, KernelTable, NodeSig, cells, checks, dtypes
+from opdock.plugin import NUMBERS, KernelTable, NodeSig, cells, checks, dtypes
 
 __all__ = ["table"]
 
@@ -16,108 +16,6 @@ dims = checks.dims
 table = KernelTable()
 
 _HALVES = (dtypes.float16, dtypes.bfloat16)
-
-
-# ---------------------------------------------------------------- two sparse tensors
-def _check_both(a: tuple[Array, ...], b: tuple[Array, ...], same_shape: str) -> None:
-    for what, rank, kind in (("indices", 2, "matrices"), ("values", 1, "vectors")):
-        at = ("indices", "values").index(what)
-        if a[at].ndim != rank or b[at].ndim != rank:
-            raise checks.invalid(
-                f"Input {what} should be {kind} but received shapes: {dims(a[at].shape)} and "
-                f"{dims(b[at].shape)}"
-            )
-    if len(a[0]) != len(a[1]) or len(b[0]) != len(b[1]):
-        raise checks.invalid(
-            f"Expected {len(a[0])} and {len(b[0])} non-empty input values, got {len(a[1])} and "
-            f"{len(b[1])}"
-        )
-    if a[2].ndim != 1 or b[2].ndim != 1:
-        raise checks.invalid(
-            f"Input shapes should be a vector but received shapes {dims(a[2].shape)} and "
-            f"{dims(b[2].shape)}"
-        )
-    if len(a[2]) != len(b[2]):
-        raise checks.invalid(
-            f"Operands do not have the same ranks; got shapes: {dims(a[2])} and {dims(b[2])}"
-        )
-    for i, (m, n) in enumerate(zip(a[2], b[2], strict=True)):
-        if m != n:
-            raise checks.invalid(
-                f"{same_shape} shapes do not match: got {m} and {n} for dimension {i}"
-            )
-    cells.check_parts(*a)
-    cells.check_parts(*b)
-
-
-@table.binder("SparseAdd", T=NUMBERS, host_inputs=("thresh",))
-def sparse_add(sig: NodeSig) -> Callable[..., tuple[Array, Array, Array]]:
-    """The cells of both; sums below the threshold are left out."""
-
-    def run(*inputs: Array) -> tuple[Array, Array, Array]:
-        a, b, threshold = inputs[:3], inputs[3:6], np.asarray(inputs[6])
-        if threshold.ndim:
-            raise checks.invalid(
-                "The magnitude threshold must be a scalar: got shape " + dims(threshold.shape)
-            )
-        _check_both(a, b, "Operands'")
-        found = cells.union(a[0], b[0])
-        values = cells.pick(a[1], found.a) + cells.pick(b[1], found.b)
-        # Only where cells meet may they cancel out.
-        kept = (found.a < 0) | (found.b < 0) | (abs(values) >= threshold)
-        every = np.concatenate([a[0], b[0]])
-        return every[found.source[kept]], values[kept], a[2].copy()
-
-    return run
-
-
-@table.binder("SparseAddGrad", T=NUMBERS)
-def sparse_add_grad(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
-    """What the cells of either side contributed to the sum; zero for those left out."""
-
-    def run(grad: Array, a: Array, b: Array, total: Array) -> tuple[Array, Array]:
-        for name, array in (("a_indices", a), ("b_indices", b), ("sum_indices", total)):
-            if array.ndim != 2 or array.shape[1] != a.shape[-1]:
-                raise checks.invalid(
-                    f"Input {name} should be a matrix with a column for each dimension but "
-                    f"received shape: {dims(array.shape)}"
-                )
-        if grad.shape != (len(total),):
-            raise checks.invalid(
-                "# elements of backprop_val_grad and # rows of sum_indices should match (#nnz of "
-                f"sum): got {grad.size} and {len(total)}"
-            )
-        key = cells.keys(np.concatenate([a, b, total]))
-        ends = np.cumsum([len(a), len(b)])
-        *own, wanted = np.split(key, ends)
-        order = np.argsort(wanted, kind="stable")
-        return tuple(_looked_up(k, wanted[order], grad[order]) for k in own)  # type: ignore[return-value]
-
-    return run
-
-
-def _looked_up(key: Array, table_keys: Array, values: Array) -> Array:
-    """The value of each key in a sorted table, zero where it is missing."""
-    if not len(table_keys):
-        return np.zeros(len(key), values.dtype)
-    at = np.minimum(np.searchsorted(table_keys, key), len(table_keys) - 1)
-    return np.where(table_keys[at] == key, values[at], values.dtype.type(0))
-
-
-@table.binder("SparseSparseMaximum", T=REALS)
-@table.binder("SparseSparseMinimum", T=NUMBERS - COMPLEX)
-def sparse_extreme(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
-    """The larger or smaller of both at each cell; an absent one counts as zero."""
-    choose = np.maximum if sig.op == "SparseSparseMaximum" else np.minimum
-
-    def run(*inputs: Array) -> tuple[Array, Array]:
-        a, b = inputs[:3], inputs[3:]
-        _check_both(a, b, "Operands'")
-        found = cells.union(a[0], b[0])
-        every = np.concatenate([a[0], b[0]])
-        return every[found.source], choose(cells.pick(a[1], found.a), cells.pick(b[1], found.b))
-
-    return run
 
 
 # ---------------------------------------------------------------- a sparse and a dense one
@@ -231,26 +129,3 @@ def _check_cells(rows: Array, columns: Array, size: tuple[int, int], flipped: bo
             raise checks.invalid(
                 f"{name} ({index[i]}) from index[{i},{at}] out of bounds (>={limit})"
             )
-
-
-# ---------------------------------------------------------------- softmax
-@table.binder("SparseSoftmax")
-def sparse_softmax(sig: NodeSig) -> Callable[..., Array]:
-    """Softmax over the cells of each innermost row."""
-
-    def run(indices: Array, values: Array, shape: Array) -> Array:
-        cells.check_parts(indices, values, shape)
-        if len(shape) < 2:
-            raise checks.invalid(f"Input should have rank >= 2, but got: {dims(shape)}")
-        out = np.empty_like(values)
-        if not len(values):
-            return out
-        order, starts = cells.runs(cells.keys(indices[:, :-1]))
-        sorted_values = values[order]
-        counts = np.diff(starts, append=len(order))
-        largest = np.maximum.reduceat(sorted_values, starts)
-        powers = np.exp(sorted_values - np.repeat(largest, counts))
-        out[order] = powers / np.repeat(np.add.reduceat(powers, starts), counts)
-        return out
-
-    return run

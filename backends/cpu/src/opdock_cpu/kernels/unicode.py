@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -92,11 +91,3 @@ def _check_splits(bounds: Array, count: int) -> None:
             f"Invalid input_splits: they must begin with 0, not decrease, and end at {count} at "
             f"most, got {checks.dims(bounds)}"
         )
-
-
-@table.kernel("UnicodeScript")
-def unicode_script(ctx: Any, points: Array) -> Array:
-    """ICU's number of the script of each code point."""
-    from opdock_cpu.text.scripts import script_of
-
-    return script_of(np.asarray(points))

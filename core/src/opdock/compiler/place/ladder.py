@@ -181,7 +181,7 @@ class _NoOuter:
     """Stands for the absent outer graph of a decomposition: it captures nothing."""
 
     seed = None
-    _scopes = SimpleNamespace(devices=())
+    _scopes = SimpleNamespace(colocation=(), devices=())
     _thread = SimpleNamespace(variable_creators=())
     _container = ""
     _name_stack = ""

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from opdock.contrib.framework.arg_scope import add_arg_scope
-from opdock.contrib.layers.common import channels, collect_variable, finish, variable_getter
+from opdock.contrib.layers.common import (
+    channels,
+    finish,
+    normalized,
+    variable_getter,
+)
 from opdock.contrib.layers.initializers import xavier_initializer
 from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
@@ -16,16 +22,17 @@ from opdock.graph.variables.variable_scope import variable_scope
 from opdock.layers.conv import Conv1D, Conv2D, Conv3D
 from opdock.layers.core import Dense, Dropout
 from opdock.layers.core import flatten as layers_flatten
-from opdock.layers.pooling import AveragePooling2D, MaxPooling2D
-from opdock.ops.nn import relu
+from opdock.ops.nn import elu as nn_elu
+from opdock.ops.nn import relu as nn_relu
+from opdock.ops.nn import relu6 as nn_relu6
 
-_RENAME = {"kernel": "weights", "bias": "biases"}
+RENAMED = {"kernel": "weights", "bias": "biases"}
 _CONV = {3: Conv1D, 4: Conv2D, 5: Conv3D}
 
 
 @add_arg_scope
 def fully_connected(
-    inputs: Any, num_outputs: int, activation_fn: Any = relu, normalizer_fn: Any = None,
+    inputs: Any, num_outputs: int, activation_fn: Any = nn_relu, normalizer_fn: Any = None,
     normalizer_params: Any = None,
     weights_initializer: Any = xavier_initializer(),  # noqa: B008
     weights_regularizer: Any = None,
@@ -58,7 +65,7 @@ def fully_connected(
     if not isinstance(num_outputs, int):
         raise ValueError(f"num_outputs type should be one of {[int]}, got {type(num_outputs)}.")
     with variable_scope(
-        scope, "fully_connected", [inputs], reuse=reuse, custom_getter=variable_getter(_RENAME)
+        scope, "fully_connected", [inputs], reuse=reuse, custom_getter=variable_getter(RENAMED)
     ) as sc:
         inputs = convert_to_tensor(inputs)
         layer = Dense(
@@ -68,28 +75,14 @@ def fully_connected(
             trainable=trainable, name=sc.name, dtype=inputs.dtype.base_dtype, _scope=sc,
             _reuse=reuse,
         )  # fmt: skip
-        return _normalized(
-            layer, inputs, normalizer_fn, normalizer_params, activation_fn, variables_collections,
-            outputs_collections,
-        )  # fmt: skip
-
-
-def _normalized(
-    layer: Any, inputs: Any, normalizer_fn: Any, normalizer_params: Any, activation_fn: Any,
-    variables_collections: Any, outputs_collections: Any,
-) -> Tensor:  # fmt: skip
-    outputs = layer(inputs)
-    collect_variable(layer.kernel, variables_collections, "weights")
-    collect_variable(layer.bias, variables_collections, "biases")
-    if normalizer_fn is not None:
-        outputs = normalizer_fn(outputs, **(normalizer_params or {}))
-    return finish(outputs, activation_fn, outputs_collections)  # type: ignore[no-any-return]
+        outputs = normalized(layer, inputs, normalizer_fn, normalizer_params, variables_collections)
+        return finish(outputs, activation_fn, outputs_collections, sc.name)  # type: ignore[no-any-return]
 
 
 @add_arg_scope
 def convolution(
     inputs: Any, num_outputs: int, kernel_size: Any, stride: Any = 1, padding: str = "SAME",
-    data_format: str | None = None, rate: Any = 1, activation_fn: Any = relu,
+    data_format: str | None = None, rate: Any = 1, activation_fn: Any = nn_relu,
     normalizer_fn: Any = None, normalizer_params: Any = None,
     weights_initializer: Any = xavier_initializer(),  # noqa: B008
     weights_regularizer: Any = None,
@@ -129,7 +122,7 @@ def convolution(
     if data_format not in (None, "NWC", "NCW", "NHWC", "NCHW", "NDHWC", "NCDHW"):
         raise ValueError(f"Invalid data_format: {data_format!r}")
     with variable_scope(
-        scope, "Conv", [inputs], reuse=reuse, custom_getter=variable_getter(_RENAME)
+        scope, "Conv", [inputs], reuse=reuse, custom_getter=variable_getter(RENAMED)
     ) as sc:
         inputs = convert_to_tensor(inputs)
         rank = inputs.shape.ndims
@@ -146,10 +139,8 @@ def convolution(
             trainable=trainable, name=sc.name, dtype=inputs.dtype.base_dtype, _scope=sc,
             _reuse=reuse,
         )  # fmt: skip
-        return _normalized(
-            layer, inputs, normalizer_fn, normalizer_params, activation_fn, variables_collections,
-            outputs_collections,
-        )  # fmt: skip
+        outputs = normalized(layer, inputs, normalizer_fn, normalizer_params, variables_collections)
+        return finish(outputs, activation_fn, outputs_collections, sc.name)  # type: ignore[no-any-return]
 
 
 @add_arg_scope
@@ -177,51 +168,10 @@ def convolution3d(
 
 
 _WORDS = {
-    "inputs": "a 4-D tensor.",
-    "kernel_size": "the size of the window, an int or two.",
-    "stride": "the step of the window, likewise.",
-    "padding": '"VALID" or "SAME".',
-    "data_format": '"NHWC" or "NCHW".',
     "outputs_collections": "collections for the result.",
     "scope": "a name for the operations.",
-    "returns": "A 4-D tensor.",
 }
 """What the functions here take."""
-
-
-@add_arg_scope
-@explained(_WORDS)
-def max_pool2d(
-    inputs: Any, kernel_size: Any, stride: Any = 2, padding: str = "VALID",
-    data_format: str = "NHWC", outputs_collections: Any = None, scope: str | None = None,
-) -> Tensor:  # fmt: skip
-    """The largest value of each window."""
-    return _pool(
-        MaxPooling2D, "MaxPool2D", inputs, kernel_size, stride, padding, data_format,
-        outputs_collections, scope,
-    )  # fmt: skip
-
-
-@add_arg_scope
-@explained(_WORDS)
-def avg_pool2d(
-    inputs: Any, kernel_size: Any, stride: Any = 2, padding: str = "VALID",
-    data_format: str = "NHWC", outputs_collections: Any = None, scope: str | None = None,
-) -> Tensor:  # fmt: skip
-    """The mean of each window."""
-    return _pool(
-        AveragePooling2D, "AvgPool2D", inputs, kernel_size, stride, padding, data_format,
-        outputs_collections, scope,
-    )  # fmt: skip
-
-
-def _pool(
-    kind: Any, title: str, inputs: Any, kernel_size: Any, stride: Any, padding: str,
-    data_format: str, outputs_collections: Any, scope: str | None,
-) -> Tensor:  # fmt: skip
-    with name_scope(scope, title, [inputs]) as sc:
-        layer = kind(kernel_size, stride, padding, channels(data_format), _scope=sc)
-        return finish(layer(inputs), None, outputs_collections)  # type: ignore[no-any-return]
 
 
 @add_arg_scope
@@ -242,17 +192,22 @@ def dropout(
     """Sets a random part of `inputs` to 0 while training, and scales up the rest."""
     with variable_scope(scope, "Dropout", [inputs], custom_getter=variable_getter()) as sc:
         layer = Dropout(1 - keep_prob, noise_shape, seed, name=sc.name, _scope=sc)
-        return finish(layer(inputs, training=is_training), None, outputs_collections)  # type: ignore[no-any-return]
+        return finish(layer(inputs, training=is_training), None, outputs_collections, sc.name)  # type: ignore[no-any-return]
 
 
 @add_arg_scope
 @explained(_WORDS, inputs="a tensor of known rank.", returns="A tensor of rank 2.")
 def flatten(inputs: Any, outputs_collections: Any = None, scope: str | None = None) -> Tensor:
     """`inputs` as a matrix, the batch dimension kept."""
-    with name_scope(scope, "Flatten", [inputs]):
-        return finish(layers_flatten(convert_to_tensor(inputs)), None, outputs_collections)  # type: ignore[no-any-return]
+    with name_scope(scope, "Flatten", [inputs]) as sc:
+        return finish(layers_flatten(convert_to_tensor(inputs)), None, outputs_collections, sc)  # type: ignore[no-any-return]
 
 
 conv1d = convolution1d
 conv2d = convolution2d
 conv3d = convolution3d
+
+elu = functools.partial(fully_connected, activation_fn=nn_elu)
+linear = functools.partial(fully_connected, activation_fn=None)
+relu = functools.partial(fully_connected, activation_fn=nn_relu)
+relu6 = functools.partial(fully_connected, activation_fn=nn_relu6)

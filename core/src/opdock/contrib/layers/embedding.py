@@ -136,9 +136,9 @@ def dense_to_sparse(
         outputs_collections: collections for the result.
         scope: a prefix for the names of the operations.
     """
-    with name_scope(scope, "dense_to_sparse", [tensor]):
+    with name_scope(scope, "dense_to_sparse", [tensor]) as sc:
         tensor = convert_to_tensor(tensor)
         left_out = convert_to_tensor(eos_token, tensor.dtype.base_dtype)
         cells = where(not_equal(tensor, left_out))
         found = SparseTensor(cells, gather_nd(tensor, cells), shape(tensor, out_type=dtypes.int64))
-        return finish(found, None, outputs_collections)  # type: ignore[no-any-return]
+        return finish(found, None, outputs_collections, sc)  # type: ignore[no-any-return]

@@ -126,7 +126,7 @@ def batch_norm(
             )
             for update in updates:
                 add_to_collections(names, update)
-        return finish(outputs, activation_fn, outputs_collections)  # type: ignore[no-any-return]
+        return finish(outputs, activation_fn, outputs_collections, sc.name)  # type: ignore[no-any-return]
 
 
 def _as_image(inputs: Tensor, first: bool) -> Any:
@@ -164,7 +164,9 @@ def layer_norm(
     Raises:
         ValueError: the rank is unknown, or an axis does not fit.
     """
-    with variable_scope(scope, "LayerNorm", [inputs], reuse=reuse, custom_getter=variable_getter()):
+    with variable_scope(
+        scope, "LayerNorm", [inputs], reuse=reuse, custom_getter=variable_getter()
+    ) as sc:
         inputs = convert_to_tensor(inputs)
         rank = inputs.shape.ndims
         if rank is None:
@@ -196,4 +198,4 @@ def layer_norm(
             1e-3 if dtype.size == 2 else 1e-12,
         )  # fmt: skip
         outputs.set_shape(inputs.shape)
-        return finish(outputs, activation_fn, outputs_collections)  # type: ignore[no-any-return]
+        return finish(outputs, activation_fn, outputs_collections, sc.name)  # type: ignore[no-any-return]

@@ -6,8 +6,9 @@ import json
 import numbers
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
+from opdock.io import protos
 from opdock.io.parsing import parsed_json
 
 __all__ = ["HParams", "parse_values"]
@@ -124,32 +125,73 @@ def _cast(name: str, kind: type, value: Any) -> Any:
     return kind(value)
 
 
+# A bool is an int, so it is asked for first.
+_KINDS: Final = {bool: "bool", int: "int64", str: "bytes", bytes: "bytes", float: "float"}
+
+
+def _plain(value: Any) -> Any:
+    return value.encode() if isinstance(value, str) else value
+
+
+def _from_message(kept: Any) -> Any:
+    """The value, or list of values, that an `HParamType` has."""
+    found = getattr(kept, kept.WhichOneof("kind"))
+    values = list(found.value) if hasattr(found, "value") else [found]
+    values = [v.decode() if isinstance(v, bytes) else v for v in values]
+    return values if hasattr(found, "value") else values[0]
+
+
 class HParams:
     """A set of hyperparameters, as attributes.
 
     The type of each is that of its first value, and stays.
 
     Args:
-        hparam_def: not supported: the message is TensorFlow's own.
+        hparam_def: an `HParamDef` with the values, in the place of all others.
         model_structure: any object to carry along.
         **kwargs: the values: numbers, texts, bools, or lists of them.
 
     Raises:
         ValueError: a name is reserved, or a list is empty.
-        NotImplementedError: `hparam_def` is given.
+        AssertionError: `hparam_def` is no `HParamDef`.
     """
 
     _HAS_DYNAMIC_ATTRIBUTES = True  # for checkers of types
 
     def __init__(self, hparam_def: Any = None, model_structure: Any = None, **kwargs: Any) -> None:
-        if hparam_def is not None:
-            raise NotImplementedError(
-                "HParams are read from text, JSON and dicts; HParamDef is TensorFlow's own message"
-            )
         self._hparam_types: dict[str, tuple[type, bool]] = {}
         self._model_structure = model_structure
+        if hparam_def is not None:
+            if not isinstance(hparam_def, protos.HParamDef):
+                raise AssertionError(f"hparam_def must be an HParamDef, got {hparam_def!r}")
+            kwargs = {name: _from_message(kept) for name, kept in hparam_def.hparam.items()}
         for name, value in kwargs.items():
             self.add_hparam(name, value)
+
+    @staticmethod
+    def from_proto(hparam_def: Any, import_scope: str | None = None) -> HParams:
+        """The values of an `HParamDef`."""
+        del import_scope  # values are no nodes, which scopes are for
+        return HParams(hparam_def=hparam_def)
+
+    def to_proto(self, export_scope: str | None = None) -> Any:
+        """An `HParamDef` of the values.
+
+        Raises:
+            ValueError: a value is no bool, int, float or text.
+        """
+        message = protos.HParamDef()
+        for name, (kind, is_list) in self._hparam_types.items():
+            word = next((word for base, word in _KINDS.items() if issubclass(kind, base)), None)
+            if word is None:
+                raise ValueError(f"Unsupported parameter type: {kind}")
+            value, kept = getattr(self, name), message.hparam[name]
+            values = [_plain(v) for v in (value if is_list else [value])]
+            if is_list:
+                getattr(kept, f"{word}_list").value.extend(values)
+            else:
+                setattr(kept, f"{word}_value", values[0])
+        return message
 
     def add_hparam(self, name: str, value: Any) -> None:
         """Adds one; its type is that of the value.

@@ -29,6 +29,7 @@ from opdock.data.util.convert import optional_param_to_tensor
 from opdock.graph.nodes.convert import convert_n_to_tensor, convert_to_tensor
 from opdock.graph.nodes.typespec import TensorSpec
 from opdock.ops.composed.example_features import parse_example
+from opdock.ops.composed.readers import ReaderBase
 from opdock.ops.data_sources import csv_dataset_op, lmdb_dataset_op, sql_dataset_op
 
 __all__ = [
@@ -240,8 +241,10 @@ def make_batched_features_dataset(
         drop_final_batch: whether a smaller last batch is dropped.
 
     Raises:
+        TypeError: `reader` is one of the readers of queues.
         ValueError: no file matches, or `label_key` is none of the features.
     """
+    _refuse_reader_of_queues(reader)
     filenames = files_of(file_pattern)
     dataset = DatasetV1.from_tensor_slices(filenames)
     if shuffle:
@@ -267,6 +270,14 @@ def make_batched_features_dataset(
             )
         dataset = dataset.map(lambda parsed: (parsed, parsed.pop(label_key)))
     return dataset.prefetch(AUTOTUNE if prefetch_buffer_size is None else prefetch_buffer_size)
+
+
+def _refuse_reader_of_queues(reader: Any) -> None:
+    if isinstance(reader, type) and issubclass(reader, ReaderBase):
+        raise TypeError(
+            "The `reader` argument must return a `Dataset` object. `tf.ReaderBase` subclasses are "
+            f"not supported: there is tf.data.TFRecordDataset in the place of {reader.__name__}."
+        )
 
 
 def make_tf_record_dataset(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from opdock.graph.nodes.composite import SparseTensorValue
-from opdock.util.nest import like
+from opdock.util.nest import compare, like
 
 __all__ = [
     "assert_same_structure", "assert_shallow_structure", "flatten", "flatten_up_to",
@@ -109,52 +109,7 @@ def assert_same_structure(nest1: Any, nest2: Any, check_types: bool = True) -> N
         ValueError: they differ in structure.
         TypeError: `check_types`, and they differ in the type of a sequence.
     """
-    if is_sequence(nest1) and is_sequence(nest2):
-        a, b = len(flatten(nest1)), len(flatten(nest2))
-        if a != b:
-            raise ValueError(
-                "The two structures don't have the same number of elements. First structure: "
-                f"{nest1}, second structure: {nest2}."
-            )
-    _assert_same(nest1, nest2, check_types)
-
-
-def _assert_same(a: Any, b: Any, check_types: bool) -> None:
-    if is_sequence(a) != is_sequence(b):
-        raise ValueError(
-            "The two structures don't have the same nested structure. First structure: "
-            f"{a}, second structure: {b}."
-        )
-    if not is_sequence(a):
-        return
-    maps = isinstance(a, Mapping) and isinstance(b, Mapping)
-    if check_types and not maps and type(a) is not type(b) and not _same_namedtuples(a, b):
-        raise TypeError(
-            "The two structures don't have the same sequence type. First structure has type "
-            f"{type(a)}, while second structure has type {type(b)}."
-        )
-    if maps and set(a) != set(b):
-        raise ValueError(
-            "The two dictionaries don't have the same set of keys. First structure has keys "
-            f"{list(a)}, while second structure has keys {list(b)}."
-        )
-    left, right = _items(a), _items(b)
-    if len(left) != len(right):
-        raise ValueError(
-            "The two structures don't have the same number of elements. First structure: "
-            f"{a}, second structure: {b}."
-        )
-    for x, y in zip(left, right, strict=True):
-        _assert_same(x, y, check_types)
-
-
-def _same_namedtuples(a: Any, b: Any) -> bool:
-    fields = getattr(a, "_fields", None)
-    return (
-        fields is not None
-        and fields == getattr(b, "_fields", None)
-        and type(a).__name__ == type(b).__name__
-    )
+    compare(nest1, nest2, check_types, is_sequence)
 
 
 def assert_shallow_structure(shallow_tree: Any, input_tree: Any, check_types: bool = True) -> None:
@@ -169,14 +124,13 @@ def assert_shallow_structure(shallow_tree: Any, input_tree: Any, check_types: bo
     if not is_sequence(input_tree):
         raise TypeError(
             "If shallow structure is a sequence, input must also be a sequence. Input has type: "
-            f"'{type(input_tree).__name__}'."
+            f"{type(input_tree)}."
         )
     maps = isinstance(shallow_tree, Mapping) and isinstance(input_tree, Mapping)
     if check_types and not maps and not isinstance(input_tree, type(shallow_tree)):
         raise TypeError(
             "The two structures don't have the same sequence type. Input structure has type "
-            f"'{type(input_tree).__name__}', while shallow structure has type "
-            f"'{type(shallow_tree).__name__}'."
+            f"{type(input_tree)}, while shallow structure has type {type(shallow_tree)}."
         )
     if len(input_tree) != len(shallow_tree):
         raise ValueError(

@@ -79,6 +79,7 @@ class FuncGraph(Graph):
             self._collections = outer._collections
             self._scoped_state = outer._scoped_state
             self._scopes.devices = list(outer._scopes.devices)
+            self._scopes.colocation = list(outer._scopes.colocation)
             self._container = outer._container
             # Names are those of TF, where a body is a part of the graph; so are the numbers, from
             # which operations have their seeds: no two bodies draw the same.

@@ -300,8 +300,8 @@ OPS: Final[Mapping[str, str]] = {
         "Multinomial ParameterizedTruncatedNormal RandomGamma RandomGammaGrad RandomPoissonV2"
     ),
     "random_stateful": (
-        "NonDeterministicInts RngSkip StatefulStandardNormalV2 StatefulTruncatedNormal "
-        "StatefulUniform StatefulUniformFullInt StatefulUniformInt"
+        "NonDeterministicInts RngSkip StatefulRandomBinomial StatefulStandardNormalV2 "
+        "StatefulTruncatedNormal StatefulUniform StatefulUniformFullInt StatefulUniformInt"
     ),
     "random_stateless": (
         "StatelessMultinomial StatelessRandomNormal StatelessRandomUniform "

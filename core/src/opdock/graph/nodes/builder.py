@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import contextlib
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -134,20 +134,7 @@ class Builder:
             except (TypeError, ValueError) as e:
                 if wanted is None or _is_graph_error(e):
                     raise
-                if value is None:
-                    raise ValueError(
-                        f"Tried to convert '{arg.name}' of op '{self._spec.name}' to a tensor and "
-                        "failed. Error: None values not supported."
-                    ) from None
-                if hasattr(value, "dtype") and hasattr(value, "graph"):
-                    actual = dtypes.as_dtype(value.dtype).base_dtype
-                    first = None if arg.dtype else self._first_arg(arg.type_attr)
-                    self._wrong_type(arg, actual, wanted, first)
-                raise type(e)(
-                    f"Expected {wanted.name} passed to parameter '{arg.name}' of op "
-                    f"'{self._spec.name}', got {value!r} of type '{type(value).__name__}' instead. "
-                    f"Error: {e}"
-                ) from None
+                self._raise_unfit(arg, value, wanted, e)
         base = tensor._dtype.base_dtype
         if wanted is not None and base is not wanted:
             self._wrong_type(
@@ -264,7 +251,32 @@ class Builder:
     def _number_arg(self, number_attr: str) -> str:
         return next(a.name for a in self._inputs if a.number_attr == number_attr)
 
-    def _wrong_type(self, arg: ArgDef, got: DType, wanted: DType, first: str | None) -> None:
+    def _raise_unfit(
+        self, arg: ArgDef, value: Any, wanted: DType, error: TypeError | ValueError
+    ) -> NoReturn:
+        """Says why a value that is no tensor is none of the type that is due.
+
+        A program's conversion raises ValueError for another type; without a type it tells its own.
+        """
+        from opdock.graph.nodes.convert import convert_to_tensor
+
+        typed = hasattr(value, "dtype") and hasattr(value, "graph")
+        if isinstance(error, TypeError) and not typed:
+            raise TypeError(
+                f"Expected {wanted.name} passed to parameter '{arg.name}' of op "
+                f"'{self._spec.name}', got {value!r} of type '{type(value).__name__}' instead. "
+                f"Error: {error}"
+            ) from None
+        try:
+            got = convert_to_tensor(value)._dtype.base_dtype
+        except ValueError as e:
+            head = f"Tried to convert '{arg.name}' to a tensor and failed."
+            raise ValueError(f"{head} Error: {e}") from None
+        if got is wanted:
+            raise error
+        self._wrong_type(arg, got, wanted, None if arg.dtype else self._first_arg(arg.type_attr))
+
+    def _wrong_type(self, arg: ArgDef, got: DType, wanted: DType, first: str | None) -> NoReturn:
         head = (
             f"Input '{arg.name}' of '{self._spec.name}' Op has type {got.name} that does not match"
         )

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from opdock import errors
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.nearest import near
 from opdock.version import GRAPH_DEF_VERSION
+
+_graphs: Final = itertools.count()
 
 
 def as_text(name: str | bytes) -> str:
@@ -57,11 +60,18 @@ class GraphContents:
         self._unfetchable: set[Any] = set()
         self._lock = threading.RLock()
         self._watchers: tuple[weakref.WeakMethod[Callable[[], None]], ...] = ()
+        self._scoped_state: dict[Any, Any] = {}
 
     @property
     def _last_id(self) -> int:
         """The number of the operation that was made last."""
         return self._count[0]
+
+    @property
+    def _graph_key(self) -> str:
+        """A text of this graph alone; optimizers of libraries keep by it what is a graph's."""
+        key: str = self._scoped_state.setdefault("graph_key", f"grap-key-{next(_graphs)}/")
+        return key
 
     @property
     def _c_graph(self) -> GraphContents:

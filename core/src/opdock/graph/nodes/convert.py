@@ -126,6 +126,8 @@ def _last_resort(value: Any, wanted: DType | None) -> Any:
             )
     if isinstance(value, range):
         return list(value)
+    if getattr(getattr(value, "DESCRIPTOR", None), "name", "") == "TensorProto":
+        return _of_proto(value, wanted)
     if isinstance(value, Operation):
         raise TypeError(
             f"Can't convert Operation '{value.name}' to Tensor (target dtype={wanted!r}). An "
@@ -139,6 +141,19 @@ def _last_resort(value: Any, wanted: DType | None) -> Any:
         f"Failed to convert object of type {type(value)} to Tensor. Contents: {value!r}. "
         "Consider casting elements to a supported type."
     )
+
+
+def _of_proto(value: Any, wanted: DType | None) -> np.ndarray[Any, Any]:
+    """What an attribute of a NodeDef holds, say; it has its type, and is not made another."""
+    from opdock.io.tensor_proto import make_ndarray
+
+    array = make_ndarray(value)
+    got = dtypes.as_dtype(value.dtype)
+    if wanted is not None and got is not wanted:
+        raise ValueError(
+            f"Tensor conversion requested dtype {wanted.name} for a TensorProto of {got.name}"
+        )
+    return array
 
 
 def _shape_constant(value: TensorShape, wanted: DType | None, name: str | None) -> Tensor:

@@ -7,14 +7,17 @@ kind does it. Until a kind is registered, and for all other arguments, it is cal
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 Handler = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
+DISPATCH_ATTR: Final = "_tf_dispatchers"
+"""What of a function that is `extensible` has its dispatchers, as in TF."""
+
 _kinds: dict[type, Handler] = {}
-_last_resorts: dict[Any, list[OpDispatcher]] = {}
 _of_all: list[GlobalOpDispatcher] = []
 
 
@@ -31,8 +34,8 @@ class OpDispatcher:
         return self.NOT_SUPPORTED
 
     def register(self, op: Callable[..., Any]) -> None:
-        """Is asked for this function from now on."""
-        _last_resorts.setdefault(op, []).append(self)
+        """Is asked for this function from now on, if it asks any."""
+        getattr(op, DISPATCH_ATTR, []).append(self)
 
 
 class GlobalOpDispatcher:
@@ -55,19 +58,40 @@ class _OfTypes(OpDispatcher):
         self.types = types
 
     def handle(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if any(isinstance(x, self.types) for x in (*args, *kwargs.values())):
-            return self.function(*args, **kwargs)
+        for value in (*args, *kwargs.values()):
+            parts = value if isinstance(value, (list, tuple)) else ()
+            if any(isinstance(x, self.types) for x in (value, *parts)):
+                return self.function(*args, **kwargs)
         return self.NOT_SUPPORTED
 
 
 def dispatch_for_types(op: Callable[..., Any], *types: type) -> Callable[[_F], _F]:
-    """A decorator: the function does what `op` could not, where an argument has such a type."""
+    """A decorator: the function does what `op` could not, where an argument has such a type.
+
+    So it does where an argument is a list or a tuple in which something has such a type.
+
+    Raises:
+        AssertionError: the function takes other arguments than `op`, or `op` asks no others.
+    """
 
     def register(function: _F) -> _F:
+        if _arguments(function) != _arguments(op):
+            raise AssertionError(
+                "The decorated function's signature must exactly match the signature of the "
+                "overridden op."
+            )
+        if not hasattr(op, DISPATCH_ATTR):
+            raise AssertionError(f"Dispatching not enabled for {op}")
         _OfTypes(function, types).register(op)
         return function
 
     return register
+
+
+def _arguments(function: Callable[..., Any]) -> list[tuple[Any, ...]]:
+    """What tells the arguments of functions apart: names, kinds, and which may be left out."""
+    found = inspect.signature(function).parameters.values()
+    return [(p.name, p.kind, p.default is p.empty) for p in found]
 
 
 def add_dispatch_support(target: Any = None, iterable_parameters: Any = None) -> Any:
@@ -75,11 +99,22 @@ def add_dispatch_support(target: Any = None, iterable_parameters: Any = None) ->
     return extensible if target is None else extensible(target)
 
 
-def _elsewhere(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What dispatchers give for a call that failed, or NotImplemented."""
-    for one in _last_resorts.get(op, ()):
+def dispatch(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """What the first of a function's dispatchers gives that takes such arguments.
+
+    Returns:
+        The result, or `OpDispatcher.NOT_SUPPORTED`.
+    """
+    for one in getattr(op, DISPATCH_ATTR):
         if (result := one.handle(args, kwargs)) is not NotImplemented:
             return result
+    return NotImplemented
+
+
+def _elsewhere(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What dispatchers give for a call that failed, or NotImplemented."""
+    if (result := dispatch(op, *args, **kwargs)) is not NotImplemented:
+        return result
     for any_ in _of_all:
         if (result := any_.handle(op, args, kwargs)) is not NotImplemented:
             return result
@@ -104,6 +139,7 @@ def extensible(function: _F) -> _F:
                 raise
             return result
 
+    setattr(call, DISPATCH_ATTR, [])
     return cast("_F", call)
 
 

@@ -42,7 +42,6 @@ class Graph(GraphContents):
         self._known_values: dict[Operation | Tensor, Any] = {}  # see `constant_value`
         # By `Operation._update_input`.
         self._mistyped: dict[tuple[Operation, int], tuple[DType, str]] = {}
-        self._scoped_state: dict[Any, Any] = {}
         self._functions: dict[str, Any] = {}  # see `graph.control.function_op`
         self._seed: int | None = None
         self._seed_used = False  # by an op that was given none of its own

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol, Self
 
 import numpy as np
 
 from opdock import dtypes, errors, shapes
 from opdock.dtypes import DType
-from opdock.kernels.select.cells import UserCall, UserFunction
+from opdock.kernels.data.context import Context
+from opdock.kernels.select.cells import UserFunction
 from opdock.kernels.select.signature import NodeSig
 from opdock.shapes import Shape
 
 __all__ = [
-    "INFINITE", "UNKNOWN", "Call", "CallingIterator", "Captured", "Chosen", "Context", "Dataset",
-    "DatasetIterator", "Element", "Following", "FollowingIterator", "HandedOn", "Memory", "State",
-    "Statistics", "check_fits", "declared", "invalid", "scalar_int", "unwrap",
+    "INFINITE", "UNKNOWN", "Call", "Captured", "Chosen", "Dataset", "DatasetIterator", "Element",
+    "Following", "FollowingIterator", "HandedOn", "Memory", "State", "check_fits", "declared",
+    "invalid", "scalar_int", "unwrap",
 ]  # fmt: skip
 
 Element = tuple[Any, ...]
@@ -33,108 +34,6 @@ UNKNOWN: Final = -2
 def invalid(text: str) -> errors.InvalidArgumentError:
     """An InvalidArgumentError; the runtime adds node and line."""
     return errors.InvalidArgumentError(None, None, text)
-
-
-class Statistics(Protocol):
-    """Who hears numbers by name."""
-
-    def add(self, name: str, value: float) -> None:
-        """One of many numbers, for a histogram."""
-
-    def set(self, name: str, value: float) -> None:
-        """A number in the place of the one before."""
-
-
-class Context:
-    """What the iterators that belong together share: functions, each with its own streams, seeds
-    and caches. A new walk through a part of a dataset finds what the last one left.
-
-    Attributes:
-        in_order: whether elements come in one order, whatever is ready first.
-        threads: how many at most a map has; None for as many as it asks for.
-        statistics: hears of what happens, if anybody asked for it.
-    """
-
-    def __init__(self, outer: Context | None = None) -> None:
-        self._outer = outer
-        self._calls: dict[UserFunction, UserCall] = {}  # asked for here, or further inside
-        self._resumed: dict[str, Mapping[str, tuple[int, int]]] = {}  # of what was not yet
-        self._kept: dict[Any, tuple[Any, Any]] = {}
-        self._path: tuple[Any, ...] = ()
-        self.in_order = True
-        self.threads: int | None = None
-        self.statistics: Statistics | None = None
-
-    def branch(self, *place: Any) -> Context:
-        """The context of one of several inputs: the same dataset may be another one, too."""
-        inner = Context(self._outer)
-        inner._calls, inner._resumed = self._calls, self._resumed
-        return self._like(inner, place)
-
-    def inside(self) -> Context:
-        """The context of an iterator that calls functions, and of those over what they make.
-
-        It says where the streams of these functions stand, and no others.
-        """
-        return self._like(Context(self), ())
-
-    def _like(self, inner: Context, place: tuple[Any, ...]) -> Context:
-        inner._kept, inner._path = self._kept, (*self._path, *place)
-        inner.in_order, inner.threads = self.in_order, self.threads
-        inner.statistics = self.statistics
-        return inner
-
-    def in_any_order(self) -> Context:
-        """The context of iterators that hand out what is ready."""
-        inner = self.branch()
-        inner.in_order = False
-        return inner
-
-    def with_threads(self, threads: int) -> Context:
-        """The context of iterators whose maps have so many threads at most."""
-        inner = self.branch()
-        inner.threads = threads
-        return inner
-
-    def with_statistics(self, statistics: Statistics) -> Context:
-        """The context of iterators whose statistics somebody hears."""
-        inner = self.branch()
-        inner.statistics = statistics
-        return inner
-
-    def call(self, function: UserFunction, last: bool = False) -> UserCall:
-        """The one instance of a function; `last` says that it is called to clean up."""
-        found = self._calls.get(function)
-        if found is None:
-            outer = self._outer
-            made = function.instance(last) if outer is None else outer.call(function, last)
-            found = self._calls.setdefault(function, made)
-            found.resume(self._resumed.pop(function.name, {}))
-        return found
-
-    def streams(self) -> State:
-        """Where the random streams of all functions stand that were asked for, by their names."""
-        # Threads that make further elements may ask for further functions meanwhile.
-        found = {f.name: call.streams() for f, call in list(self._calls.items())}
-        return {**self._resumed, **{name: places for name, places in found.items() if places}}
-
-    def resume(self, streams: State) -> None:
-        """Has random streams go on where others stood, those of functions to come as well."""
-        self._resumed = {
-            name: {op: (int(key), int(counter)) for op, (key, counter) in places.items()}
-            for name, places in streams.items()
-        }
-        for function, call in list(self._calls.items()):
-            call.resume(self._resumed.pop(function.name, {}))
-
-    def keep(self, dataset: Dataset, make: Callable[[], Any]) -> Any:
-        """What a dataset leaves for its next iterator at this place, made when missing."""
-        key = self._path, id(dataset)
-        found = self._kept.get(key)
-        if found is None:
-            # The dataset is held, so that no other one has its identity.
-            found = self._kept[key] = dataset, make()
-        return found[1]
 
 
 class Call(Protocol):
@@ -367,31 +266,6 @@ class FollowingIterator(DatasetIterator):
     def close(self) -> None:
         """Lets go of threads and files."""
         self.source.close()
-
-
-class CallingIterator(FollowingIterator):
-    """One that calls functions of the user's, whose random streams go on where they stood.
-
-    Attributes:
-        inside: the context of the functions, and of iterators over datasets that they make.
-    """
-
-    def __init__(self, source: Dataset, context: Context) -> None:
-        super().__init__(source, context)
-        self.inside = context.inside()
-
-    def save(self) -> State:
-        """Where it stands."""
-        return {**super().save(), "streams": self.inside.streams()}
-
-    def restore(self, state: State) -> None:
-        """Goes to where another iterator stood."""
-        super().restore(state)
-        self.resume(state)
-
-    def resume(self, state: State) -> None:
-        """Has the functions' random streams go on where those of another iterator stood."""
-        self.inside.resume(state.get("streams", {}))
 
 
 # ---------------------------------------------------------------- arguments of dataset ops

@@ -13,7 +13,6 @@ from opdock.dtypes import DType
 from opdock.kernels.data.base import (
     INFINITE,
     UNKNOWN,
-    Context,
     Dataset,
     DatasetIterator,
     Element,
@@ -22,6 +21,7 @@ from opdock.kernels.data.base import (
     State,
     invalid,
 )
+from opdock.kernels.data.context import Context
 from opdock.kernels.data.outcomes import Outcome, drawn, load_error, save_error, settled
 from opdock.kernels.data.rows import elements_of, stack
 from opdock.shapes import Shape

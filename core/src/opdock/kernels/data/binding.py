@@ -101,9 +101,9 @@ def listed(element: tuple[Any, ...]) -> Any:
 
 
 def resources_of(sig: NodeSig) -> Resources:
-    """The session's resources."""
+    """Resources for what may outlive the session: another may go on with what it has begun."""
     assert sig.resources is not None
-    return sig.resources
+    return sig.resources.lasting
 
 
 def scalar_text(value: Any, what: str) -> str:

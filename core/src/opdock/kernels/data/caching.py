@@ -9,7 +9,8 @@ from typing import Any
 from opdock import errors
 from opdock.io.files import sync_directory, tf_errors
 from opdock.io.records import RecordWriter, read_records
-from opdock.kernels.data.base import Context, Dataset, DatasetIterator, Element, Following, State
+from opdock.kernels.data.base import Dataset, DatasetIterator, Element, Following, State
+from opdock.kernels.data.context import Context
 from opdock.kernels.data.outcomes import drawn
 from opdock.kernels.data.state import SavedState, load, save
 

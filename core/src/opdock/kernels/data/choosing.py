@@ -9,7 +9,6 @@ import numpy as np
 from opdock import errors
 from opdock.kernels.data.base import (
     Chosen,
-    Context,
     Dataset,
     DatasetIterator,
     Element,
@@ -18,6 +17,7 @@ from opdock.kernels.data.base import (
     State,
     invalid,
 )
+from opdock.kernels.data.context import Context
 
 __all__ = ["CacheDataset", "FilterByLastDataset", "IgnoreErrorsDataset", "UniqueDataset"]
 
@@ -122,6 +122,12 @@ class _Kept:
         self.elements: list[Element] = []
         self.complete = False
 
+    def save(self) -> State:
+        return {"elements": list(self.elements), "complete": int(self.complete)}
+
+    def restore(self, state: State) -> None:
+        self.elements, self.complete = list(state["elements"]), bool(state["complete"])
+
 
 class _CacheIterator(DatasetIterator):
     def __init__(self, source: Dataset, context: Context, kept: _Kept) -> None:
@@ -149,16 +155,10 @@ class _CacheIterator(DatasetIterator):
 
     def save(self) -> State:
         inner = None if self._source is None else self._source.save()
-        kept = self._kept
-        return {
-            "index": self._index, "source": inner, "mine": list(self._mine),
-            "complete": int(kept.complete), "kept": list(kept.elements),
-        }  # fmt: skip
+        return {"index": self._index, "source": inner, "mine": list(self._mine)}
 
     def restore(self, state: State) -> None:
         self._index, self._mine = state["index"], list(state["mine"])
-        if state["complete"]:
-            self._kept.elements, self._kept.complete = list(state["kept"]), True
         if state["source"] is not None:
             self._source = self._dataset.iterator(self._context)
             self._source.restore(state["source"])

@@ -11,7 +11,8 @@ from typing import Final
 
 from opdock import errors
 from opdock.dtypes import DType
-from opdock.kernels.data.base import Context, Dataset, DatasetIterator, Element, check_fits, invalid
+from opdock.kernels.data.base import Dataset, DatasetIterator, Element, check_fits, invalid
+from opdock.kernels.data.context import Context
 from opdock.kernels.data.outcomes import Outcome, drawn, settled
 from opdock.kernels.data.parallel import Crew
 from opdock.kernels.select.cells import Resources

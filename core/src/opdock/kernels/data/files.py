@@ -14,14 +14,8 @@ from opdock import dtypes, errors
 from opdock.io import host_ops
 from opdock.io.files import tf_errors
 from opdock.io.records import open_for_reading, read_records
-from opdock.kernels.data.base import (
-    Context,
-    Dataset,
-    DatasetIterator,
-    Element,
-    State,
-    invalid,
-)
+from opdock.kernels.data.base import Dataset, DatasetIterator, Element, State, invalid
+from opdock.kernels.data.context import Context
 from opdock.kernels.data.outcomes import load_error, save_error
 from opdock.kernels.data.rows import stack
 

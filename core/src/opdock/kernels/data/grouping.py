@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 
 from opdock.kernels.data.base import (
-    CallingIterator,
     Captured,
-    Context,
     Dataset,
     DatasetIterator,
     Element,
     Following,
+    FollowingIterator,
     State,
     invalid,
 )
 from opdock.kernels.data.batching import ElementsDataset
-from opdock.kernels.data.mapping import inner_dataset, key_of
+from opdock.kernels.data.context import Context
+from opdock.kernels.data.flattening import Made, inner_dataset
+from opdock.kernels.data.mapping import key_of
 
 __all__ = ["GroupByReducerDataset", "GroupByWindowDataset"]
 
@@ -43,10 +44,10 @@ class GroupByReducerDataset(Following):
         return _ReducerIterator(self, context)
 
 
-class _ReducerIterator(CallingIterator):
+class _ReducerIterator(FollowingIterator):
     def __init__(self, dataset: GroupByReducerDataset, context: Context) -> None:
         super().__init__(dataset.source, context)
-        self._calls = tuple(f.within(self.inside) for f in dataset.functions)
+        self._calls = tuple(f.within(context) for f in dataset.functions)
         self._states: dict[int, Element] = {}
         self._keys: list[int] | None = None  # of what is still to come, once all is reduced
 
@@ -99,32 +100,34 @@ class GroupByWindowDataset(Following):
         return _WindowsIterator(self, context)
 
 
-class _WindowsIterator(CallingIterator):
+class _WindowsIterator(FollowingIterator):
     def __init__(self, dataset: GroupByWindowDataset, context: Context) -> None:
         super().__init__(dataset.source, context)
+        self._inside = context.inside()
         self._dataset = dataset
-        self._key, self._reduce, self._size = (f.within(self.inside) for f in dataset.functions)
+        self._key, self._reduce, self._size = (f.within(self._inside) for f in dataset.functions)
         self._groups: dict[int, list[Element]] = {}
         self._sizes: dict[int, int] = {}
         self._over = False
-        # The key and the window of which the elements are being handed out, where that stands, and
-        # where the random streams stood before.
-        self._current: tuple[int, list[Element], DatasetIterator, State] | None = None
+        # The key and the window of which the elements are being handed out, and where that stands.
+        self._current: tuple[int, list[Element], Made] | None = None
 
     def next(self) -> Element | None:
         while True:
             if self._current is not None:
-                element = self._current[2].next()
+                iterator = self._current[2].iterator
+                element = iterator.next()
                 if element is not None:
                     return element
-                self._current[2].close()
+                iterator.close()
                 self._current = None
             key = self._full() if not self._over else None
             if key is None:
                 if not self._groups:
                     return None
                 key = min(self._groups)
-            self._begin(key, self._groups.pop(key))
+            window = self._groups.pop(key)
+            self._current = key, window, self._make(key, window)
 
     def _full(self) -> int | None:
         """Gathers elements until a window is full; None at the end."""
@@ -148,39 +151,39 @@ class _WindowsIterator(CallingIterator):
             raise invalid(f"Window size must be greater than zero, but got {size}.")
         return size
 
-    def _begin(self, key: int, window: list[Element]) -> None:
-        d = self._dataset
+    def _make(self, key: int, window: list[Element]) -> Made:
+        d, streams = self._dataset, self._inside.streams()
         group = ElementsDataset(window, d.source.types, d.source.shapes)
-        streams = self.inside.streams()
-        results = self._reduce((*_key_array(key), group))
-        inner = inner_dataset(results, d.types, d.shapes)
-        self._current = key, window, inner.iterator(self.inside), streams
+        dataset = inner_dataset(self._reduce((*_key_array(key), group)), d.types, d.shapes)
+        context = self._inside.made()
+        return Made(dataset.iterator(context), context, streams)
 
     def save(self) -> State:
         current = None
         if self._current is not None:
-            key, window, inner, streams = self._current
-            current = {"key": key, "window": window, "state": inner.save(), "streams": streams}
+            key, window, made = self._current
+            current = {**made.save(), "key": key, "window": window}
         groups = [{"key": k, "elements": v, "size": self._sizes[k]} for k, v in
                   self._groups.items()]  # fmt: skip
         return {**super().save(), "groups": groups, "over": int(self._over), "current": current}
 
     def restore(self, state: State) -> None:
-        self.source.restore(state["source"])
+        super().restore(state)
         self._over = bool(state["over"])
         self._groups = {g["key"]: list(g["elements"]) for g in state["groups"]}
         self._sizes = {g["key"]: g["size"] for g in state["groups"]}
-        if state["current"] is not None:
-            self.resume(state["current"])  # the function draws random numbers again
-            self._begin(state["current"]["key"], list(state["current"]["window"]))
-            assert self._current is not None
-            self._current[2].restore(state["current"]["state"])
-        self.resume(state)
+        current = state["current"]
+        if current is not None:
+            key, window = current["key"], list(current["window"])
+            self._inside.resume(current["streams"])  # the function draws random numbers again
+            made = self._make(key, window)
+            made.restore(current)
+            self._current = key, window, made
 
     def close(self) -> None:
         super().close()
         if self._current is not None:
-            self._current[2].close()
+            self._current[2].iterator.close()
 
 
 def _key_array(key: int) -> Element:

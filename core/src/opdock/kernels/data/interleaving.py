@@ -7,16 +7,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from opdock import errors
-from opdock.kernels.data.base import (
-    Captured,
-    Context,
-    Dataset,
-    DatasetIterator,
-    Element,
-    State,
-    invalid,
-)
-from opdock.kernels.data.mapping import InterleaveDataset, InterleavingIterator
+from opdock.kernels.data.base import Captured, Dataset, DatasetIterator, Element, State, invalid
+from opdock.kernels.data.context import Context
+from opdock.kernels.data.flattening import InterleaveDataset, InterleavingIterator, Made
 from opdock.kernels.data.outcomes import Outcome, drawn, load_outcomes, save_outcomes, settled
 from opdock.kernels.data.parallel import Prefetching
 from opdock.kernels.data.statistics import Utilization
@@ -105,8 +98,14 @@ class _ParallelInterleavingIterator(InterleavingIterator):
             self._utilization = Utilization(context.statistics, dataset.label, dataset.limit)
         self._condition = threading.Condition()
         self._in_order = dataset.in_order and context.in_order
+        self._began = True  # whether all that is open works ahead
 
     def next(self) -> Element | None:
+        if not self._began:
+            self._began = True
+            for current in self._open:
+                if current is not None:
+                    _begin(current.made)
         # Places become free in the order of the cycle, and are taken again in that order.
         cycle = len(self._open)
         for i in range(cycle):
@@ -137,7 +136,7 @@ class _ParallelInterleavingIterator(InterleavingIterator):
         for i in range(cycle):
             place = (self._place + i) % cycle
             current = self._open[place]
-            if current is not None and getattr(current.iterator, "ready", True):
+            if current is not None and getattr(current.made.iterator, "ready", True):
                 return place
         return None
 
@@ -146,31 +145,37 @@ class _ParallelInterleavingIterator(InterleavingIterator):
         if argument is None and error is None:
             self._over = True
             return
-        if argument is None:
-            self._put(place, (), _Failed((None, error)), {})
-            return
         try:
-            self._fill(place, argument)
+            made = self._failed((None, error)) if argument is None else self._make(argument)
         except errors.CancelledError:
             raise
         except Exception as e:  # it is raised when the place's turn has come
-            self._put(place, argument, _Failed((None, e)), {})
+            made = self._failed((None, e))
+        self._put(place, argument or (), made)
 
-    def _put(
-        self, place: int, argument: Element, iterator: DatasetIterator, streams: State
-    ) -> None:
-        super()._put(place, argument, iterator, streams)
-        if isinstance(iterator, Prefetching):
-            iterator.begin()
+    def _put(self, place: int, argument: Element, made: Made) -> None:
+        super()._put(place, argument, made)
+        if self._began:
+            _begin(made)
 
-    def _made_again(self, argument: Element, state: State) -> DatasetIterator:
-        if "failed" not in state:
-            return super()._made_again(argument, state)
-        failed = _Failed(None)
-        failed.restore(state)
-        return failed
+    def restore(self, state: State) -> None:
+        self._began = False  # nothing is drawn before all is restored
+        super().restore(state)
 
-    def _walk(self, dataset: Dataset) -> DatasetIterator:
+    def _failed(self, outcome: Outcome | None) -> Made:
+        return Made(_Failed(outcome), self.inside.made(), {})
+
+    def _made_again(self, argument: Element, cell: State) -> Made:
+        if "failed" in cell["iterator"]:
+            return self._failed(None)
+        return super()._made_again(argument, cell)
+
+    def _walk(self, dataset: Dataset, context: Context) -> DatasetIterator:
         d = self._parallel
-        source = _LimitedIterator(dataset.iterator(self.inside), self._permits, self._utilization)
-        return Prefetching(d.resources, source, d.ahead, self._condition)
+        source = _LimitedIterator(dataset.iterator(context), self._permits, self._utilization)
+        return Prefetching(d.resources, source, d.ahead, context, self._condition)
+
+
+def _begin(made: Made) -> None:
+    if isinstance(made.iterator, Prefetching):
+        made.iterator.begin()

@@ -12,7 +12,6 @@ import numpy as np
 from opdock import errors
 from opdock.dtypes import DType
 from opdock.kernels.data.base import (
-    Context,
     Dataset,
     DatasetIterator,
     Element,
@@ -21,6 +20,7 @@ from opdock.kernels.data.base import (
     invalid,
     unwrap,
 )
+from opdock.kernels.data.context import Context
 from opdock.kernels.data.memory import moved
 from opdock.kernels.data.state import SavedState, load, save
 from opdock.kernels.select.cells import Resources
@@ -48,6 +48,7 @@ class IteratorResource:
         self._resources = resources
         self._iterator: DatasetIterator | None = None
         self._dataset: Dataset | None = None
+        self._context = Context()
         self._fresh = False
         self._memory: Memory | None = None
         self._condition = threading.Condition()
@@ -77,10 +78,12 @@ class IteratorResource:
         """
         if self.types:
             check_fits(self.types, self.shapes, dataset.types, dataset.shapes)
-        fresh = dataset.iterator(Context())
+        context = Context()
+        fresh = dataset.iterator(context)
         self._enter()
         try:
-            old, self._iterator, self._dataset = self._iterator, fresh, dataset
+            old, self._iterator = self._iterator, fresh
+            self._dataset, self._context = dataset, context
             self._fresh, self._memory = dataset.fresh, dataset.memory
         finally:
             self._leave()
@@ -145,7 +148,10 @@ class IteratorResource:
         try:
             if self._iterator is None:
                 raise _uninitialized("Save", "saving it")
-            return save(self._iterator.save())
+            context = self._context
+            with context.standing_still():
+                state = {**context.save(self._iterator), "streams": context.streams()}
+            return save(state)
         finally:
             self._leave()
 
@@ -165,9 +171,11 @@ class IteratorResource:
             # The old one first, as both may keep a file of the same name.
             old, self._iterator = self._iterator, None
             old.close()
-            fresh = self._dataset.iterator(Context())
+            context = Context()
+            fresh = self._dataset.iterator(context)
             try:
-                fresh.restore(state)
+                context.restore(fresh, state)
+                context.resume(state["streams"])
             except BaseException as e:
                 fresh.close()
                 if not isinstance(e, _MISFITS):
@@ -175,7 +183,7 @@ class IteratorResource:
                 raise errors.DataLossError(
                     None, None, f"The saved state is not one of the dataset of {self.name}: {e!r}"
                 ) from e
-            self._iterator = fresh
+            self._iterator, self._context = fresh, context
         finally:
             self._leave()
 

@@ -11,16 +11,9 @@ import numpy as np
 
 from opdock import dtypes, errors
 from opdock.io.files import local_path
-from opdock.kernels.data.base import (
-    Context,
-    Dataset,
-    DatasetIterator,
-    Element,
-    State,
-    check_fits,
-    invalid,
-)
+from opdock.kernels.data.base import Dataset, DatasetIterator, Element, State, check_fits, invalid
 from opdock.kernels.data.binding import boxed
+from opdock.kernels.data.context import Context
 from opdock.kernels.data.files import texts
 
 __all__ = ["LMDBDataset"]

@@ -1,10 +1,9 @@
-"""Datasets that call functions of the user's: maps, filters, scans, interleaved datasets."""
+"""Datasets that call functions of the user's: maps, filters, scans."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,27 +11,25 @@ import numpy as np
 from opdock import dtypes, errors
 from opdock.dtypes import DType
 from opdock.kernels.data.base import (
-    CallingIterator,
     Captured,
     Chosen,
-    Context,
     Dataset,
     DatasetIterator,
     Element,
     Following,
+    FollowingIterator,
     State,
-    check_fits,
     invalid,
 )
-from opdock.kernels.data.memory import dataset_of
+from opdock.kernels.data.context import Context
 from opdock.kernels.data.outcomes import Outcome, load_outcomes, save_outcomes, settled
 from opdock.kernels.data.placing import Places, batches_again
 from opdock.kernels.data.rows import Rows
 from opdock.shapes import Shape
 
 __all__ = [
-    "FilterDataset", "FlatMapDataset", "InterleaveDataset", "MapDataset", "ScanDataset",
-    "TakeWhileDataset", "checked_predicate", "inner_dataset", "map_error",
+    "FilterDataset", "MapDataset", "ScanDataset", "TakeWhileDataset", "checked_predicate",
+    "map_error",
 ]  # fmt: skip
 
 
@@ -71,11 +68,11 @@ class MapDataset(Following):
         return _MapIterator(self, context)
 
 
-class _MapIterator(CallingIterator):
+class _MapIterator(FollowingIterator):
     def __init__(self, dataset: MapDataset, context: Context) -> None:
         super().__init__(dataset.source, context)
         self._dataset = dataset
-        self._call = dataset.function.within(self.inside)
+        self._call = dataset.function.within(context)
         self._rows = Rows(dataset.source, dataset.function, context)
         self._made: deque[Outcome] = deque()  # what a batch could not use
         self._memory = batches_again()
@@ -152,12 +149,12 @@ class FilterDataset(Chosen):
         return _FilterIterator(self, context)
 
 
-class _FilterIterator(CallingIterator):
+class _FilterIterator(FollowingIterator):
     saved = ("_kept", "_dropped")
 
     def __init__(self, dataset: FilterDataset, context: Context) -> None:
         super().__init__(dataset.source, context)
-        self._holds = dataset.predicate.within(self.inside)
+        self._holds = dataset.predicate.within(context)
         self._label = dataset.label
         self._kept = self._dropped = 0
 
@@ -188,12 +185,12 @@ class TakeWhileDataset(Chosen):
         return _TakeWhileIterator(self, context)
 
 
-class _TakeWhileIterator(CallingIterator):
+class _TakeWhileIterator(FollowingIterator):
     saved = ("_over",)
 
     def __init__(self, dataset: TakeWhileDataset, context: Context) -> None:
         super().__init__(dataset.source, context)
-        self._holds = dataset.predicate.within(self.inside)
+        self._holds = dataset.predicate.within(context)
         self._over = 0
 
     def next(self) -> Element | None:
@@ -223,12 +220,12 @@ class ScanDataset(Following):
         return _ScanIterator(self, context)
 
 
-class _ScanIterator(CallingIterator):
+class _ScanIterator(FollowingIterator):
     saved = ("_state",)
 
     def __init__(self, dataset: ScanDataset, context: Context) -> None:
         super().__init__(dataset.source, context)
-        self._call = dataset.function.within(self.inside)
+        self._call = dataset.function.within(context)
         self._state = tuple(dataset.start)
         self._keeps_count = dataset.keeps_count
 
@@ -244,178 +241,6 @@ class _ScanIterator(CallingIterator):
         count = len(self._state)
         self._state = results[:count]
         return results[count:]
-
-
-# ---------------------------------------------------------------- datasets of datasets
-def inner_dataset(results: Element, types: Sequence[DType], shapes: Sequence[Shape]) -> Dataset:
-    """The dataset that a function returned.
-
-    Raises:
-        InvalidArgumentError: it returned something else, or elements of another kind.
-    """
-    if len(results) != 1:
-        raise invalid("Function must return a single scalar of dtype DT_VARIANT.")
-    dataset = dataset_of(results[0])
-    check_fits(types, shapes, dataset.types, dataset.shapes)
-    return dataset
-
-
-class FlatMapDataset(Following):
-    """The elements of the datasets that a function makes, one dataset after the other."""
-
-    def __init__(
-        self, source: Dataset, function: Captured, types: Sequence[DType], shapes: Sequence[Shape]
-    ) -> None:
-        super().__init__(source, types, shapes)
-        self.function = function
-
-    def iterator(self, context: Context) -> DatasetIterator:
-        """A new iterator, before the first element."""
-        return InterleavingIterator(self, context, 1, 1)
-
-
-class InterleaveDataset(FlatMapDataset):
-    """The elements of the datasets that a function makes: `block` of each of `cycle` in turn."""
-
-    def __init__(
-        self, source: Dataset, function: Captured, cycle: int, block: int, types: Any, shapes: Any
-    ) -> None:
-        super().__init__(source, function, types, shapes)
-        if cycle <= 0:
-            raise invalid("cycle_length must be greater than zero.")
-        if block <= 0:
-            raise invalid("block_length must be greater than zero.")
-        self.cycle, self.block = cycle, block
-
-    def iterator(self, context: Context) -> DatasetIterator:
-        """A new iterator, before the first element."""
-        return InterleavingIterator(self, context, self.cycle, self.block)
-
-
-@dataclass(frozen=True)
-class _Open:
-    """A dataset that a function made.
-
-    Attributes:
-        argument: of the function.
-        iterator: over what it made.
-        streams: where the random streams stood before the call.
-        number: how many came before.
-    """
-
-    argument: Element
-    iterator: DatasetIterator
-    streams: State
-    number: int
-
-
-class InterleavingIterator(CallingIterator):
-    """Goes round a cycle of open datasets."""
-
-    def __init__(self, dataset: FlatMapDataset, context: Context, cycle: int, block: int) -> None:
-        super().__init__(dataset.source, context)
-        self._dataset = dataset
-        self._call = dataset.function.within(self.inside)
-        self._open: list[_Open | None] = [None] * cycle
-        self._opened = 0  # so far
-        self._place = self._taken = 0
-        self._count = 0
-        self._over = False
-        self._block = block
-
-    def next(self) -> Element | None:
-        while not self._over or self._count:
-            current = self._open[self._place]
-            if current is not None:
-                element = current.iterator.next()
-                if element is not None:
-                    self._count_one()
-                    return element
-                current.iterator.close()
-                self._open[self._place] = None
-                self._count -= 1
-                self._advance()
-            elif not self._over:
-                argument = self.source.next()
-                if argument is None:
-                    self._over = True
-                else:
-                    self._fill(self._place, argument)
-            else:
-                self._advance()
-        return None
-
-    def columns(self, count: int) -> Element | None:
-        current = self._open[0] if len(self._open) == 1 else None
-        return None if current is None else current.iterator.columns(count)
-
-    def _count_one(self) -> None:
-        self._taken += 1
-        if self._taken == self._block:
-            self._advance()
-
-    def _advance(self) -> None:
-        self._taken = 0
-        self._place = (self._place + 1) % len(self._open)
-
-    def _fill(self, place: int, argument: Element) -> None:
-        streams = self.inside.streams()
-        self._put(place, argument, self._make(argument), streams)
-
-    def _put(
-        self, place: int, argument: Element, iterator: DatasetIterator, streams: State
-    ) -> None:
-        self._open[place] = _Open(argument, iterator, streams, self._opened)
-        self._opened += 1
-        self._count += 1
-
-    def _make(self, argument: Element) -> DatasetIterator:
-        d = self._dataset
-        made = inner_dataset(self._call(argument), d.types, d.shapes)
-        return self._walk(made)
-
-    def _walk(self, dataset: Dataset) -> DatasetIterator:
-        """The iterator over a dataset of the cycle."""
-        return dataset.iterator(self.inside)
-
-    def save(self) -> State:
-        cells = [None if o is None else _cell(o) for o in self._open]
-        return {
-            **super().save(), "open": cells, "place": self._place, "taken": self._taken,
-            "over": int(self._over),
-        }  # fmt: skip
-
-    def restore(self, state: State) -> None:
-        self.source.restore(state["source"])
-        self._place, self._taken = state["place"], state["taken"]
-        self._over = bool(state["over"])
-        self._open, self._count = [None] * len(self._open), 0
-        cells = [(i, cell) for i, cell in enumerate(state["open"]) if cell is not None]
-        # Their functions draw random numbers again, in the order in which they did before.
-        for i, cell in sorted(cells, key=lambda c: c[1].get("number", 0)):
-            self.resume(cell)
-            inner = self._made_again(cell["argument"], cell["state"])
-            self._put(i, cell["argument"], inner, cell.get("streams", {}))
-        self.resume(state)
-
-    def _made_again(self, argument: Element, state: State) -> DatasetIterator:
-        inner = self._make(argument)
-        inner.restore(state)
-        return inner
-
-    def close(self) -> None:
-        super().close()
-        for current in self._open:
-            if current is not None:
-                current.iterator.close()
-
-
-def _cell(current: _Open) -> State:
-    state = current.iterator.save()
-    return {
-        "argument": current.argument, "state": state, "streams": current.streams,
-        "number": current.number,
-    }  # fmt: skip
 
 
 # ---------------------------------------------------------------- groups

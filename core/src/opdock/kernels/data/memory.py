@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from opdock.kernels.data.base import (
-    Context,
     Dataset,
     DatasetIterator,
     Element,
@@ -19,6 +18,7 @@ from opdock.kernels.data.base import (
     invalid,
     unwrap,
 )
+from opdock.kernels.data.context import Context
 
 __all__ = ["dataset_anywhere", "dataset_of", "held", "moved"]
 

@@ -16,16 +16,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from opdock import errors
-from opdock.kernels.data.base import (
-    Context,
-    Dataset,
-    DatasetIterator,
-    Element,
-    HandedOn,
-    State,
-    Statistics,
-    invalid,
-)
+from opdock.kernels.data.base import Dataset, DatasetIterator, Element, HandedOn, State, invalid
+from opdock.kernels.data.context import Context, Statistics
 from opdock.kernels.data.outcomes import Outcome, drawn, load_outcomes, save_outcomes, settled
 from opdock.kernels.select.cells import Background, Resources
 from opdock.util.locks import renew
@@ -163,7 +155,7 @@ class PrefetchDataset(HandedOn):
         source = self.source.iterator(context)
         if self.size == 0:
             return source
-        made = Prefetching(self.resources, source, self.size)
+        made = Prefetching(self.resources, source, self.size, context)
         made.statistics, made.label = context.statistics, self.label
         return made
 
@@ -222,6 +214,7 @@ class Prefetching(DatasetIterator):
         resources: where the thread comes from.
         source: where the elements come from; closed with this one.
         size: how many may wait, or `AUTOTUNE`.
+        context: of the source.
         condition: what is notified of changes, where several such iterators are watched at once.
 
     Attributes:
@@ -233,9 +226,10 @@ class Prefetching(DatasetIterator):
     label = ""
 
     def __init__(
-        self, resources: Resources, source: DatasetIterator, size: int,
+        self, resources: Resources, source: DatasetIterator, size: int, context: Context,
         condition: threading.Condition | None = None,
     ) -> None:  # fmt: skip
+        self._context = context
         self._buffer = _Buffer(resources, source, size, condition)
         self._started = False
         self._prepared = False  # whether the buffer knows that somebody asks
@@ -290,7 +284,8 @@ class Prefetching(DatasetIterator):
     def save(self) -> State:
         """Where it stands."""
         buffer = self._buffer
-        with buffer.turn, buffer.condition:
+        self._context.hold(buffer.turn)
+        with buffer.condition:
             return {
                 "source": buffer.source.save(), "over": int(buffer.over),
                 "waiting": save_outcomes(buffer.waiting),

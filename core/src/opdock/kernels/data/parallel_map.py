@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 from opdock import errors
@@ -13,7 +14,6 @@ from opdock.io.recycling import Recycled
 from opdock.kernels.data.base import (
     Call,
     Captured,
-    Context,
     Dataset,
     DatasetIterator,
     Element,
@@ -21,6 +21,7 @@ from opdock.kernels.data.base import (
     State,
     invalid,
 )
+from opdock.kernels.data.context import Context
 from opdock.kernels.data.mapping import map_error
 from opdock.kernels.data.outcomes import Outcome, drawn, load_error, save_error, settled
 from opdock.kernels.data.parallel import Crew
@@ -157,6 +158,7 @@ class _Jobs(Crew):
         self.asked = 0
         self.over = False
         self.room: _Room | None = None
+        self._rests = False
         self._call = call
 
     def work(self) -> None:
@@ -185,9 +187,7 @@ class _Jobs(Crew):
     def _take(self) -> _Job | None:
         """The next element, entered as a job; None at the end."""
         with self.condition:
-            self.wait(
-                lambda: len(self.jobs) < self.limit + self.asked or self.over or bool(self.again)
-            )
+            self.wait(self._goes_on)
             if self.again:
                 return self.again.popleft()
         with self.turn:
@@ -207,6 +207,29 @@ class _Jobs(Crew):
                     return None
                 self.jobs.append(job)
         return job
+
+    def _goes_on(self) -> bool:
+        if self._rests:
+            return False
+        return len(self.jobs) < self.limit + self.asked or self.over or bool(self.again)
+
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """While nothing is drawn, and nothing worked on: what has been begun is done."""
+        with self.turn:
+            with self.condition:
+                self._rests = True
+            try:
+                with self.condition:
+                    begun = [j for j in self.jobs if j not in self.again]
+                    self.resources.wait(
+                        self.condition, lambda: self.closed or all(j.done for j in begun)
+                    )
+                yield
+            finally:
+                with self.condition:
+                    self._rests = False
+                    self.condition.notify_all()
 
     def close(self, patient: bool = True) -> None:
         """Ends the threads, and lets go of batches: a collector may come late."""
@@ -250,10 +273,10 @@ class _Jobs(Crew):
 class _ParallelMapIterator(DatasetIterator):
     def __init__(self, dataset: ParallelMapDataset, context: Context) -> None:
         source = dataset.source.iterator(context)
-        self._inside = context.inside()
-        call = dataset.function.within(self._inside)
+        call = dataset.function.within(context)
         if context.statistics is not None:
             call = timed(call, context.statistics, dataset.label, dataset.limit)
+        self._context = context
         self._measured = context.statistics is not None
         self._dataset = dataset
         self._in_order = dataset.in_order and context.in_order
@@ -334,14 +357,14 @@ class _ParallelMapIterator(DatasetIterator):
 
     def save(self) -> State:
         jobs = self._jobs
-        with jobs.turn, jobs.condition:
+        self._context.hold(jobs.resting())
+        with jobs.condition:
             listed: list[Any] = []
             for job in jobs.jobs:
                 element, error = job.outcome
                 listed.append([job.argument, int(job.done), element, save_error(error)])
             return {
                 "source": jobs.source.save(), "over": int(jobs.over), "jobs": listed,
-                "streams": self._inside.streams(),
             }  # fmt: skip
 
     def restore(self, state: State) -> None:
@@ -349,7 +372,6 @@ class _ParallelMapIterator(DatasetIterator):
         with jobs.turn, jobs.condition:
             jobs.source.restore(state["source"])
             jobs.over = bool(state["over"])
-            self._inside.resume(state.get("streams", {}))
             for argument, done, element, error in state["jobs"]:
                 job = _Job(argument, (element, load_error(error)) if done else None)
                 jobs.jobs.append(job)

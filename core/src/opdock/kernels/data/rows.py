@@ -14,14 +14,8 @@ from typing import Any, Final
 import numpy as np
 
 from opdock import errors, shapes
-from opdock.kernels.data.base import (
-    Captured,
-    Context,
-    Dataset,
-    DatasetIterator,
-    Element,
-    invalid,
-)
+from opdock.kernels.data.base import Captured, Dataset, DatasetIterator, Element, invalid
+from opdock.kernels.data.context import Context
 from opdock.kernels.data.outcomes import Outcome, drawn
 
 __all__ = ["Rows", "elements_of", "stack"]

@@ -9,7 +9,6 @@ from opdock import errors
 from opdock.kernels.data.base import (
     INFINITE,
     UNKNOWN,
-    Context,
     Dataset,
     DatasetIterator,
     Element,
@@ -18,6 +17,7 @@ from opdock.kernels.data.base import (
     State,
     invalid,
 )
+from opdock.kernels.data.context import Context
 from opdock.shapes import Shape
 
 __all__ = [

@@ -9,7 +9,8 @@ from opdock.kernels.data.base import Dataset, Following, invalid
 from opdock.kernels.data.batching import BatchDataset, WindowDataset
 from opdock.kernels.data.caching import FileCacheDataset
 from opdock.kernels.data.choosing import CacheDataset
-from opdock.kernels.data.mapping import FilterDataset, FlatMapDataset, MapDataset
+from opdock.kernels.data.flattening import FlatMapDataset
+from opdock.kernels.data.mapping import FilterDataset, MapDataset
 from opdock.kernels.data.parallel import AnyOrderDataset, LimitedThreadsDataset, PrefetchDataset
 from opdock.kernels.data.parallel_map import ParallelMapDataset
 from opdock.kernels.data.sequence import (

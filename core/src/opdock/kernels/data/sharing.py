@@ -11,7 +11,6 @@ import numpy as np
 from opdock import errors, shapes
 from opdock.kernels.data.base import (
     UNKNOWN,
-    Context,
     Dataset,
     DatasetIterator,
     Element,
@@ -22,6 +21,7 @@ from opdock.kernels.data.base import (
     invalid,
 )
 from opdock.kernels.data.batching import WindowDataset
+from opdock.kernels.data.context import Context
 from opdock.kernels.data.rows import stack
 from opdock.kernels.data.sequence import common_shape
 

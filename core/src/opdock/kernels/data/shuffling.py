@@ -13,7 +13,6 @@ from opdock.kernels.data.base import (
     INFINITE,
     UNKNOWN,
     Chosen,
-    Context,
     Dataset,
     DatasetIterator,
     Element,
@@ -21,6 +20,7 @@ from opdock.kernels.data.base import (
     State,
     invalid,
 )
+from opdock.kernels.data.context import Context
 from opdock.kernels.data.random import Words
 
 __all__ = ["SamplingDataset", "ShuffleDataset"]
@@ -65,11 +65,10 @@ class ShuffleDataset(Following):
 class _ShuffleIterator(DatasetIterator):
     def __init__(self, dataset: ShuffleDataset, context: Context) -> None:
         self._dataset, self._context = dataset, context
-        self._generator: Words | None = None
         seeds = dataset.seeds
         if dataset.reshuffle:
-            self._generator = context.keep(dataset, lambda: Words(*dataset.seeds))
-            seeds = self._generator.next(), self._generator.next()
+            generator = context.keep(dataset, lambda: Words(*dataset.seeds))
+            seeds = generator.next(), generator.next()
         self._words = Words(*seeds)
         self._source: DatasetIterator | None = None
         self._epoch = 0
@@ -130,7 +129,6 @@ class _ShuffleIterator(DatasetIterator):
         indices = [i for begin, end in self._slices for i in range(begin, end)]
         return {
             "words": self._words.save(),
-            "generator": None if self._generator is None else self._generator.save(),
             "source": None if self._source is None else self._source.save(),
             "epoch": self._epoch, "begun": int(self._begun),
             "slices": [list(s) for s in self._slices],
@@ -139,8 +137,6 @@ class _ShuffleIterator(DatasetIterator):
 
     def restore(self, state: State) -> None:
         self._words.restore(state["words"])
-        if self._generator is not None:
-            self._generator.restore(state["generator"])
         self._epoch, self._begun = state["epoch"], bool(state["begun"])
         self._slices = deque([list(s) for s in state["slices"]])
         indices = [i for begin, end in self._slices for i in range(begin, end)]

@@ -13,13 +13,13 @@ from opdock.dtypes import DType
 from opdock.kernels.data.base import (
     INFINITE,
     Captured,
-    Context,
     Dataset,
     DatasetIterator,
     Element,
     State,
     invalid,
 )
+from opdock.kernels.data.context import Context
 from opdock.kernels.data.random import Words
 from opdock.shapes import Shape
 

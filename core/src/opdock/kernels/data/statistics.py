@@ -13,14 +13,13 @@ from opdock.io import protos
 from opdock.io.summary_format import Histogram
 from opdock.kernels.data.base import (
     Call,
-    Context,
     Dataset,
     DatasetIterator,
     Element,
     FollowingIterator,
     HandedOn,
-    Statistics,
 )
+from opdock.kernels.data.context import Context, Statistics
 
 __all__ = [
     "Aggregator", "MeasuredDataset", "ToldDataset", "Utilization", "latency", "size", "timed",

@@ -6,17 +6,11 @@ import os
 from typing import Any
 
 from opdock import errors
-from opdock.kernels.data import grouping, mapping
-from opdock.kernels.data.base import (
-    Captured,
-    Context,
-    Dataset,
-    declared,
-    invalid,
-    scalar_int,
-)
+from opdock.kernels.data import flattening, grouping, mapping
+from opdock.kernels.data.base import Captured, Dataset, declared, invalid, scalar_int
 from opdock.kernels.data.batching import MapAndBatchDataset
 from opdock.kernels.data.binding import Make, captured, hosted, resources_of
+from opdock.kernels.data.context import Context
 from opdock.kernels.data.interleaving import ParallelInterleaveDataset
 from opdock.kernels.data.memory import dataset_of
 from opdock.kernels.data.parallel import AUTOTUNE
@@ -82,7 +76,7 @@ def map_and_batch(sig: NodeSig) -> Make:
 def flat_map(sig: NodeSig) -> Make:
     """Datasets, one after the other."""
     types, shapes = declared(sig)
-    return lambda source, *values: mapping.FlatMapDataset(
+    return lambda source, *values: flattening.FlatMapDataset(
         dataset_of(source), captured(sig, "f", values), types, shapes
     )
 
@@ -91,7 +85,7 @@ def flat_map(sig: NodeSig) -> Make:
 def interleave(sig: NodeSig) -> Make:
     """Datasets in turn."""
     types, shapes = declared(sig)
-    return lambda source, *given: mapping.InterleaveDataset(
+    return lambda source, *given: flattening.InterleaveDataset(
         dataset_of(source), captured(sig, "f", given[:-2]), *_cycle(given[-2:]), types, shapes
     )
 

@@ -11,18 +11,12 @@ from opdock import shapes
 from opdock.dtypes import DType
 from opdock.io.files import tf_errors
 from opdock.io.records import new_file
-from opdock.kernels.data.base import (
-    Context,
-    Dataset,
-    Memory,
-    check_fits,
-    declared,
-    invalid,
-    unwrap,
-)
+from opdock.kernels.data.base import Dataset, Memory, check_fits, declared, invalid
 from opdock.kernels.data.binding import Make, boxed, hosted, listed, resources_of, scalar_text
+from opdock.kernels.data.context import Context
 from opdock.kernels.data.iterators import IteratorResource, iterator_of, single_element
 from opdock.kernels.data.memory import dataset_anywhere, dataset_of
+from opdock.kernels.optionals import Optional, optional_of
 from opdock.kernels.portable import PRIORITY, portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -45,9 +39,10 @@ def iterator(sig: NodeSig) -> Make:
     types, element_shapes = declared(sig)
     name = attrs["shared_name"] or sig.name
     make = _new(sig, name)
+    find = resources.get_or_create if attrs["shared_name"] else resources.get_or_create_own
 
     def run() -> IteratorResource:
-        found: IteratorResource = resources.get_or_create(_KIND, attrs["container"], name, make)
+        found: IteratorResource = find(_KIND, attrs["container"], name, make)
         if found.types != tuple(types):
             check_fits(found.types, found.shapes, types, element_shapes)
         return found
@@ -189,13 +184,6 @@ def _get_next(sig: NodeSig, memory: Memory | None) -> Make:
     return run
 
 
-class Optional:
-    """An element, or none."""
-
-    def __init__(self, element: tuple[Any, ...] | None) -> None:
-        self.element = element
-
-
 @hosted("IteratorGetNextAsOptional", inputs="iterator", outputs="optional")
 def get_next_as_optional(sig: NodeSig) -> Make:
     """The next element, or none."""
@@ -263,13 +251,6 @@ def wrap(sig: NodeSig) -> Make:
 
 
 # ---------------------------------------------------------------- optionals
-def _optional(handle: Any) -> Optional:
-    found = unwrap(handle)
-    if not isinstance(found, Optional):
-        raise invalid("The given variant is not an optional value.")
-    return found
-
-
 @hosted("OptionalFromValue", inputs="components", outputs="optional")
 def optional_from_value(sig: NodeSig) -> Make:
     """An element."""
@@ -285,7 +266,7 @@ def optional_none(sig: NodeSig) -> Make:
 @hosted("OptionalHasValue", inputs="optional", outputs="has_value")
 def optional_has_value(sig: NodeSig) -> Make:
     """Whether there is an element."""
-    return lambda handle: np.bool_(_optional(handle).element is not None)
+    return lambda handle: np.bool_(optional_of(handle).element is not None)
 
 
 @hosted("OptionalGetValue", inputs="optional", outputs="components")
@@ -294,7 +275,7 @@ def optional_get_value(sig: NodeSig) -> Make:
     types, _ = declared(sig)
 
     def run(handle: Any) -> Any:
-        element = _optional(handle).element
+        element = optional_of(handle).element
         if element is None:
             raise invalid("The given optional does not have a value.")
         if len(element) != len(types):

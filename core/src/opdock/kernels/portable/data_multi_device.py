@@ -33,7 +33,8 @@ def multi_device_iterator(sig: NodeSig) -> Make:
     types, element_shapes = declared(sig)
     name = attrs["shared_name"] or sig.name
     shards = len(attrs["devices"])
-    return lambda: resources.get_or_create(
+    find = resources.get_or_create if attrs["shared_name"] else resources.get_or_create_own
+    return lambda: find(
         _KIND, attrs["container"], name,
         lambda: DealtIterator(name, shards, types, element_shapes, resources),
     )  # fmt: skip

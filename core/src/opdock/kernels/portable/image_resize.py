@@ -97,10 +97,11 @@ def resize(xp: Any, sig: NodeSig) -> Any:
 
 def _through(xp: Any, images: Any, steps: list[tuple[int, Lines]], columns_first: bool) -> Any:
     """Images through both steps, in float32; the order decides how sums are rounded."""
-    out = xp.astype(images, xp.float32, copy=False)
-    for axis, lines in reversed(steps) if columns_first else steps:
-        out = resampled(xp, out, axis, lines)
-    return out
+    own = getattr(xp, "resampled", None)
+    ordered = steps[::-1] if columns_first else steps
+    if own is not None and (found := own(images, ordered)) is not None:
+        return found
+    return _all_resampled(xp, xp.astype(images, xp.float32, copy=False), ordered)
 
 
 @portable("ResizeNearestNeighbor", host_inputs=("size",))
@@ -124,8 +125,18 @@ def resize_nearest_neighbor(xp: Any, sig: NodeSig) -> Any:
 def _back(xp: Any, grads: Any, rows: int, columns: int, find: Finder) -> Any:
     """The sum of what arrives at each old pixel."""
     _, height, width, _ = grads.shape
-    out = resampled(xp, grads, 1, find(rows, height).turned(rows))
-    return resampled(xp, out, 2, find(columns, width).turned(columns))
+    steps = [(1, find(rows, height).turned(rows)), (2, find(columns, width).turned(columns))]
+    return _all_resampled(xp, grads, steps)
+
+
+def _all_resampled(xp: Any, x: Any, steps: list[tuple[int, Lines]]) -> Any:
+    """Through one step after the other, in the type that it has."""
+    own = getattr(xp, "resampled", None) if x.dtype == xp.float32 else None
+    if own is not None and (found := own(x, steps)) is not None:
+        return found
+    for axis, lines in steps:
+        x = resampled(xp, x, axis, lines)
+    return x
 
 
 @portable("ResizeBilinearGrad", "ResizeBicubicGrad", computes_in=dtypes.float32)

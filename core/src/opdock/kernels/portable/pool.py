@@ -66,17 +66,31 @@ class Pooling(Sliding):
         # Of one element a window sees a view of the input.
         return best if math.prod(where.window) > 1 else copy(self.xp, best)
 
-    def hits(self, data: Any, best: Any, where: Window) -> Iterator[Any]:
-        """For each element of the window: where it is the first that equals the maximum."""
+    def hits(self, data: Any, where: Window) -> Iterator[Any]:
+        """For each element of the window: where it is the one that counts.
+
+        That is the first, or the first of those that are greater than all before. So a NaN counts
+        where it comes first, and nowhere else, as in TF.
+        """
         xp = self.xp
         device = getattr(data, "device", None)
         inside = xp.ones((1, *where.size, 1), dtype=xp.bool, device=device)
         inside = self.taps(inside, where, value=False)
-        free = xp.ones_like(best, dtype=xp.bool)
-        for value, counts in zip(self.taps(data, where, self.lowest(data)), inside):
-            hit = xp.logical_and(xp.logical_and(value == best, free), counts)
-            free = xp.logical_and(free, xp.logical_not(hit))
-            yield hit
+        number: Any = None
+        count = math.prod(where.window)
+        for k, (value, counts) in enumerate(
+            zip(self.taps(data, where, self.lowest(data)), inside, strict=True)
+        ):
+            if number is None:
+                top, free = value, xp.logical_not(counts)
+                number = xp.zeros(value.shape, dtype=xp.int32, device=device)
+                continue
+            better = xp.logical_or(value > top, xp.logical_and(free, counts))
+            free = xp.logical_and(free, xp.logical_not(counts))
+            number = xp.where(better, xp.full_like(number, k), number)
+            if k + 1 < count:
+                top = xp.where(better, value, top)
+        return (number == k for k in range(count))
 
 
 def _max_pool(pooling: Pooling, x: Any) -> Any:
@@ -101,14 +115,14 @@ def max_pool_v2(xp: Any, sig: NodeSig) -> Any:
 def _to_first(pooling: Pooling, data: Any, best: Any, grad: Any, where: Window) -> Any:
     """Each gradient at the first maximum of its window."""
     none = pooling.xp.zeros_like(grad)
-    parts = (pooling.xp.where(hit, grad, none) for hit in pooling.hits(data, best, where))
+    parts = (pooling.xp.where(hit, grad, none) for hit in pooling.hits(data, where))
     return pooling.add_up(parts, where, data)
 
 
 def _from_first(pooling: Pooling, data: Any, best: Any, grad: Any, where: Window) -> Any:
     """The gradient at the first maximum of each window."""
     out = pooling.xp.zeros_like(best)
-    for hit, value in zip(pooling.hits(data, best, where), pooling.taps(grad, where)):
+    for hit, value in zip(pooling.hits(data, where), pooling.taps(grad, where)):
         out = pooling.xp.where(hit, value, out)
     return out
 
@@ -206,16 +220,19 @@ def max_pool_with_argmax(xp: Any, sig: NodeSig) -> Any:
     def run(x: Any) -> Any:
         data = pooling.enter(x)
         where = pooling.window(data)
-        best = pooling.maximum(data, where)
         entry = math.prod(data.shape[1:])
         numbers = np.broadcast_to(np.arange(entry).reshape(1, *data.shape[1:]), data.shape)
         if whole or pooling.layout.deep:
             start = np.arange(data.shape[0]) % (data.shape[0] if whole else _pixels(x, pooling))
             numbers = numbers + start.reshape(-1, *[1] * (numbers.ndim - 1)) * entry
         places = pooling.taps(device_ints(xp, np.ascontiguousarray(numbers), x), where)
-        place = xp.zeros_like(best, dtype=index_type(xp))
-        for hit, number in zip(pooling.hits(data, best, where), places):
-            place = xp.where(hit, number, place)
+        best = place = None
+        values = pooling.taps(data, where, pooling.lowest(data))
+        for hit, value, number in zip(pooling.hits(data, where), values, places):
+            if best is None:
+                best, place = copy(xp, value), xp.broadcast_to(number, value.shape)
+                continue
+            best, place = xp.where(hit, value, best), xp.where(hit, number, place)
         return pooling.leave(best, x, x.dtype), pooling.leave(place, x, element)
 
     return run

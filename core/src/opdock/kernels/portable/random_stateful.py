@@ -23,7 +23,7 @@ _LONG, _COUNTER = (1 << 64) - 1, (1 << 128) - 1
 _PHILOX = 1
 
 
-def _reserve(sig: NodeSig, cell: Any, algorithm: Any, count: int) -> Place:
+def reserve(sig: NodeSig, cell: Any, algorithm: Any, count: int) -> Place:
     """Where the generator stands; from now on it stands behind `count` draws.
 
     Raises:
@@ -61,7 +61,7 @@ def floats(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any], Any]:
 
     def run(cell: Any, algorithm: Any, shape: Any) -> Any:
         wanted = draw_shape(shape)
-        return fill(_reserve(sig, cell, algorithm, math.prod(wanted)), wanted)
+        return fill(reserve(sig, cell, algorithm, math.prod(wanted)), wanted)
 
     return run
 
@@ -78,7 +78,7 @@ def ranged(xp: Any, sig: NodeSig) -> Callable[..., Any]:
         wanted = draw_shape(shape)
         if int(low) >= int(high):
             raise invalid(f"Need minval < maxval, got {int(low)} >= {int(high)}")
-        return fill(_reserve(sig, cell, algorithm, math.prod(wanted)), wanted, low, high)
+        return fill(reserve(sig, cell, algorithm, math.prod(wanted)), wanted, low, high)
 
     return run
 
@@ -96,7 +96,7 @@ def whole_words(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any], Any]:
     def run(cell: Any, algorithm: Any, shape: Any) -> Any:
         wanted = draw_shape(shape)
         count = math.prod(wanted)
-        place = _reserve(sig, cell, algorithm, count)
+        place = reserve(sig, cell, algorithm, count)
         groups = xp.arange(-(-count // (2 if wide else 4)), dtype=xp.int64, device=home(sig))
         words = blocks(place, groups, groups.shape[0])
         if wide:
@@ -120,7 +120,7 @@ def skip(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any], None]:
     """Leaves out as much as so many draws would take."""
 
     def run(cell: Any, algorithm: Any, delta: Any) -> None:
-        _reserve(sig, cell, algorithm, int(delta))
+        reserve(sig, cell, algorithm, int(delta))
 
     return run
 

@@ -22,15 +22,12 @@ from opdock.kernels.array_api import (
     index_type,
     ints,
     invalid,
+    taken,
 )
 from opdock.kernels.cells import Array
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.segment import wide
 from opdock.kernels.select.signature import NodeSig
-
-
-def _taken(xp: Any, values: Any, places: Array) -> Any:
-    return xp.take(values, device_ints(xp, places, values), axis=0)
 
 
 # ---------------------------------------------------------------- dense form, order, shape
@@ -45,7 +42,7 @@ def sparse_to_dense(xp: Any, sig: NodeSig) -> Callable[..., Any]:
         source = np.full(math.prod(wanted), count)
         source[place] = np.arange(count)
         every = xp.concat([xp.broadcast_to(values, (count,)), xp.reshape(default, (1,))])
-        return xp.reshape(_taken(xp, every, source), wanted)
+        return xp.reshape(taken(xp, every, source), wanted)
 
     return run
 
@@ -103,7 +100,7 @@ def sparse_reorder(xp: Any, sig: NodeSig) -> Callable[..., tuple[Array, Any]]:
         if (key[1:] >= key[:-1]).all():
             return indices.copy(), copy(xp, values)
         order = np.argsort(key, kind="stable")
-        return indices[order], _taken(xp, values, order)
+        return indices[order], taken(xp, values, order)
 
     return run
 
@@ -193,7 +190,7 @@ def sparse_slice(xp: Any, sig: NodeSig) -> Callable[..., tuple[Array, Any, Array
                 )
         here = ((indices >= start) & (indices - start < size)).all(axis=1)
         left = np.maximum(np.minimum(size, shape - start), 0)
-        return indices[here] - start, _taken(xp, values, np.flatnonzero(here)), left
+        return indices[here] - start, taken(xp, values, np.flatnonzero(here)), left
 
     return run
 
@@ -221,7 +218,7 @@ def sparse_slice_grad(xp: Any, sig: NodeSig) -> Callable[..., Any]:
         source = np.full(len(indices), len(wanted))
         source[order[at]] = np.arange(len(wanted))
         zero = xp.zeros((1,), dtype=grad.dtype, device=getattr(grad, "device", None))
-        return _taken(xp, xp.concat([grad, zero]), source)
+        return taken(xp, xp.concat([grad, zero]), source)
 
     return run
 
@@ -282,7 +279,7 @@ def sparse_concat(xp: Any, sig: NodeSig) -> Callable[..., tuple[Array, Any, Arra
         whole[at] = offset
         joined, every = np.concatenate(moved), xp.concat(list(values))
         order = np.argsort(cells.keys(joined), kind="stable")
-        return joined[order], _taken(xp, every, order), whole
+        return joined[order], taken(xp, every, order), whole
 
     return run
 
@@ -349,7 +346,7 @@ def sparse_split(xp: Any, sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
             moved, size = indices[here], shape.copy()
             moved[:, axis] -= ends[i] - lengths[i]
             size[axis] = lengths[i]
-            own = _taken(xp, values, np.flatnonzero(here))
+            own = taken(xp, values, np.flatnonzero(here))
             for column, piece in zip(found, (moved, own, size), strict=True):
                 column.append(piece)
         return (*found[0], *found[1], *found[2])
@@ -390,7 +387,7 @@ def sparse_fill_empty_rows(xp: Any, sig: NodeSig) -> Callable[..., tuple[Array, 
         place[order] = np.arange(len(order))
         every = xp.concat([values, xp.broadcast_to(default, (len(gaps),))])
         filled = np.concatenate([indices, added])[order]
-        return filled, _taken(xp, every, order), missing, place[:count]
+        return filled, taken(xp, every, order), missing, place[:count]
 
     return run
 
@@ -425,8 +422,8 @@ def sparse_fill_empty_rows_grad(xp: Any, sig: NodeSig) -> Callable[..., tuple[An
             )
         added = np.ones(count, np.bool_)
         added[place] = False
-        rest = wide(xp, _taken(xp, grad, np.flatnonzero(added)), dtype)
+        rest = wide(xp, taken(xp, grad, np.flatnonzero(added)), dtype)
         total = xp.astype(xp.sum(rest, dtype=rest.dtype), grad.dtype, copy=False)
-        return _taken(xp, grad, place), total
+        return taken(xp, grad, place), total
 
     return run

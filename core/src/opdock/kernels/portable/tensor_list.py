@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,6 @@ from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.tensor_lists import (
     NOTHING,
-    Item,
     TensorList,
     check_fits,
     complete,
@@ -180,64 +178,3 @@ def get_item(xp: Any, sig: NodeSig) -> Any:
         return _unwritten(sig, complete(known, ""), dtype)
 
     return run
-
-
-# ---------------------------------------------------------------- arithmetic
-@portable("AddN", T=frozenset({dtypes.variant}), host_inputs=("inputs",), host_outputs=("sum",))
-def add(xp: Any, sig: NodeSig) -> Any:
-    """The sums element by element from the end; a list that began as zeros lacks what is zero."""
-    return lambda *handles: functools.reduce(
-        lambda a, b: _sum(xp, sig, a, b), [list_of(h, None) for h in handles]
-    )
-
-
-def _sum(xp: Any, sig: NodeSig, a: TensorList, b: TensorList) -> TensorList:
-    if NOTHING in (a, b):
-        return b if a is NOTHING else a
-    if a.dtype is not b.dtype and None not in (a.dtype, b.dtype):
-        raise invalid(
-            "Trying to add two lists of tensors of different dtypes. One is "
-            f"{getattr(a.dtype, 'name', None)} and the other is {getattr(b.dtype, 'name', None)}"
-        )
-    if not shapes.is_compatible(a.known, b.known):
-        raise invalid(
-            "Trying to add two lists of tensors with incompatible element shapes. One is "
-            f"{shapes.text(a.known)} and the other is {shapes.text(b.known)}"
-        )
-    if a.length != b.length and None not in (a.dtype, b.dtype):
-        raise invalid(
-            "Trying to add two lists of tensors with different lengths. One is "
-            f"{a.length} and the other is {b.length}"
-        )
-    longer, shorter = (a, b) if a.length >= b.length else (b, a)
-    kept = longer.length - shorter.length
-    sums = [
-        _item_sum(xp, sig, x, y) for x, y in zip(longer.items[kept:], shorter.items, strict=True)
-    ]
-    return longer.having((*longer.items[:kept], *sums))
-
-
-def _item_sum(xp: Any, sig: NodeSig, x: Item, y: Item) -> Item:
-    if x is None or y is None:
-        return y if x is None else x
-    if isinstance(x.value, TensorList):
-        return element(_sum(xp, sig, x.value, unwrap(y.value)), sig)
-    return element(xp.add(x.on(sig.device), y.on(sig.device)), sig)
-
-
-@portable("ZerosLike", T=frozenset({dtypes.variant}), host_inputs=("x",), host_outputs=("y",))
-def zeros_like(xp: Any, sig: NodeSig) -> Any:
-    """A list of zeros in place of each element that was written."""
-
-    def zero(items: TensorList) -> TensorList:
-        return items.having([_zero(item) for item in items.items])
-
-    def _zero(item: Item) -> Item:
-        if item is None:
-            return None
-        if isinstance(item.value, TensorList):
-            return element(zero(item.value), sig)
-        dtype = dtypes.as_dtype(np.dtype(str(item.value.dtype)))
-        return element(zeros(sig, tuple(np.shape(item.value)), dtype), sig)
-
-    return lambda handle: zero(list_of(handle, None))

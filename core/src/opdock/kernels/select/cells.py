@@ -137,6 +137,14 @@ class Background(Protocol):
 class Resources(Protocol):
     """What a session keeps between steps: `NodeSig.resources`."""
 
+    @property
+    def lasting(self) -> Resources:
+        """The same for what lives as long as the state that the session shares with others.
+
+        Sessions with one server share what has a name. What one of them has made there, such as an
+        iterator, is to wait through this: the end of that session ends no waiting here.
+        """
+
     def get_or_create(
         self, kind: str, container: str, name: str, factory: Callable[[], Any]
     ) -> Any:
@@ -144,6 +152,11 @@ class Resources(Protocol):
 
         One with a `close` method is closed when its container is cleared or the session ends.
         """
+
+    def get_or_create_own(
+        self, kind: str, container: str, name: str, factory: Callable[[], Any]
+    ) -> Any:
+        """The same for a resource that no other session is to find, and that ends with this one."""
 
     def get(self, kind: str, container: str, name: str) -> Any:
         """The resource, or None."""

@@ -106,7 +106,7 @@ class _DefinedFunction:
         self._argnames = [
             argnames[i] if i < len(argnames) else f"arg{i}" for i in range(len(input_types))
         ]
-        self._input_types = tuple(dtypes.as_dtype(t) for t in input_types)
+        self._input_types = tuple(dtypes.as_dtype(t).base_dtype for t in input_types)
         self._func_name = func_name
         self._grad_func: _DefinedFunction | None = grad_func
         self._python_grad_func = python_grad_func

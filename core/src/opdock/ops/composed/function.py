@@ -19,6 +19,7 @@ from opdock.ops.composed.effects import in_order
 from opdock.ops.composed.function_spec import FunctionSpec, described
 from opdock.ops.composed.tracing import traced
 from opdock.ops.identity import identity
+from opdock.ops.support.control_mode import inside_function
 from opdock.util import nest
 from opdock.util.decorators import TFDecorator
 from opdock.util.inspecting import ismethod
@@ -109,7 +110,7 @@ class Function:
         self._note(args, kwargs)
         graph = get_default_graph()
         before, known = len(graph.get_operations()), _variables(graph)
-        with name_scope(self._name):
+        with name_scope(self._name), inside_function():
             result = self.python_function(*self._own, *own, *args, **kwargs)
             self._check_new([v for v in _variables(graph) if v not in known])
             return _after(in_order(graph.get_operations()[before:]), result)
@@ -248,3 +249,19 @@ def function(
         return Function(inner, plain or "function", input_signature)
 
     return decorate if func is None else decorate(func)
+
+
+def defun_with_attributes(
+    func: Callable[..., Any] | None = None, input_signature: Any = None, attributes: Any = None,
+    autograph: bool = True, experimental_autograph_options: Any = None,
+    experimental_relax_shapes: bool = False,
+) -> Any:  # fmt: skip
+    """`function` as TF's internal modules make it.
+
+    Args:
+        func, input_signature: as of `function`.
+        attributes: notes for TF's choice between functions; there is nothing to choose here.
+        autograph, experimental_autograph_options: as of `function`.
+        experimental_relax_shapes: as of `function`.
+    """
+    return function(func, input_signature, autograph)

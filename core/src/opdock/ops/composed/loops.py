@@ -16,6 +16,7 @@ from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.graph.nodes.typespec import TypeSpec
 from opdock.ops.control import check_scalar, stateless_while_op, while_op
 from opdock.ops.registry import get
+from opdock.ops.support import control_mode
 from opdock.ops.support.bodies import share_captures
 from opdock.shapes import Shape
 from opdock.util import nest
@@ -131,12 +132,16 @@ class _Loop:
         with self.cond_graph.as_default():
             arguments = self._arguments(self.cond_graph, "Merge")
             keep = convert_to_tensor(_call(cond, self.structure, arguments))
-            if keep.dtype.base_dtype is not dtypes.bool_:
+            second = control_mode.second_version()
+            if second:
+                keep = control_mode.squeezed(keep)
+            elif keep.dtype.base_dtype is not dtypes.bool_:
                 raise TypeError(
                     f"Input 'input' of 'LoopCond' Op has type {keep.dtype.name} that does not "
                     "match expected type of bool."
                 )
-            check_scalar(keep, f"{self.scope}LoopCond", "LoopCond")
+            if not second:
+                check_scalar(keep, f"{self.scope}LoopCond", "LoopCond")
             self.cond_graph.outputs = [get("Identity")(keep, name="LoopCond")]
         with self.body_graph.as_default():
             arguments = self._arguments(self.body_graph, "Identity")

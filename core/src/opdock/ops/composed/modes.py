@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from opdock import errors
+from opdock.ops.support import control_mode
 
 __all__ = [
     "control_flow_v2_enabled", "disable_control_flow_v2", "disable_eager_execution",
@@ -64,24 +65,19 @@ def enable_v2_behavior() -> NoReturn:
     raise errors.UnimplementedError(None, None, "opdock has TF 1's behaviour only")
 
 
-ENABLE_CONTROL_FLOW_V2 = False
-
-
 def control_flow_v2_enabled() -> bool:
     """What `enable_control_flow_v2` said; branches and bodies are functions in either case."""
-    return ENABLE_CONTROL_FLOW_V2
+    return control_mode.ENABLE_CONTROL_FLOW_V2
 
 
 def enable_control_flow_v2() -> None:
-    """Keeps the setting: opdock's branches and bodies are functions always."""
-    global ENABLE_CONTROL_FLOW_V2
-    ENABLE_CONTROL_FLOW_V2 = True
+    """Has `tf.cond` and `tf.while_loop` take conditions, and give results, as version 2 does."""
+    control_mode.ENABLE_CONTROL_FLOW_V2 = True
 
 
 def disable_control_flow_v2() -> None:
-    """Keeps the setting: opdock's branches and bodies are functions always."""
-    global ENABLE_CONTROL_FLOW_V2
-    ENABLE_CONTROL_FLOW_V2 = False
+    """Undoes `enable_control_flow_v2`."""
+    control_mode.ENABLE_CONTROL_FLOW_V2 = False
 
 
 def disable_tensor_equality() -> None:

@@ -236,6 +236,28 @@ class Generator(AutoTrackable):
             )  # fmt: skip
             return out
 
+    def binomial(
+        self, shape: Any, counts: Any, probs: Any, dtype: Any = dtypes.int32,
+        name: str | None = None,
+    ) -> Tensor:  # fmt: skip
+        """How many of `counts` trials succeed, each with the chance `probs`.
+
+        Args:
+            shape: that of the result.
+            counts: a number of trials, or one for each row of the result.
+            probs: a chance, or one for each row.
+            dtype: the result's type.
+            name: the op's name.
+        """
+        with name_scope(name, "binomial", [shape, counts, probs]) as scope:
+            counts = convert_to_tensor(counts, name="counts")
+            probs = convert_to_tensor(probs, name="probs")
+            out: Tensor = ops.stateful_binomial_op(
+                self.state.handle, self.algorithm, _shape_tensor(shape), counts, probs,
+                dtype=dtypes.as_dtype(dtype), name=scope,
+            )  # fmt: skip
+            return out
+
     def make_seeds(self, count: int = 1) -> Tensor:
         """Seeds for stateless random ops, one in each of `count` columns."""
         _state_size(self.algorithm)

@@ -12,7 +12,9 @@ from opdock.ops.registry import OpSpec, ShapeSig, Traits, define_op
 from opdock.ops.support.common_shapes import scalar
 from opdock.shapes import Shape
 
-__all__ = ["ELEMENTS", "dataset_op", "element_shapes", "handle_op", "working_op"]
+__all__ = [
+    "ELEMENTS", "arguments_shape", "dataset_op", "element_shapes", "handle_op", "working_op",
+]  # fmt: skip
 
 ELEMENTS: Final = "output_types: list(type) >= 1, output_shapes: list(shape) >= 1"
 
@@ -51,7 +53,7 @@ def dataset_op(
         )
     )  # fmt: skip
     op.not_differentiable()
-    op.shape(_shape_of(inputs))
+    op.shape(arguments_shape(inputs))
     return op
 
 
@@ -86,7 +88,7 @@ def _captures(signature: str, attrs: str) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _shape_of(inputs: str) -> Callable[[ShapeSig], list[Shape]]:
+def arguments_shape(inputs: str) -> Callable[[ShapeSig], list[Shape]]:
     """The shape function of an op with these inputs: a dataset is a scalar, and so are numbers,
     texts and flags among the arguments, up to the first list.
     """

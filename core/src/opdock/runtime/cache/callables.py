@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opdock.graph.nodes.operation import Tensor
+from opdock.runtime.fetch import feed_array, feed_items
 
 if TYPE_CHECKING:
     from opdock.runtime.cache.programs import Call
@@ -16,11 +17,17 @@ if TYPE_CHECKING:
 
 
 def make_callable(
-    session: BaseSession, fetches: Any, feed_list: Sequence[Any]
+    session: BaseSession, fetches: Any, feed_list: Sequence[Any], any_shape: bool = False
 ) -> Callable[..., Any]:
     """A function of values for `feed_list` that runs `fetches`.
 
     Arrays of the right types go to the step as they are; all else goes through `Session.run`.
+
+    Args:
+        session: the session.
+        fetches: as for `Session.run`.
+        feed_list: what is fed.
+        any_shape: whether values may be of other shapes than the graph says.
     """
     graph, cache, step = session._graph, session._cache, session._step
     feeds = tuple([graph.as_graph_element(f, allow_operation=False) for f in feed_list])
@@ -37,11 +44,25 @@ def make_callable(
             raise ValueError(f"This callable takes {count} positional arguments, got {len(args)}.")
         found = cache.find(fetches)
         named = dict(zip(feeds, args, strict=True))
-        result = session.run(fetches, named, options, run_metadata)
+        if any_shape:
+            result = as_given(named, options, run_metadata)
+        else:
+            result = session.run(fetches, named, options, run_metadata)
         # By now the feeds are known to be allowed, unless there was a change in between.
         if found is not None and found.version is cache.kept.version and None not in wanted:
             ready = found
         return result
+
+    def as_given(named: dict[Tensor, Any], options: Any, run_metadata: Any) -> Any:
+        values: list[Any] = []
+        parts: list[Any] = []
+        for tensor, value in feed_items(graph, named):
+            values.append(feed_array(tensor, value, any_shape=True))
+            parts += (tensor, getattr(values[-1], "shape", ()))
+        key: Key = tuple(parts)
+        prepared = cache.find(fetches) or session._prepare(fetches)
+        session._entry(prepared, values, key, any_shape=True)
+        return step(prepared, values, key, options, run_metadata)
 
     def call(*args: Any, options: Any = None, run_metadata: Any = None) -> Any:
         now = ready
@@ -60,6 +81,8 @@ def make_callable(
                     return slow(args, options, run_metadata)
                 parts += (tensor, value.shape)
             key = tuple(parts)
+        if any_shape and key not in now.programs:
+            return slow(args, options, run_metadata)
         return step(now, args, key, options, run_metadata)
 
     return call
@@ -75,7 +98,8 @@ def _plain_type(tensor: Tensor) -> np.dtype[Any] | None:
 def callable_of_options(session: BaseSession, options: Any) -> Callable[..., Any]:
     """A function of arrays that runs what a `CallableOptions` names.
 
-    Where it connects tensors, the values of the sources are computed first and then fed.
+    Where it connects tensors, the values of the sources are computed first and then fed. As in TF,
+    no shape is looked at before a kernel has to: Keras feeds targets of other ranks than it said.
 
     Args:
         session: the session.
@@ -87,8 +111,8 @@ def callable_of_options(session: BaseSession, options: Any) -> Callable[..., Any
     connections = options.tensor_connection
     fed = [*options.feed, *(c.to_tensor for c in connections)]
     sources = [c.from_tensor for c in connections]
-    step = make_callable(session, [list(options.fetch), list(options.target)], fed)
-    before = make_callable(session, sources, list(options.feed))
+    step = make_callable(session, [list(options.fetch), list(options.target)], fed, True)
+    before = make_callable(session, sources, list(options.feed), True)
     run_options = options.run_options if options.HasField("run_options") else None
 
     def call(*args: Any, run_metadata: Any = None) -> Any:

@@ -10,6 +10,7 @@ import secrets
 import time
 import weakref
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from typing import Any, Final
 
 import numpy as np
@@ -33,9 +34,9 @@ from opdock.runtime import servers
 from opdock.runtime.cancellation import Cancellation
 from opdock.runtime.cluster import peers
 from opdock.runtime.cluster.messages import Message
-from opdock.runtime.cluster.program import ClusterProgram, Members, located
+from opdock.runtime.cluster.program import ClusterProgram, Members
 from opdock.runtime.cluster.task import TaskSession
-from opdock.runtime.deadline import with_deadline
+from opdock.runtime.deadline import allowance, with_deadline
 from opdock.runtime.inspect.explain import Explanation
 from opdock.runtime.inspect.placement_log import PlacementLog
 from opdock.runtime.program.program import Program
@@ -48,6 +49,8 @@ _log = logging.getLogger("opdock.cluster")
 _FIRST_LOOK: Final = 0.05
 _LAST_LOOK: Final = 1.0
 _TELL_EVERY: Final = 10.0
+_Released = dict[str, collections.deque[int]]
+"""The numbers of parts that tasks may forget, which each is told with the next part it gets."""
 
 
 class Master:
@@ -93,7 +96,7 @@ class Master:
         self._placeable = Placeable(self._placer)
         self._log = PlacementLog(self._placement)
         self._numbers = itertools.count(1)
-        self._released: collections.deque[int] = collections.deque()
+        self._released: _Released = {task: collections.deque() for task in self._peers}
 
     def _open(self, task: str, tasks: Mapping[str, str], settings: bytes) -> None:
         """Opens the session in a task, as soon as that is there."""
@@ -131,11 +134,11 @@ class Master:
             assert self._own is not None
             return self._own.engine.explain(program, traced)
         asked = [
-            self._peer(part.task).ask(self._members.message("explain", part=number))
+            self._ask(part.task, self._members.message("explain", part=number))
             for number, part in program.parts.items()
         ]
         crossings = [str(c) for part in program.parts.values() for c in part.sends]
-        told = [answer.result().fields["explanation"] for answer in asked]
+        told = [answer.fields["explanation"] for answer in self._answers(asked)]
         return Explanation.of_tasks(told, crossings, traced)
 
     def variables(self) -> dict[tuple[str, str], np.ndarray[Any, Any]]:
@@ -144,9 +147,9 @@ class Master:
         Raises:
             OpError: a task is gone.
         """
-        asked = [self._peer(task).ask(self._members.message("variables")) for task in self._peers]
+        asked = [self._ask(task, self._members.message("variables")) for task in self._peers]
         found: dict[tuple[str, str], np.ndarray[Any, Any]] = {}
-        for answer in (a.result() for a in asked):
+        for answer in self._answers(asked):
             names = [(container, name) for container, name in answer.fields["names"]]
             found.update(zip(names, answer.tensors, strict=True))
         return found
@@ -156,12 +159,13 @@ class Master:
         block = block_of([], operations, [])
         parts = split(block, assign(block, self._placer), operations[0].graph) if operations else []
         asked = [
-            self._peer(part.task).ask(
-                self._members.message("place", graph=part.graph_def.SerializeToString())
+            self._ask(
+                part.task,
+                self._members.message("place", graph=part.graph_def.SerializeToString()),
             )
             for part in parts
         ]
-        return {k: v for answer in asked for k, v in answer.result().fields["devices"].items()}
+        return {k: v for a in self._answers(asked) for k, v in a.fields["devices"].items()}
 
     def list_devices(self) -> list[DeviceInfo]:
         """The devices of all tasks."""
@@ -214,7 +218,8 @@ class Master:
         parts = {next(self._numbers): part for part in split(block, tasks, graph)}
         self._register(parts, graph)
         program = ClusterProgram(self._members, parts, block, graph)
-        weakref.finalize(program, self._released.extend, list(parts))
+        numbers = {number: part.task for number, part in parts.items()}
+        weakref.finalize(program, _release, self._released, numbers)
         return program
 
     def _all_at_home(self, tasks: Tasks, feeds: Sequence[tuple[Tensor, DType, Shape]]) -> bool:
@@ -227,25 +232,37 @@ class Master:
 
     def _register(self, parts: Mapping[int, Part], graph: Graph) -> None:
         """Has the tasks compile their parts, all at the same time."""
-        released = [self._released.popleft() for _ in range(len(self._released))]
-        asked = []
-        for number, part in parts.items():
-            feeds = [(n, t.name, None if s is None else list(s)) for n, t, s in part.feeds]
-            request = self._members.message(
-                "register", part=number, graph=part.graph_def.SerializeToString(), feeds=feeds,
-                fetches=part.fetches, targets=part.targets, released=released,
-            )  # fmt: skip
-            asked.append((part.task, self._peer(part.task).ask(request)))
-        for task, answer in asked:
-            try:
-                answer.result()
-            except Exception as e:
-                raise located(task, e, graph) from None
+        numbers = {number: part.task for number, part in parts.items()}
+        try:
+            asked = [
+                self._ask(part.task, self._registration(number, part))
+                for number, part in parts.items()
+            ]
+            self._answers(asked, graph)
+        except BaseException:
+            _release(self._released, numbers)
+            raise
 
-    def _peer(self, task: str) -> peers.Peer:
+    def _registration(self, number: int, part: Part) -> Message:
+        """Has a task compile a part, and forget those that no step will run any more."""
+        due = self._released[part.task]
+        return self._members.message(
+            "register", part=number, graph=part.graph_def.SerializeToString(),
+            feeds=[(n, t.name, None if s is None else list(s)) for n, t, s in part.feeds],
+            fetches=part.fetches, targets=part.targets,
+            released=[due.popleft() for _ in range(len(due))],
+        )  # fmt: skip
+
+    def _ask(self, task: str, request: Message) -> tuple[str, Future[Message]]:
         if self._cancellation.cancelled:
             raise errors.CancelledError(None, None, self._cancellation.text)
-        return self._peers[task]
+        return task, self._peers[task].ask(request)
+
+    def _answers(
+        self, asked: Sequence[tuple[str, Future[Message]]], graph: Graph | None = None
+    ) -> list[Message]:
+        limit = allowance.get() or self._config.deadline_ms
+        return self._members.answers(asked, limit, graph)
 
     # ------------------------------------------------------------ running with options
     def run(
@@ -261,6 +278,12 @@ class Master:
         step = program.begin()
         run = functools.partial(program.run, values, _for_tasks(options), metadata, step)
         return with_deadline(timeout, run, step.late) if timeout else run()
+
+
+def _release(released: _Released, numbers: Mapping[int, str]) -> None:
+    """Has parts forgotten, which are known by number and task."""
+    for number, task in numbers.items():
+        released[task].append(number)
 
 
 def _nowhere() -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -57,12 +58,33 @@ class _Here:
 
 
 class _Elsewhere:
-    """A task of another process."""
+    """A task of another process.
 
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
+    Args:
+        channel: the way to it.
+        address: its own.
+    """
+
+    def __init__(self, channel: Channel, address: str) -> None:
+        self._channel, self._address = channel, address
+        self._process = os.getpid()
+
+    def _check(self) -> None:
+        """Raises FailedPreconditionError in a child of `fork`.
+
+        What it said would go as its parent's word: the end of its copy of a session would be that
+        of the parent's.
+        """
+        if os.getpid() != self._process:
+            raise errors.FailedPreconditionError(
+                None, None,
+                f"The way to the task at {self._address} is that of the process from which this "
+                "one was forked. Start the process with multiprocessing's method 'spawn', and make "
+                "its session there.",
+            )  # fmt: skip
 
     def ask(self, request: Message) -> Future[Message]:
+        self._check()
         answer: Future[Message] = Future()
 
         def arrived(packet: Future[Packet]) -> None:
@@ -80,6 +102,7 @@ class _Elsewhere:
         return answer
 
     def tell(self, request: Message) -> None:
+        self._check()
         self._channel.tell(encode(request))
 
 
@@ -103,12 +126,23 @@ def connect(address: str) -> Peer:
                 "installed that could reach others.",
             ),
         )  # fmt: skip
-    return _Elsewhere(found.connect(address))
+    return _Elsewhere(found.connect(address), address)
 
 
 # ---------------------------------------------------------------- engines
 _lock = threading.Lock()
 _open: dict[str, ClusterEngine] = {}
+
+
+def _after_fork() -> None:
+    """Has a child make engines of its own."""
+    global _lock
+    _lock = threading.Lock()
+    _open.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def engine(protocol: str) -> ClusterEngine | None:

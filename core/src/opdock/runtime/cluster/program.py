@@ -6,6 +6,7 @@ import itertools
 import re
 import secrets
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any, Final
@@ -53,6 +54,55 @@ class Members:
     def message(self, kind: str, tensors: Sequence[Any] = (), **fields: Any) -> Message:
         """A request of this session."""
         return Message(kind, {"session": self.session, **fields}, tensors)
+
+    def answers(
+        self, asked: Sequence[tuple[str, Future[Message]]], limit_ms: int,
+        graph: Graph | None = None,
+    ) -> list[Message]:  # fmt: skip
+        """What tasks answer, in order.
+
+        Args:
+            asked: each task, and its answer to come.
+            limit_ms: how long they may take, all together; 0 for no limit.
+            graph: the user's, where operations are found that errors name.
+
+        Raises:
+            DeadlineExceededError: one took longer.
+            CancelledError: the session was closed meanwhile.
+            OpError: what a task has raised, the first of them in order.
+        """
+        changed = threading.Condition()
+        until = time.monotonic() + limit_ms / 1000 if limit_ms else None
+
+        def arrived(_: Future[Message]) -> None:
+            with changed:
+                changed.notify_all()
+
+        def failed(answer: Future[Message]) -> bool:
+            return answer.done() and answer.exception() is not None
+
+        def ready() -> bool:
+            return (
+                all(answer.done() for _, answer in asked)
+                or any(failed(answer) for _, answer in asked)
+                or (until is not None and time.monotonic() >= until)
+            )
+
+        for _, answer in asked:
+            answer.add_done_callback(arrived)
+        with changed:
+            wait(self.cancellation, changed, ready, lambda: None, until)
+        for task, answer in asked:
+            error = answer.exception() if failed(answer) else None
+            if error is not None:
+                raise (error if graph is None else located(task, error, graph)) from None
+        late = ", ".join(task for task, answer in asked if not answer.done())
+        if late:
+            raise errors.DeadlineExceededError(
+                None, None,
+                f"Timed out waiting for notification ({limit_ms} ms). No answer from {late}.",
+            )  # fmt: skip
+        return [answer.result() for _, answer in asked]
 
 
 class ClusterProgram:

@@ -307,6 +307,45 @@ def poisson_sample(rate: float, own: OwnStretch) -> float:
             return float(k)
 
 
+def binomial_inversion(count: float, prob: float, own: OwnStretch) -> float:
+    """Adds up the trials from one success to the next, which are geometric, up to `count`."""
+    successes, trials = 0, 0.0
+    while True:
+        u = own.draw("uniform")
+        trials += math.ceil(math.log(u) / math.log1p(-prob)) if u > 0 else math.inf
+        if trials > count:
+            return float(successes)
+        successes += 1
+
+
+def _stirling_rest(k: float) -> float:
+    """What Stirling's formula leaves of the logarithm of the factorial of `k`."""
+    return math.lgamma(k + 1) - ((k + 0.5) * math.log(k + 1) - (k + 1) + math.log(2 * math.pi) / 2)
+
+
+def binomial_rejection(count: float, prob: float, own: OwnStretch) -> float:
+    """Hoermann's transformed rejection (1993)."""
+    deviation = math.sqrt(count * prob * (1 - prob))
+    b = 1.15 + 2.53 * deviation
+    a = -0.0873 + 0.0248 * b + 0.01 * prob
+    odds, middle = prob / (1 - prob), math.floor((count + 1) * prob)
+    while True:
+        u, v = own.draw("uniform") - 0.5, own.draw("uniform")
+        room = 0.5 - abs(u)
+        k = math.floor((2 * a / room + b) * u + count * prob + 0.5)
+        if room >= 0.07 and v <= 0.92 - 4.2 / b:
+            return float(k)
+        if not 0 <= k <= count:
+            continue
+        bound = (middle + 0.5) * math.log((middle + 1) / (odds * (count - middle + 1)))
+        bound += (count + 1) * math.log((count - middle + 1) / (count - k + 1))
+        bound += (k + 0.5) * math.log(odds * (count - k + 1) / (k + 1))
+        bound += _stirling_rest(middle) + _stirling_rest(count - middle)
+        bound -= _stirling_rest(k) + _stirling_rest(count - k)
+        if math.log(v * (2.83 + 5.1 / b) * deviation / (a / (room * room) + b)) <= bound:
+            return float(k)
+
+
 def per_parameter(attrs: Attrs, shape: Array, parameter: Array, sample: Any) -> Array:
     """All samples of the first parameter, then of the second, laid out samples first."""
     dims, values = tuple(int(d) for d in shape), parameter.reshape(-1)

@@ -11,7 +11,10 @@ from opdock.testing.reference._registry import reference
 from opdock.testing.reference.random import (
     LONG,
     RESERVED,
+    OwnStretch,
     Stream,
+    binomial_inversion,
+    binomial_rejection,
     integers,
     normals,
     take,
@@ -63,6 +66,34 @@ def full_int(attrs: Any, state: Array, algorithm: Array, shape: Array) -> tuple[
     bits = [next(words) | (next(words) << 32 if dtype.itemsize == 8 else 0) for _ in range(count)]
     drawn = np.array(bits, np.uint64).astype(dtype).reshape([int(d) for d in shape])
     return _after(state, count), drawn
+
+
+@reference("StatefulRandomBinomial")
+def binomial(
+    attrs: Any, state: Array, algorithm: Array, shape: Array, counts: Array, probs: Array
+) -> tuple[Array, Array]:
+    """One stream for all draws, each of which begins with a block of its own."""
+    dims = [int(d) for d in shape]
+    own, out = OwnStretch(_stream(state), 0), np.zeros(dims)
+    rows = out.reshape(dims[0], -1) if out.size else out.reshape(0, 0)
+    for row, line in enumerate(rows):
+        count, prob = (v.reshape(-1)[row if v.size > 1 else 0] for v in (counts, probs))
+        for i in range(len(line)):
+            own.left["uniform"] = []
+            line[i] = _successes(count, prob, own)
+    alike = counts.size == probs.size == 1
+    batches, each = (-(-out.size // 100), 100) if alike else (dims[0], int(np.prod(dims[1:])))
+    return _after(state, batches * 200 * (each + 3) // 4), out.astype(attrs["dtype"])
+
+
+def _successes(count: Any, prob: Any, own: OwnStretch) -> float:
+    if count <= 0 or prob <= 0 or prob >= 1:
+        return float(count) if count > 0 and prob >= 1 else 0.0
+    few = prob <= 0.5
+    rare = prob if few else type(prob)(1) - prob
+    draw = binomial_rejection if count * rare >= 10 else binomial_inversion
+    found = draw(float(count), float(rare), own)
+    return found if few else float(count) - found
 
 
 @reference("RngSkip")

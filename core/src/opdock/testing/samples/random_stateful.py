@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.dtypes import int32, int64, uint32, uint64
+from opdock.dtypes import float16, float32, float64, int32, int64, uint32, uint64
 from opdock.testing.harness.sample import ErrorSample, Sample, Sampler, error_samples, samples
 
 _INTS = (int32, int64)
@@ -50,6 +50,30 @@ def integers(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     for low, high in ((-5, 100), (info.min, info.max)):
         bounds = [np.array(low, dtype), np.array(high, dtype)]
         yield Sample([_STATES["carries"], _PHILOX, _longs(3, 3), *bounds], {}, f"{low}")
+
+
+@samples("StatefulRandomBinomial", vary="T", types=(float16, float32, float64, *_INTS))
+def binomials(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
+    """Few successes and many, chances on both sides of a half, certain ones; every output type."""
+    whole = dtype.kind == "i"
+    counts = np.array([30, 7, 40, 60, 0, 5, 5]).astype(dtype)
+    probs = np.array([0, 1, 1, 0, 1, 1, 0] if whole else [0.1, 0.75, 0.5, 0.7, 0.5, 0, 1], dtype)
+    for output in (np.float16, np.float32, np.float64, np.int32, np.int64):
+        attrs = {"dtype": np.dtype(output)}
+        place = [_STATES["carries"], _PHILOX, _longs(7, 3)]
+        yield Sample([*place, counts, probs], attrs, f"rows-{output.__name__}")
+    attrs = {"dtype": np.dtype(np.int64)}
+    for tag, size in (("alike", (150,)), ("empty", (0, 3))):
+        place = [_STATES["wraps"], _PHILOX, _longs(*size)]
+        yield Sample([*place, counts[:1], probs[0]], attrs, tag)
+
+
+@error_samples("StatefulRandomBinomial")
+def bad_binomials() -> Iterable[ErrorSample]:
+    """Neither one parameter nor one for each row."""
+    place, three = [_STATES["fresh"], _PHILOX, _longs(2)], np.full(3, 0.5)
+    yield ErrorSample([*place, three, three[0]], match="counts should have length 1 or shape.0.")
+    yield ErrorSample([*place, three[0], three], match="probs should have length 1 or shape.0.")
 
 
 @samples("RngSkip")

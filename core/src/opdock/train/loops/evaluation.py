@@ -27,7 +27,7 @@ from opdock.train.loops.monitored_session import ChiefSessionCreator, MonitoredS
 from opdock.train.loops.scaffold import Scaffold
 
 __all__ = [
-    "MultiStepStopAfterNEvalsHook", "StopAfterNEvalsHook", "evaluate_once",
+    "MultiStepStopAfterNEvalsHook", "StopAfterNEvalsHook", "counting", "evaluate_once",
     "get_or_create_eval_step",
 ]  # fmt: skip
 
@@ -146,7 +146,7 @@ def evaluate_once(
     eval_step = get_or_create_eval_step()
     hooks = list(hooks or [])
     if eval_ops is not None:
-        eval_ops = _counting(eval_ops, eval_step, hooks)
+        eval_ops = counting(eval_ops, eval_step, hooks)
     logging.info("Starting evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%SZ"))
     creator = ChiefSessionCreator(
         scaffold, master, config, checkpoint_filename_with_path=checkpoint_path
@@ -160,7 +160,7 @@ def evaluate_once(
     return at_end.final_ops_values
 
 
-def _counting(eval_ops: Any, eval_step: Any, hooks: Sequence[SessionRunHook]) -> Any:
+def counting(eval_ops: Any, eval_step: Any, hooks: Sequence[SessionRunHook]) -> Any:
     """The ops and one that counts the step; hooks that end the evaluation get the count."""
     turns: Any = 1
     if any(isinstance(h, MultiStepStopAfterNEvalsHook) for h in hooks):

@@ -9,17 +9,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
-Array = np.ndarray[Any, Any]
-
-
-def script_of(points: Array) -> Array:
-    """The script of each code point, or -1 for what is none."""
-    inside = (points >= 0) & (points <= 0x10FFFF)
-    found = _CODES[np.searchsorted(_STARTS, np.where(inside, points, 0), side="right") - 1]
-    return np.where(inside, found, np.int32(-1))
-
-
+LAST: Final = 0x10FFFF
+"""The last code point."""
 _RUNS: Final = (
     "1t.0 q.p 6.0 q.p 1b.0 1.p f.0 1.p 5.0 n.p 1.0 v.p 1.0 ch.p 13.0 5.p 5.0 2.5 k.0 34.1 "
     "4.e 1.0 3.e 2.2v 4.e 1.0 1.e 4.2v 1.e 1.0 1.e 1.0 3.e 1.2v 1.e 1.2v k.e 1.2v 1r.e e.7 "
@@ -112,5 +105,7 @@ _RUNS: Final = (
     "4g2.h e.2v 5rl.h 2e7.2v f2.h 15u.2v 3t7.h fcfq.2v 1.0 u.2v 2o.0 3k.2v 6o.1 47bk.2v "
 )
 _PAIRS: Final = [run.split(".") for run in _RUNS.split()]
-_CODES: Final = np.array([int(code, 36) for _, code in _PAIRS], np.int32)
-_STARTS: Final = np.cumsum([0, *(int(length, 36) for length, _ in _PAIRS[:-1])])
+CODES: Final[npt.NDArray[Any]] = np.array([int(code, 36) for _, code in _PAIRS], np.int32)
+"""The script of each run."""
+STARTS: Final[npt.NDArray[Any]] = np.cumsum([0, *(int(length, 36) for length, _ in _PAIRS[:-1])])
+"""The first code point of each run."""
