@@ -2,45 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 import opdock as tf
-from opdock_cpu.jit import llvm, looped
-from opdock_cpu.jit.looped import Looped
-from opdock_cpu.kernels import matrix
-
-
-@pytest.fixture
-def both(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any], list[Any]]]:
-    """What a graph gives with generated loops, and without; and that there were some."""
-
-    def run(build: Callable[[], Any], *names: str) -> tuple[list[Any], list[Any]]:
-        with tf.Graph().as_default(), tf.Session() as session, monkeypatch.context() as patch:
-            patch.setenv("OPDOCK_JIT", "sync")
-            patch.setattr(looped, "_SMALL", 0)
-            assert llvm.available()
-            ran: list[str] = []
-            original = Looped.__call__
-
-            def spied(self: Looped, *args: Any, **words: Any) -> bool:
-                done = original(self, *args, **words)
-                if done:
-                    ran.append(self._function.__name__)
-                return done
-
-            patch.setattr(Looped, "__call__", spied)
-            fetches = build()
-            fetches = fetches if isinstance(fetches, Sequence) else [fetches]
-            with_loops = session.run(list(fetches))
-            assert set(names) <= set(ran)
-            patch.setattr(Looped, "__call__", lambda *args, **words: False)
-            return with_loops, session.run(list(fetches))
-
-    return run
+from tests.backends.cpu.looped import given
 
 
 def _same(pair: tuple[list[Any], list[Any]], **words: Any) -> None:
@@ -52,16 +20,9 @@ def _same(pair: tuple[list[Any], list[Any]], **words: Any) -> None:
 RNG = np.random.default_rng(11)
 
 
-def _given(value: Any) -> Any:
-    """An array that is no constant, which would be folded."""
-    tensor = tf.py_func(lambda: value, [], value.dtype)
-    tensor.set_shape(value.shape)
-    return tensor
-
-
 def _array(*shape: int) -> Any:
     """Random numbers."""
-    return _given(RNG.normal(size=shape).astype(np.float32))
+    return given(RNG.normal(size=shape).astype(np.float32))
 
 
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
@@ -145,7 +106,7 @@ def test_a_singular_system_with_three_diagonals_is_found(both: Any) -> None:
 
     def build() -> Any:
         return tf.linalg.tridiagonal_solve(
-            _given(diagonals), _array(3, 4, 5), diagonals_format="compact"
+            given(diagonals), _array(3, 4, 5), diagonals_format="compact"
         )
 
     with pytest.raises(tf.errors.InvalidArgumentError, match="not invertible"):
@@ -218,7 +179,7 @@ def test_crops_and_their_gradients(both: Any, size: list[int], method: str) -> N
 def test_unique(both: Any, dtype: Any) -> None:
     x = RNG.integers(0, 200, 5000).astype(dtype)
     x[7] = np.iinfo(dtype).max
-    ids, index, counts = both(lambda: tf.unique_with_counts(_given(x)), "_number")[0]
+    ids, index, counts = both(lambda: tf.unique_with_counts(given(x)), "_number")[0]
     assert ids.tolist() == list(dict.fromkeys(x.tolist()))
     np.testing.assert_array_equal(ids[index], x)
     np.testing.assert_array_equal(counts, np.bincount(index))
@@ -226,7 +187,7 @@ def test_unique(both: Any, dtype: Any) -> None:
 
 def test_unique_of_few(both: Any) -> None:
     x = np.array([0.0, np.nan, -0.0, 2.0, np.nan, 2.0], np.float32)
-    ids, index, counts = both(lambda: tf.unique_with_counts(_given(x)))[0]
+    ids, index, counts = both(lambda: tf.unique_with_counts(given(x)))[0]
     np.testing.assert_array_equal(ids, [0, np.nan, 2, np.nan])
     assert index.tolist() == [0, 1, 0, 2, 3, 2]
     assert counts.tolist() == [2, 1, 2, 1]
@@ -296,72 +257,6 @@ def test_drawn_boxes(both: Any, depth: int) -> None:
         return tf.image.draw_bounding_boxes(_array(3, 9, 7, depth), held)
 
     _same(both(build, "_boxes"))
-
-
-def test_half_precision(both: Any) -> None:
-    """All halves there are, and singles between them, on them and beyond."""
-    every = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
-    singles = np.sort(every[np.isfinite(every)].astype(np.float32))
-    between = (singles[1:] + singles[:-1]) / 2
-    beyond = np.float32([65519.99, 65520.0, -65520.0, 1e30, -1e30, np.inf, np.nan, 1e-30, 2.0**-25])
-    given = np.concatenate(
-        [singles, between, np.nextafter(between, np.float32(np.inf)), beyond]
-    ).astype(np.float32)
-
-    def build() -> Any:
-        return [tf.cast(_given(every), tf.float32), tf.cast(_given(given), tf.float16)]
-
-    found, plain = both(build, "_converted")
-    with np.errstate(all="ignore"):
-        wanted = [every.astype(np.float32), given.astype(np.float16)]
-    for results in (found, plain):
-        for result, right in zip(results, wanted, strict=True):
-            assert result.dtype == right.dtype
-            numbers = ~np.isnan(right)
-            np.testing.assert_array_equal(np.isnan(result), ~numbers)
-            # By bits: of zeros the sign counts.
-            bits = np.uint16 if right.itemsize == 2 else np.uint32
-            np.testing.assert_array_equal(result.view(bits)[numbers], right.view(bits)[numbers])
-
-
-@pytest.mark.parametrize(
-    ("dtype", "shape", "perm"),
-    [
-        (np.float32, (512, 512), (1, 0)),
-        (np.float32, (259, 1030), (1, 0)),  # neither side is made of whole pieces
-        (np.float64, (2, 257, 300), (0, 2, 1)),
-        (np.complex64, (301, 270), (1, 0)),
-        (np.float16, (600, 513), (1, 0)),
-        (np.bool_, (999, 1001), (1, 0)),
-        (tf.bfloat16.as_numpy_dtype, (512, 600), (1, 0)),
-    ],
-)
-def test_large_transposes(both: Any, dtype: Any, shape: tuple[int, ...], perm: Any) -> None:
-    x = RNG.normal(size=shape).astype(dtype)
-
-    def build() -> Any:
-        return tf.transpose(_given(x), perm)
-
-    found, plain = both(build, "_turned")
-    for result in (*found, *plain):
-        np.testing.assert_array_equal(result, x.transpose(perm))
-
-
-@pytest.mark.parametrize(
-    ("shape", "perm"), [((4, 3, 50_000), (2, 1, 0)), ((70_000, 4, 4), (0, 2, 1))]
-)
-def test_transposes_of_many_small_matrices_are_one_copy(
-    both: Any, monkeypatch: pytest.MonkeyPatch, shape: tuple[int, ...], perm: Any
-) -> None:
-    x = RNG.normal(size=shape).astype(np.float32)
-    monkeypatch.setattr(matrix, "_copy_blocks", lambda *_: pytest.fail("in pieces"))
-    calls = []
-    copy = matrix.copy_turned
-    monkeypatch.setattr(matrix, "copy_turned", lambda *args: (calls.append(1), copy(*args)))
-    found, plain = both(lambda: tf.transpose(_given(x), perm))
-    for result in (*found, *plain):
-        np.testing.assert_array_equal(result, x.transpose(perm))
-    assert len(calls) == 2
 
 
 @pytest.mark.parametrize("band", [(0, 0), (1, -1), (-1, 2), (2, 0), (4, 4)])
@@ -468,8 +363,8 @@ def test_partition_and_stitch(both: Any, size: int, count: int, tail: tuple[int,
     labels = RNG.integers(0, count, size).astype(np.int32)
 
     def build() -> Any:
-        where = tf.dynamic_partition(tf.range(size), _given(labels), count)
-        parts = tf.dynamic_partition(_given(data), _given(labels), count)
+        where = tf.dynamic_partition(tf.range(size), given(labels), count)
+        parts = tf.dynamic_partition(given(data), given(labels), count)
         return [*parts, tf.dynamic_stitch(where, parts)]
 
     pair = both(build, *(("_gather", "_scatter") if data.size else ()))
@@ -481,7 +376,7 @@ def test_partition_and_stitch(both: Any, size: int, count: int, tail: tuple[int,
 
 def test_of_rows_for_one_place_the_last_stays(both: Any) -> None:
     index, rows = RNG.integers(0, 20, 200).astype(np.int32), RNG.normal(size=(200, 2))
-    pair = both(lambda: tf.dynamic_stitch([_given(index)], [_given(rows)]), "_scatter")
+    pair = both(lambda: tf.dynamic_stitch([given(index)], [given(rows)]), "_scatter")
     _same(pair)
     for i, at in enumerate(index):
         if at not in index[i + 1 :]:
@@ -496,7 +391,7 @@ def test_resized_images(both: Any, method: int, size: list[int], dtype: str) -> 
     names = {0: ["_between"], 1: [], 2: ["_lines", "_points"], 3: ["_lines", "_points"]}[method]
 
     def build() -> Any:
-        images = _given(values)
+        images = given(values)
         return [
             tf.image.resize_images(images, size, method, align_corners=align)
             for align in (False, True)
@@ -509,7 +404,7 @@ def test_images_of_many_channels_and_their_gradients(both: Any) -> None:
     values = RNG.normal(size=(2, 6, 7, 40)).astype(np.float32)
 
     def build() -> Any:
-        images = _given(values)
+        images = given(values)
         made = [
             tf.image.resize_bilinear(images, [9, 12], half_pixel_centers=True),
             tf.image.resize_bicubic(images, [4, 5]),
@@ -518,7 +413,7 @@ def test_images_of_many_channels_and_their_gradients(both: Any) -> None:
                 kernel_type="lanczos3", antialias=True,
             ),
         ]  # fmt: skip
-        grads = [_given(np.full(t.shape.as_list(), 0.75, np.float32)) for t in made]
+        grads = [given(np.full(t.shape.as_list(), 0.75, np.float32)) for t in made]
         return [*made, *(tf.gradients(t, images, g)[0] for t, g in zip(made, grads, strict=True))]
 
     _same(both(build, "_between", "_lines"), rtol=1e-6, atol=1e-6)
@@ -528,7 +423,7 @@ def test_gradients_of_the_nearest_keep_their_type(both: Any) -> None:
     values = RNG.normal(size=(1, 6, 7, 2))
 
     def build() -> Any:
-        images = _given(values)
+        images = given(values)
         return tf.gradients(tf.image.resize_nearest_neighbor(images, [12, 14]), images)
 
     pair = both(build)
