@@ -144,3 +144,14 @@ def test_what_one_raises_names_its_node_and_the_step_ends_with_the_other():
         with pytest.raises(tf.errors.InvalidArgumentError, match="no such thing") as caught:
             session.run([c, d])
         assert caught.value.op is c.op
+
+
+def test_without_room_for_threads_functions_run_where_the_step_does(monkeypatch):
+    def refused(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(handing, "_idle", [])
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    with tf.Session() as session:
+        a, b = (call(lambda: np.int64(threading.get_ident())) for _ in range(2))
+        assert session.run([a, b]) == [threading.get_ident()] * 2

@@ -120,7 +120,11 @@ _idle: Final[list[_Kept]] = []
 
 
 def hand_over(call: Callable[..., Any], inputs: Sequence[Any]) -> Handed:
-    """Begins a call on a thread of its own."""
+    """Begins a call on a thread of its own.
+
+    Raises:
+        ResourceExhaustedError: the system has no room for another thread.
+    """
     handed = Handed(call, inputs)
     try:
         thread = _idle.pop()

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from opdock import errors
 from opdock.compiler.emit.overlap import calls_user, dependencies
 from opdock.compiler.emit.schedule import Step
 from opdock.runtime.cancellation import Cancellation, current, patience, postponable
@@ -164,7 +165,11 @@ def _polite(call: Call) -> Call:
 
 def _handing_over(call: Call) -> Call:
     def run(*inputs: Any) -> Any:
-        handed = hand_over(call, inputs)
+        try:
+            handed = hand_over(call, inputs)
+        except errors.ResourceExhaustedError:
+            # Most functions wait for nothing, and those can do without a thread.
+            return call(*inputs)
         if not handed.ends():
             raise GoingOnError(handed)
         return handed.outcome()
