@@ -371,6 +371,23 @@ def test_what_ends_a_step_ends_all_its_waiting(how: str) -> None:
     sess.close()
 
 
+@pytest.mark.parametrize("kind", [tf.FIFOQueue, tf.PaddingFIFOQueue])
+def test_strings_keep_the_zero_bytes_at_their_ends(kind: Any) -> None:
+    texts = [b"a\0", b"\0", b"ab\0\0"]
+    with tf.Graph().as_default(), tf.Session() as sess:
+        queue = kind(10, tf.string, [[]])
+        sess.run([queue.enqueue_many([tf.constant(texts)]), queue.enqueue(tf.constant(b"c\0"))])
+        assert sess.run(queue.dequeue_many(4)).tolist() in ([*texts, b"c\0"], [b"c\0", *texts])
+        barrier = tf.raw_ops.Barrier(component_types=[tf.string], shapes=[[]])
+        into = {"handle": barrier, "component_index": 0}
+        sess.run(tf.raw_ops.BarrierInsertMany(keys=[b"k\0"], values=texts[:1], **into))
+        taken = tf.raw_ops.BarrierTakeMany(
+            handle=barrier, num_elements=1, component_types=[tf.string]
+        )
+        found = sess.run([taken.keys, taken.values[0]])
+        assert [part.tolist() for part in found] == [[b"k\0"], texts[:1]]
+
+
 STRINGS = [b"a\0", b"bb\0\0", b"", b"\0"]  # as serialized messages end
 
 

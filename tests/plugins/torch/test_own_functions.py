@@ -37,3 +37,12 @@ def test_of_equal_elements_the_first_is_the_largest() -> None:
     values, places = xp.top_k(torch.tensor([-0.0, 1.0, 0.0, 1.0]), 4)
     assert values.tolist() == [1, 1, 0, 0]
     assert places.tolist() == [1, 3, 0, 2]
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.uint8, torch.float64])
+def test_bits_of_a_part_of_an_array_are_read_as_another_type(dtype: Any) -> None:
+    xp = namespace_for(torch.device("cpu"))
+    every_other = torch.arange(16, dtype=torch.float32)[::2]
+    found = xp.bitcast(every_other, dtype)
+    wanted = np.arange(16, dtype=np.float32)[::2].copy().view(found.numpy().dtype)
+    np.testing.assert_array_equal(found.numpy(), wanted)

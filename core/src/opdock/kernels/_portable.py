@@ -12,16 +12,15 @@ PORTABLE: Final[Mapping[str, str]] = {
     "batching": "Batch BatchFunction Unbatch UnbatchGrad",
     "beam_search": "GatherTree",
     "bias": "BiasAdd BiasAddGrad BiasAddV1",
-    "bits": "Bitcast",
     "block_rnn": (
         "BlockLSTM BlockLSTMGrad BlockLSTMGradV2 BlockLSTMV2 GRUBlockCell GRUBlockCellGrad "
         "LSTMBlockCell LSTMBlockCellGrad"
     ),
-    "boosted_trees": (
-        "BoostedTreesAggregateStats BoostedTreesBucketize BoostedTreesMakeStatsSummary"
-    ),
+    "boosted_trees_quantiles": "BoostedTreesBucketize",
+    "boosted_trees_stats": "BoostedTreesAggregateStats BoostedTreesMakeStatsSummary",
     "bucketize": "Bucketize CompareAndBitpack",
     "candidate_sampling": "ComputeAccidentalHits",
+    "cast": "Bitcast",
     "check": "Assert",
     "clustering": "NearestNeighbors",
     "collective": "CollectiveBcastRecv CollectiveBcastSend CollectiveGather CollectiveReduce",
@@ -102,17 +101,19 @@ PORTABLE: Final[Mapping[str, str]] = {
     "fractional_pool": (
         "FractionalAvgPool FractionalAvgPoolGrad FractionalMaxPool FractionalMaxPoolGrad"
     ),
-    "gamma_samples": "RandomGammaGrad",
     "gather": "Gather GatherNd GatherV2",
     "histogram": "HistogramFixedWidth",
     "identity": (
         "CheckNumerics GuaranteeConst Identity PlaceholderWithDefault PreventGradient RefIdentity "
         "Snapshot StopGradient"
     ),
-    "image_boxes": "DrawBoundingBoxes DrawBoundingBoxesV2",
+    "image_boxes": (
+        "CombinedNonMaxSuppression DrawBoundingBoxes DrawBoundingBoxesV2 NonMaxSuppression "
+        "NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionV4 NonMaxSuppressionV5 "
+        "NonMaxSuppressionWithOverlaps"
+    ),
     "image_color": "AdjustContrastv2 AdjustHsvInYiq AdjustHue AdjustSaturation HSVToRGB RGBToHSV",
-    "image_crop": "CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage",
-    "image_glimpse": "ExtractGlimpse",
+    "image_crop": "CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage ExtractGlimpse",
     "image_resize": (
         "ResizeArea ResizeBicubic ResizeBicubicGrad ResizeBilinear ResizeBilinearGrad "
         "ResizeNearestNeighbor ResizeNearestNeighborGrad ScaleAndTranslate ScaleAndTranslateGrad"
@@ -149,11 +150,10 @@ PORTABLE: Final[Mapping[str, str]] = {
         "StatelessRandomUniform StatelessRandomUniformInt StatelessTruncatedNormal "
         "TruncatedNormal"
     ),
-    "random_binomial": "StatefulRandomBinomial",
-    "random_dist": "Multinomial StatelessMultinomial",
+    "random_dist": "Multinomial RandomGammaGrad StatelessMultinomial",
     "random_stateful": (
-        "NonDeterministicInts RngSkip StatefulStandardNormalV2 StatefulTruncatedNormal "
-        "StatefulUniform StatefulUniformFullInt StatefulUniformInt"
+        "NonDeterministicInts RngSkip StatefulRandomBinomial StatefulStandardNormalV2 "
+        "StatefulTruncatedNormal StatefulUniform StatefulUniformFullInt StatefulUniformInt"
     ),
     "reduce": "All Any EuclideanNorm Max Mean Min Prod Sum",
     "scan": "Cumprod Cumsum CumulativeLogsumexp",
@@ -176,11 +176,11 @@ PORTABLE: Final[Mapping[str, str]] = {
         "SparseConcat SparseFillEmptyRows SparseFillEmptyRowsGrad SparseReorder SparseReshape "
         "SparseSlice SparseSliceGrad SparseSplit SparseToDense"
     ),
-    "sparse_math": "SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul",
-    "sparse_pairs": "SparseAdd SparseAddGrad SparseSparseMaximum SparseSparseMinimum",
-    "sparse_reduce": (
-        "SparseReduceMax SparseReduceMaxSparse SparseReduceSum SparseReduceSumSparse SparseSoftmax"
+    "sparse_math": (
+        "SparseAdd SparseAddGrad SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul "
+        "SparseSoftmax SparseSparseMaximum SparseSparseMinimum"
     ),
+    "sparse_reduce": "SparseReduceMax SparseReduceMaxSparse SparseReduceSum SparseReduceSumSparse",
     "splitting": "Split SplitV Unpack",
     "stack": "Stack StackClose StackCloseV2 StackPop StackPopV2 StackPush StackPushV2 StackV2",
     "staging": (
@@ -196,10 +196,6 @@ PORTABLE: Final[Mapping[str, str]] = {
         "ScatterMul ScatterNdAdd ScatterNdSub ScatterNdUpdate ScatterSub ScatterUpdate"
     ),
     "sums": "AccumulateNV2 AddN Cross",
-    "suppression": (
-        "CombinedNonMaxSuppression NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 "
-        "NonMaxSuppressionV4 NonMaxSuppressionV5 NonMaxSuppressionWithOverlaps"
-    ),
     "tensor_array": (
         "TensorArray TensorArrayClose TensorArrayCloseV2 TensorArrayCloseV3 TensorArrayConcat "
         "TensorArrayConcatV2 TensorArrayConcatV3 TensorArrayGather TensorArrayGatherV2 "

@@ -15,7 +15,7 @@ from opdock.kernels.array_api import dims, ints, invalid
 if TYPE_CHECKING:
     from opdock.kernels.portable.array import broadcast_shape, check_shape, wanted_shape
     from opdock.kernels.portable.audio import check_sample_rate
-    from opdock.kernels.portable.bits import bitcast_shape
+    from opdock.kernels.portable.cast import bitcast_shape
     from opdock.kernels.portable.compare import check_choice
     from opdock.kernels.portable.ctc import check_ctc_lengths
     from opdock.kernels.portable.decompositions import check_square
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from opdock.kernels.portable.gather import axes_of, check_params, not_in, outside
     from opdock.kernels.portable.histogram import bins_of
     from opdock.kernels.portable.image_boxes import check_drawing, usual_colors
-    from opdock.kernels.portable.image_glimpse import check_glimpses, glimpse_noise
+    from opdock.kernels.portable.image_crop import check_glimpses, glimpse_noise
     from opdock.kernels.portable.inplace import check_changed
     from opdock.kernels.portable.joining import check_alike
     from opdock.kernels.portable.linalg import check_batch_matmul, check_matmul
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
     from opdock.kernels.portable.splitting import equal_lengths, given_lengths, unpacked_axis
     from opdock.kernels.portable.state import check_assigned, check_rows
     from opdock.kernels.portable.sums import check_addends, check_cross
-    from opdock.kernels.portable.suppression import (
+    from opdock.kernels.portable.tiling import check_sequences, multiples_of
+    from opdock.kernels.portable.xent import check_classes, no_class
+    from opdock.kernels.suppression import (
         boxes_wanted,
         boxes_wanted_by_overlaps,
         boxes_wanted_of_classes,
     )
-    from opdock.kernels.portable.tiling import check_sequences, multiples_of
-    from opdock.kernels.portable.xent import check_classes, no_class
 
 __all__ = [
     "axes_of",
@@ -121,7 +121,7 @@ __all__ = [
 _WHERE: Final = {
     "array": "broadcast_shape check_shape wanted_shape",
     "audio": "check_sample_rate",
-    "bits": "bitcast_shape",
+    "cast": "bitcast_shape",
     "compare": "check_choice",
     "ctc": "check_ctc_lengths",
     "decompositions": "check_square",
@@ -129,8 +129,10 @@ _WHERE: Final = {
     "fill": "filled_shape steps",
     "gather": "axes_of check_params not_in outside",
     "histogram": "bins_of",
-    "image_boxes": "check_drawing usual_colors",
-    "image_glimpse": "check_glimpses glimpse_noise",
+    "image_boxes": (
+        "boxes_wanted boxes_wanted_by_overlaps boxes_wanted_of_classes check_drawing usual_colors"
+    ),
+    "image_crop": "check_glimpses glimpse_noise",
     "inplace": "check_changed",
     "joining": "check_alike",
     "linalg": "check_batch_matmul check_matmul",
@@ -151,7 +153,6 @@ _WHERE: Final = {
     "splitting": "equal_lengths given_lengths unpacked_axis",
     "state": "check_assigned check_rows",
     "sums": "check_addends check_cross",
-    "suppression": "boxes_wanted boxes_wanted_by_overlaps boxes_wanted_of_classes",
     "tiling": "check_sequences multiples_of",
     "xent": "check_classes no_class",
 }

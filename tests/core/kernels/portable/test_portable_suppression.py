@@ -8,7 +8,8 @@ import pytest
 
 from opdock.dtypes import as_dtype
 from opdock.graph.nodes import registry
-from opdock.kernels.portable import mount, suppression
+from opdock.kernels import suppression
+from opdock.kernels.portable import mount
 from opdock.kernels.select.signature import NodeSig
 from opdock.testing.reference._registry import reference_for, widen
 

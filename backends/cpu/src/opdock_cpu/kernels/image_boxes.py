@@ -61,7 +61,7 @@ def non_max_suppression_with_overlaps(sig: NodeSig) -> Callable[..., Array]:
         wanted = checks.boxes_wanted_by_overlaps(overlaps, scores, max_output_size, limit, least)
         # TF asks each candidate how much it overlaps those chosen: its own row.
         found, _ = chosen(
-            scores, wanted.count, lambda i: overlaps[:, i], wanted.limit, wanted.least, 0
+            scores, wanted.most, lambda i: overlaps[:, i], wanted.limit, wanted.least, 0
         )
         return np.asarray(found, np.int32)
 
@@ -80,7 +80,7 @@ def combined_non_max_suppression(sig: NodeSig) -> Callable[..., Any]:
         wanted, size = checks.boxes_wanted_of_classes(boxes, scores, each, total, limit, least)
         batch, classes = boxes.shape[0], scores.shape[2]
         if pad:
-            size = min(size, wanted.count * classes)
+            size = min(size, wanted.most * classes)
         out = (
             np.zeros((batch, size, 4), np.float32),
             np.zeros((batch, size), np.float32),
@@ -89,7 +89,7 @@ def combined_non_max_suppression(sig: NodeSig) -> Callable[..., Any]:
         )
         if not scores.size:
             return out
-        order, values = _best(boxes, scores, wanted.count, wanted.limit, wanted.least)
+        order, values = _best(boxes, scores, wanted.most, wanted.limit, wanted.least)
         places, values = order[:, :size], values[:, :size]
         used = values > -np.inf
         length, sets = boxes.shape[1:3]
@@ -134,8 +134,9 @@ def draw_bounding_boxes(sig: NodeSig) -> Callable[..., Array]:
     def run(images: Array, boxes: Array, colors: Array | None = None) -> Array:
         checks.check_drawing(images, boxes, colors)
         depth = images.shape[3]
-        own = colors is not None and colors.size > 0
-        palette = colors[:, :depth] if own else checks.usual_colors(depth)
+        palette = checks.usual_colors(depth)
+        if colors is not None and colors.size:
+            palette = colors[:, :depth]
         out = np.array(images, order="C")
         edges = np.array(images.shape[1:3] * 2, np.float32) - 1
         # Far beyond any image, but integers.

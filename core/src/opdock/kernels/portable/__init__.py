@@ -57,8 +57,8 @@ def portable(*ops: str, extension: str = "", **options: Any) -> Callable[[_F], _
 
     Args:
         *ops: the op types it computes.
-        extension: the optional part of the standard that it calls, "linalg" or "fft": a device
-            whose namespace has none does without the kernel.
+        extension: the optional part of the standard that it calls, "linalg" or "fft", or a function
+            beyond it: a device whose namespace has none does without the kernel.
         **options: `Kernel` fields (`when`, `out`, `host_inputs`, `may_alias`, ...); any other
             keyword constrains the type attribute of that name.
     """

@@ -132,7 +132,7 @@ def _rows(starts: Array, limits: Array, deltas: Array) -> list[Array]:
 
 def _whole_lengths(start: Array, limit: Array, step: Array) -> Array:
     start, limit, step = (v.astype(np.int64) for v in (start, limit, step))
-    return np.maximum(-((start - limit) // step), 0)
+    return np.asarray(np.maximum(-((start - limit) // step), 0))
 
 
 def _real_lengths(start: Array, limit: Array, step: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Portable kernels of folds over the cells of sparse tensors.
+"""Portable kernels of reductions of sparse tensors.
 
 What is left of the cells' coordinates is worked out on the host; the values stay on the device.
 """
@@ -11,18 +11,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from opdock.dtypes import NUMBERS, REALS, float32, float64
+from opdock.dtypes import NUMBERS, REALS
 from opdock.kernels import cells
 from opdock.kernels.array_api import device_ints, dims, dtype_of, invalid, taken
 from opdock.kernels.cells import Array
 from opdock.kernels.portable import portable
-from opdock.kernels.portable.segment import fold, sum_at, wide
+from opdock.kernels.portable.segment import fold, wide
 from opdock.kernels.select.signature import NodeSig
 
 _PLACES = ("input_indices", "input_shape", "reduction_axes")
 
 
-class _Groups(NamedTuple):
+class Groups(NamedTuple):
     """Cells gathered by key.
 
     Attributes:
@@ -34,11 +34,12 @@ class _Groups(NamedTuple):
     of: Array
 
 
-def _groups(indices: Array) -> _Groups:
+def groups_of(indices: Array) -> Groups:
+    """Cells by their coordinates, wherever these are."""
     order, starts = cells.runs(cells.keys(indices))
     of = np.empty(len(order), np.int64)
     of[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(order)))
-    return _Groups(order[starts], of)
+    return Groups(order[starts], of)
 
 
 # ---------------------------------------------------------------- reductions
@@ -75,7 +76,7 @@ class _Reduction:
         left = indices[:, kept]
         if not len(left):
             return _Reduced(left, values, kept)
-        groups = _groups(left)
+        groups = groups_of(left)
         # Halves are added in single precision; the larger of two is exact in any.
         rows = wide(xp, values, self._dtype) if self._is_sum else values
         combine = xp.add if self._is_sum else xp.maximum
@@ -144,27 +145,5 @@ def sparse_reduce_sparse(xp: Any, sig: NodeSig) -> Callable[..., tuple[Array, An
         whole = np.zeros((len(found.indices), len(shape)), np.int64)
         whole[:, found.kept] = found.indices
         return whole, folded, np.array(_whole(shape, found.kept), np.int64)
-
-    return run
-
-
-# ---------------------------------------------------------------- softmax
-@portable("SparseSoftmax", T={float32, float64}, host_inputs=("sp_indices", "sp_shape"))
-def sparse_softmax(xp: Any, sig: NodeSig) -> Callable[..., Any]:
-    """Softmax over the cells of each innermost row."""
-
-    def run(indices: Array, values: Any, shape: Array) -> Any:
-        cells.check_parts(indices, values, shape)
-        if len(shape) < 2:
-            raise invalid(f"Input should have rank >= 2, but got: {dims(shape)}")
-        if not len(indices):
-            return xp.zeros_like(values)
-        groups = _groups(indices[:, :-1])
-        ids, count = device_ints(xp, groups.of, values), len(groups.first)
-        rows = xp.reshape(values, (-1, 1))
-        largest, _ = fold(xp, xp.maximum, rows, ids, count)
-        powers = xp.exp(rows - xp.take(largest, ids, axis=0))
-        total = xp.take(sum_at(xp, powers, ids, count), ids, axis=0)
-        return xp.reshape(powers / total, (-1,))
 
     return run

@@ -1,4 +1,4 @@
-"""Portable kernels of the sums that boosted trees grow by, and of buckets of features.
+"""Portable kernels of the sums that boosted trees grow by.
 
 Sums are made in double precision, as TF's are.
 """
@@ -74,23 +74,5 @@ def aggregate_stats(xp: Any, sig: NodeSig) -> Callable[..., Any]:
         shape = (splits, dimensions, buckets + 1, width)
         total = sum_at(xp, rows, xp.reshape(cell, (-1,)), splits * dimensions * (buckets + 1))
         return xp.reshape(xp.astype(total, xp.float32), shape)
-
-    return run
-
-
-@portable("BoostedTreesBucketize")
-def bucketize(xp: Any, sig: NodeSig) -> Callable[..., Any]:
-    """The bucket of each value: the last takes what is beyond it as well."""
-
-    def run(*features_and_boundaries: Any) -> Any:
-        out, count = [], len(features_and_boundaries) // 2
-        features, boundaries = features_and_boundaries[:count], features_and_boundaries[count:]
-        for values, limits in zip(features, boundaries, strict=True):
-            if len(limits.shape) != 1:
-                raise invalid("Buckets should be flat vectors.")
-            last = limits.shape[0] - 1
-            found = xp.searchsorted(limits, values) if last >= 0 else xp.zeros_like(values)
-            out.append(xp.astype(xp.clip(found, 0, max(last, 0)), xp.int32))
-        return out[0] if count == 1 else tuple(out)
 
     return run
