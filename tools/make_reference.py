@@ -46,7 +46,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "PerAxis", "AlongAxis", "Moves",
     ),
     "Clusters": (
-        "ClusterEngineSpec", "ClusterEngine", "Serving", "Channel", "Packet", "Handle",
+        "ClusterEngineSpec", "ClusterEngine", "Serving", "Channel", "Packet", "Handle", "Asker",
     ),
     "Conformance": ("Requirement", "ToleranceRow"),
     "Element types": (

@@ -24,7 +24,9 @@ def _pictures(*kinds: str) -> Sequence[bytes]:
     found = []
     for kind in kinds:
         options = dict[str, Any](progressive=True) if kind == "JPEG+" else {}
-        modes = {"PNG": ("RGB", "RGBA", "L", "P", "1"), "GIF": ("P",)}.get(kind, ("RGB", "L"))
+        modes = {
+            "PNG": ("RGB", "RGBA", "L", "P", "1"), "GIF": ("P",), "JPEG": ("RGB", "L", "CMYK"),
+        }.get(kind, ("RGB", "L"))  # fmt: skip
         for mode in modes:
             out = io.BytesIO()
             picture = Image.fromarray(pixels).convert(mode)
@@ -32,7 +34,17 @@ def _pictures(*kinds: str) -> Sequence[bytes]:
                 options = {"save_all": True, "append_images": [picture.rotate(90)], "loop": 0}
             picture.save(out, kind.rstrip("+"), **options)
             found.append(out.getvalue())
-    return found
+    return [*found, *_deep_pngs()] if "PNG" in kinds else found
+
+
+def _deep_pngs() -> Sequence[bytes]:
+    """Pictures of 16 bits, of one to four channels."""
+    rng = np.random.RandomState(1)
+    with tf.Graph().as_default(), tf.Session() as session:
+        return [
+            session.run(tf.image.encode_png(rng.randint(0, 1 << 16, (7, 5, n)).astype(np.uint16)))
+            for n in range(1, 5)
+        ]
 
 
 @cache
@@ -40,6 +52,8 @@ def _decode(*names: str) -> Callable[[bytes], Any]:
     with tf.Graph().as_default():
         data = tf.placeholder(tf.string, [])
         steps = [getattr(tf.image, name)(data) for name in names]
+        if "decode_png" in names:
+            steps += [tf.image.decode_png(data, n, tf.uint16) for n in (0, 1, 3)]
         calls = [tf.Session().make_callable(step, [data]) for step in steps]
     return partial(each, calls)
 

@@ -69,10 +69,15 @@ def test_a_sum_loads_the_kernels_of_sums(loaded: frozenset[str]) -> None:
         "array_api_compat", "scipy", "numpy.f2py", "numpy.ma", "google.protobuf.descriptor",
         "opdock.graph.serial.importer", "opdock.mapping", "opdock.runtime.cluster.master",
         "opdock.runtime.inspect.explain", "opdock.testing", "opdock.view.model",
+        "opdock.compiler.emit.turns", "opdock.runtime.program.turns",
     ],
 )  # fmt: skip
 def test_a_sum_does_without(name: str, loaded: frozenset[str]) -> None:
     assert name not in loaded
+
+
+def test_generated_code_is_not_loaded_for_one_op(loaded: frozenset[str]) -> None:
+    assert not {name for name in loaded if name.startswith("opdock_cpu.jit.cluster")}
 
 
 # Every import of opdock's is interrupted once, some within a module that imports it; as Ctrl-C does

@@ -27,8 +27,8 @@ SHARED: dict[tuple[str, str], str] = {
     ("matrix_functions", "decompositions"): "the same well-conditioned matrices",
     ("random_stateless", "random_dist"): "the same stream of bits, drawn in the same way",
     ("random_dist", "special"): "the derivative of a special function",
-    ("sums", "tensor_list"): "a sum of lists walks through their cells",
-    ("fill", "tensor_list"): "a list of zeros has as many as the list",
+    ("sums", "variants"): "a sum of lists and optionals walks through what is in them",
+    ("fill", "variants"): "a list of zeros has as many as the list",
     ("depthwise", "conv"): "one primitive for any number of groups",
     ("quantized_nn", "quantized"): "the same sums of integers",
 }

@@ -86,6 +86,7 @@ from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.streams import RandomStream, random_stream
 from opdock.kernels.select.table import Kernel, KernelTable
 from opdock.plugins.clusters import (
+    Asker,
     Channel,
     ClusterEngine,
     ClusterEngineSpec,
@@ -134,6 +135,7 @@ __all__ = [
     "UPDATES",
     "AlongAxis",
     "ArenaDevice",
+    "Asker",
     "BackendSpec",
     "BaseDevice",
     "Buffer",

@@ -2,44 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
 import opdock as tf
-from opdock_cpu.jit import llvm, looped
-from opdock_cpu.jit.looped import Looped
-
-
-@pytest.fixture
-def both(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Any], list[Any]]]:
-    """What a graph gives with generated loops, and without; and that there were some."""
-
-    def run(build: Callable[[], Any], *names: str) -> tuple[list[Any], list[Any]]:
-        with tf.Graph().as_default(), tf.Session() as session, monkeypatch.context() as patch:
-            patch.setenv("OPDOCK_JIT", "sync")
-            patch.setattr(looped, "_SMALL", 0)
-            assert llvm.available()
-            ran: list[str] = []
-            original = Looped.__call__
-
-            def spied(self: Looped, *args: Any, **words: Any) -> bool:
-                done = original(self, *args, **words)
-                if done:
-                    ran.append(self._function.__name__)
-                return done
-
-            patch.setattr(Looped, "__call__", spied)
-            fetches = build()
-            fetches = fetches if isinstance(fetches, Sequence) else [fetches]
-            with_loops = session.run(list(fetches))
-            assert set(names) <= set(ran)
-            patch.setattr(Looped, "__call__", lambda *args, **words: False)
-            return with_loops, session.run(list(fetches))
-
-    return run
+from tests.backends.cpu.looped import given
 
 
 def _same(pair: tuple[list[Any], list[Any]], **words: Any) -> None:
@@ -51,16 +20,9 @@ def _same(pair: tuple[list[Any], list[Any]], **words: Any) -> None:
 RNG = np.random.default_rng(11)
 
 
-def _given(value: Any) -> Any:
-    """An array that is no constant, which would be folded."""
-    tensor = tf.py_func(lambda: value, [], value.dtype)
-    tensor.set_shape(value.shape)
-    return tensor
-
-
 def _array(*shape: int) -> Any:
     """Random numbers."""
-    return _given(RNG.normal(size=shape).astype(np.float32))
+    return given(RNG.normal(size=shape).astype(np.float32))
 
 
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
@@ -144,7 +106,7 @@ def test_a_singular_system_with_three_diagonals_is_found(both: Any) -> None:
 
     def build() -> Any:
         return tf.linalg.tridiagonal_solve(
-            _given(diagonals), _array(3, 4, 5), diagonals_format="compact"
+            given(diagonals), _array(3, 4, 5), diagonals_format="compact"
         )
 
     with pytest.raises(tf.errors.InvalidArgumentError, match="not invertible"):
@@ -217,7 +179,7 @@ def test_crops_and_their_gradients(both: Any, size: list[int], method: str) -> N
 def test_unique(both: Any, dtype: Any) -> None:
     x = RNG.integers(0, 200, 5000).astype(dtype)
     x[7] = np.iinfo(dtype).max
-    ids, index, counts = both(lambda: tf.unique_with_counts(_given(x)), "_number")[0]
+    ids, index, counts = both(lambda: tf.unique_with_counts(given(x)), "_number")[0]
     assert ids.tolist() == list(dict.fromkeys(x.tolist()))
     np.testing.assert_array_equal(ids[index], x)
     np.testing.assert_array_equal(counts, np.bincount(index))
@@ -225,7 +187,7 @@ def test_unique(both: Any, dtype: Any) -> None:
 
 def test_unique_of_few(both: Any) -> None:
     x = np.array([0.0, np.nan, -0.0, 2.0, np.nan, 2.0], np.float32)
-    ids, index, counts = both(lambda: tf.unique_with_counts(_given(x)))[0]
+    ids, index, counts = both(lambda: tf.unique_with_counts(given(x)))[0]
     np.testing.assert_array_equal(ids, [0, np.nan, 2, np.nan])
     assert index.tolist() == [0, 1, 0, 2, 3, 2]
     assert counts.tolist() == [2, 1, 2, 1]
@@ -401,8 +363,8 @@ def test_partition_and_stitch(both: Any, size: int, count: int, tail: tuple[int,
     labels = RNG.integers(0, count, size).astype(np.int32)
 
     def build() -> Any:
-        where = tf.dynamic_partition(tf.range(size), _given(labels), count)
-        parts = tf.dynamic_partition(_given(data), _given(labels), count)
+        where = tf.dynamic_partition(tf.range(size), given(labels), count)
+        parts = tf.dynamic_partition(given(data), given(labels), count)
         return [*parts, tf.dynamic_stitch(where, parts)]
 
     pair = both(build, *(("_gather", "_scatter") if data.size else ()))
@@ -414,7 +376,7 @@ def test_partition_and_stitch(both: Any, size: int, count: int, tail: tuple[int,
 
 def test_of_rows_for_one_place_the_last_stays(both: Any) -> None:
     index, rows = RNG.integers(0, 20, 200).astype(np.int32), RNG.normal(size=(200, 2))
-    pair = both(lambda: tf.dynamic_stitch([_given(index)], [_given(rows)]), "_scatter")
+    pair = both(lambda: tf.dynamic_stitch([given(index)], [given(rows)]), "_scatter")
     _same(pair)
     for i, at in enumerate(index):
         if at not in index[i + 1 :]:
@@ -429,7 +391,7 @@ def test_resized_images(both: Any, method: int, size: list[int], dtype: str) -> 
     names = {0: ["_between"], 1: [], 2: ["_lines", "_points"], 3: ["_lines", "_points"]}[method]
 
     def build() -> Any:
-        images = _given(values)
+        images = given(values)
         return [
             tf.image.resize_images(images, size, method, align_corners=align)
             for align in (False, True)
@@ -442,7 +404,7 @@ def test_images_of_many_channels_and_their_gradients(both: Any) -> None:
     values = RNG.normal(size=(2, 6, 7, 40)).astype(np.float32)
 
     def build() -> Any:
-        images = _given(values)
+        images = given(values)
         made = [
             tf.image.resize_bilinear(images, [9, 12], half_pixel_centers=True),
             tf.image.resize_bicubic(images, [4, 5]),
@@ -451,7 +413,7 @@ def test_images_of_many_channels_and_their_gradients(both: Any) -> None:
                 kernel_type="lanczos3", antialias=True,
             ),
         ]  # fmt: skip
-        grads = [_given(np.full(t.shape.as_list(), 0.75, np.float32)) for t in made]
+        grads = [given(np.full(t.shape.as_list(), 0.75, np.float32)) for t in made]
         return [*made, *(tf.gradients(t, images, g)[0] for t, g in zip(made, grads, strict=True))]
 
     _same(both(build, "_between", "_lines"), rtol=1e-6, atol=1e-6)
@@ -461,7 +423,7 @@ def test_gradients_of_the_nearest_keep_their_type(both: Any) -> None:
     values = RNG.normal(size=(1, 6, 7, 2))
 
     def build() -> Any:
-        images = _given(values)
+        images = given(values)
         return tf.gradients(tf.image.resize_nearest_neighbor(images, [12, 14]), images)
 
     pair = both(build)

@@ -302,3 +302,15 @@ def test_creators_make_the_variables_of_branches_too():
     with tf.variable_creator_scope(create):
         tf.cond(tf.constant(True), lambda: tf.get_variable("v", []) + 0, lambda: 0.0)
     assert made == ["v"]
+
+
+def test_a_mirrored_strategy_over_a_reduction_with_all_that_tf_may_be_told():
+    ops = tf.contrib.distribute.AllReduceCrossDeviceOps("hierarchical_copy", 0, 1024, 4)
+    strategy = tf.distribute.MirroredStrategy(TWO, cross_device_ops=ops)
+    with strategy.scope():
+        each = strategy.experimental_run_v2(lambda: tf.constant(2.0))
+        total = strategy.reduce(tf.distribute.ReduceOp.SUM, each, axis=None)
+    with tf.Session(config=tf.ConfigProto(device_count={"CPU": 2})) as sess:
+        assert sess.run(total) == 4.0
+    with pytest.raises(ValueError, match="num_packs must be >= 0"):
+        tf.contrib.distribute.AllReduceCrossDeviceOps("nccl", -1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 import sys
 from types import ModuleType
 from typing import Any
@@ -384,3 +385,32 @@ def test_gather_nd_within_batches() -> None:
             np.testing.assert_array_equal(found, [3] if batch == 0 else [2, 3])
     with pytest.raises(TypeError, match="batch_dims must be an int; got '1'"):
         array_ops.batch_gather_nd(x, [[0]], "1")
+
+
+def test_what_is_asked_of_nodes() -> None:
+    from tensorflow.python.framework import constant_op, ops, tensor_util
+    from tensorflow.python.ops import control_flow_ops, control_flow_util, math_ops
+    from tensorflow.python.ops.linalg_ops_impl import eye
+    from tensorflow.python.platform import googletest
+
+    x = tf.constant([[1.0, 2.0]])
+    switched, _ = control_flow_ops.switch(x, tf.constant(True))
+    assert control_flow_util.IsSwitch(switched.op) and not control_flow_util.IsMerge(switched.op)
+    merged, _ = control_flow_ops.merge([switched, x])
+    assert control_flow_util.IsMerge(merged.op)
+    assert not control_flow_util.IsLoopExit(x.op) and not control_flow_util.IsLoopEnter(x.op)
+    assert not control_flow_util.IsInXLAContext(x.op)
+    assert not control_flow_util.EnableControlFlowV2(x.graph)
+    assert constant_op.is_constant(x) and constant_op.is_constant(x.op)
+    assert not constant_op.is_constant(x + 1)
+    assert not isinstance(x, ops.EagerTensor)
+    assert ops.tensor_id(x) != ops.tensor_id(merged) and not ops.inside_function()
+    assert ops.name_from_scope_name("a/b/") == ops.name_from_scope_name("a/b") == "a/b"
+    assert tensor_util.shape_tensor([]).dtype is tf.int32
+    assert os.path.isdir(googletest.GetTempDir())
+    with tf.Session() as session:
+        kept, sizes, one = session.run(
+            [math_ops.reduced_shape([2, 3, 5], [1, -1]),
+             tensor_util.shape_tensor([tf.Dimension(2), 3]), eye(2)]
+        )  # fmt: skip
+    assert kept.tolist() == [2, 1, 1] and sizes.tolist() == [2, 3] and one.sum() == 2

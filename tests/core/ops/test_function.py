@@ -184,3 +184,22 @@ def test_pythons_inspection_sees_the_parameters():
     assert "python_function" in inspect.signature(type(Model.call)).parameters
     spec = inspecting.getfullargspec(Model().call)
     assert spec.args == ["self", "inputs"] and spec.kwonlyargs == ["scale"]
+
+
+def test_a_signature_of_values_of_several_tensors():
+    ragged = tf.ragged.constant([[1, 2], [3]])
+    sparse = tf.SparseTensor([[0, 1]], [2.0], [2, 3])
+    signature = [tf.RaggedTensorSpec([None, None], tf.int32), tf.SparseTensorSpec([2, 3])]
+
+    @tf.function(input_signature=signature)
+    def f(rows, cells):
+        return tf.reduce_sum(rows, axis=1), tf.sparse.to_dense(cells)
+
+    sums, dense = f(ragged, sparse)
+    with tf.Session() as session:
+        assert session.run(sums).tolist() == [3, 3]
+        assert session.run(dense).tolist() == [[0, 2, 0], [0, 0, 0]]
+    with pytest.raises(ValueError, match="incompatible with input_signature"):
+        f(tf.ragged.constant([[1.0]]), sparse)
+    with pytest.raises(ValueError, match="incompatible with input_signature"):
+        f(ragged, tf.zeros([2, 3]))

@@ -369,3 +369,50 @@ def test_what_ends_a_step_ends_all_its_waiting(how: str) -> None:
     assert sess.run(full.size()) == 1
     assert sess.run(full.dequeue()) == 1
     sess.close()
+
+
+@pytest.mark.parametrize("kind", [tf.FIFOQueue, tf.PaddingFIFOQueue])
+def test_strings_keep_the_zero_bytes_at_their_ends(kind: Any) -> None:
+    texts = [b"a\0", b"\0", b"ab\0\0"]
+    with tf.Graph().as_default(), tf.Session() as sess:
+        queue = kind(10, tf.string, [[]])
+        sess.run([queue.enqueue_many([tf.constant(texts)]), queue.enqueue(tf.constant(b"c\0"))])
+        assert sess.run(queue.dequeue_many(4)).tolist() in ([*texts, b"c\0"], [b"c\0", *texts])
+        barrier = tf.raw_ops.Barrier(component_types=[tf.string], shapes=[[]])
+        into = {"handle": barrier, "component_index": 0}
+        sess.run(tf.raw_ops.BarrierInsertMany(keys=[b"k\0"], values=texts[:1], **into))
+        taken = tf.raw_ops.BarrierTakeMany(
+            handle=barrier, num_elements=1, component_types=[tf.string]
+        )
+        found = sess.run([taken.keys, taken.values[0]])
+        assert [part.tolist() for part in found] == [[b"k\0"], texts[:1]]
+
+
+STRINGS = [b"a\0", b"bb\0\0", b"", b"\0"]  # as serialized messages end
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: tf.FIFOQueue(9, [tf.string], [[]]),
+        lambda: tf.RandomShuffleQueue(9, 0, [tf.string], [[]]),
+        lambda: tf.PaddingFIFOQueue(9, [tf.string], [[]]),
+    ],
+)
+def test_strings_keep_the_zeros_at_their_ends(make):
+    with tf.Graph().as_default(), tf.Session() as sess:
+        queue, strings = make(), tf.constant(STRINGS)
+        sess.run(queue.enqueue_many([strings]))
+        assert sorted(sess.run(queue.dequeue_many(4)).tolist()) == sorted(STRINGS)
+        sess.run(queue.enqueue([strings[0]]))
+        assert sess.run(queue.dequeue()) == b"a\0"
+        sess.run(queue.enqueue([strings[1]]))
+        sess.run(queue.close())
+        assert sess.run(queue.dequeue_up_to(3)).tolist() == [b"bb\0\0"]
+
+
+def test_a_priority_queue_keeps_them_too():
+    with tf.Graph().as_default(), tf.Session() as sess:
+        queue = tf.PriorityQueue(9, [tf.string], [[]])
+        sess.run(queue.enqueue_many([tf.constant([2, 1], tf.int64), tf.constant(STRINGS[:2])]))
+        assert sess.run(queue.dequeue_many(2)[1]).tolist() == STRINGS[1::-1]

@@ -149,3 +149,19 @@ def test_products_of_cells_in_any_order(ordered, adjoint):
     )
     with tf.Session() as session:
         np.testing.assert_allclose(session.run(product), dense @ other)
+
+
+def test_sums_of_tensors_that_repeat_cells():
+    """As TensorFlow pairs them: the first of one with the first of the other."""
+    cells = [[0, 1], [0, 1], [1, 2]]
+    x, y = tf.constant([1.0, 2.0, 3.0]), tf.constant([10.0, 20.0])
+    a = tf.SparseTensor(cells, x, [2, 3])
+    twice, mixed = tf.sparse.add(a, a), tf.sparse.add(a, tf.SparseTensor(cells[1:], y, [2, 3]))
+    grads = tf.gradients(mixed.values * [1.0, 2.0, 3.0], [x, y])
+    with tf.Session() as session:
+        both, sums, largest, back = session.run([twice, mixed, tf.sparse.maximum(a, a), grads])
+    assert both.indices.tolist() == sums.indices.tolist() == largest.indices.tolist() == cells
+    assert both.values.tolist() == [2.0, 4.0, 6.0]
+    assert sums.values.tolist() == [11.0, 2.0, 23.0]
+    assert largest.values.tolist() == [1.0, 2.0, 3.0]
+    assert back[0].tolist() == [1.0, 2.0, 3.0] and back[1].tolist() == [1.0, 3.0]

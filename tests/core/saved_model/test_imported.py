@@ -55,6 +55,13 @@ def test_signatures_are_functions_over_the_variables_of_the_model(tmp_path, use_
     assert [f.tolist() for f in found] == [[10, 0], [0, 70, 10], [7, 1]]
 
 
+def test_a_signature_takes_tensors_of_other_ranks_than_it_was_saved_for(tmp_path) -> None:
+    function = load_v2(saved(tmp_path)).signatures["serving_default"]
+    single, square = function(x=2.0)["y"], function(x=[[1.0, 2.0]])["y"]
+    assert single.shape.as_list() == [] and square.shape.as_list() == [1, 2]
+    assert [f.tolist() for f in run([single, square])] == [20.0, [[10.0, 20.0]]]
+
+
 def test_variables_can_be_changed_and_trained(tmp_path) -> None:
     model = load_v2(saved(tmp_path))
     v, local = model.variables

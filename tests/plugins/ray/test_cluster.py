@@ -160,3 +160,21 @@ def test_what_crosses_between_processes_and_what_errors_say(cluster):
         tf.Session(server.target, config=config)
     with pytest.raises(tf.errors.UnknownError, match="in use"):
         tf.train.Server(addresses, job_name="worker", task_index=0)
+
+
+def test_a_child_of_fork_is_told_that_ray_is_its_parent_s(engine):
+    reads, writes = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            engine.connect("localhost:1")
+        except tf.errors.FailedPreconditionError as e:
+            os.write(writes, e.message.encode())
+        finally:
+            os._exit(0)
+    os.close(writes)
+    os.waitpid(child, 0)
+    with os.fdopen(reads) as told:
+        assert "'spawn'" in told.read()
+    with pytest.raises(tf.errors.UnavailableError, match="no actor"):
+        engine.connect("localhost:1")

@@ -16,6 +16,7 @@ import pytest
 import opdock as tf
 import opdock_ray.link
 from opdock.plugin import Packet
+from opdock.plugins.clusters import while_asked
 from opdock_ray.frames import Frame, buffers, read, write
 from opdock_ray.link import Entrance, Link
 
@@ -153,6 +154,22 @@ def test_nobody_waits_for_an_end_that_is_gone(pair):
     with pytest.raises(tf.errors.UnavailableError, match="it has ended"):
         one.link.tell(Packet(b"", ()))
     hang.set()
+
+
+def test_a_task_hears_that_who_asked_has_ended(pair):
+    begun, gone = threading.Event(), threading.Event()
+
+    def handle(packet: Packet) -> Packet:
+        with while_asked(gone.set):
+            begun.set()
+            gone.wait()
+        return packet
+
+    link = pair(handle).link
+    link.ask(Packet(b"take", ()))
+    begun.wait()
+    link.break_off(tf.errors.UnavailableError(None, None, "it has ended"))
+    gone.wait()
 
 
 def test_only_who_has_the_key_comes_in(pair):

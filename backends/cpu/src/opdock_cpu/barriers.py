@@ -88,7 +88,7 @@ class Barrier:
                     self._incomplete[key] = found
                     begun = True
                 # A copy: the caller's buffer may be a program's own.
-                found.components[component] = np.array(row)
+                found.components[component] = np.array(row, values.dtype)
                 if all(c is not None for c in found.components):
                     self._complete(key, found, wait)
             self._next_index += begun

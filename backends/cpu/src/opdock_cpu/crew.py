@@ -80,7 +80,7 @@ class Crew:
         return len(self._threads)
 
     def recruit(self, count: int) -> None:
-        """Sees to it that there are so many helpers."""
+        """Sees to it that there are so many helpers, as far as the system has room for them."""
         if len(self._threads) >= count:
             return
         with self._lock:
@@ -89,7 +89,10 @@ class Crew:
                 thread = threading.Thread(
                     target=self._call, args=(serve,), name="opdock-helper", daemon=True
                 )
-                thread.start()
+                try:
+                    thread.start()
+                except RuntimeError:
+                    return  # the system has no room for more; whoever asked does the work
                 self._threads.append(thread)
 
     def dismiss(self) -> None:

@@ -199,8 +199,13 @@ class Queue:
         self._enqueue([tuple(a[i] for a in batches) for i in range(count or 0)], wait)
 
     def _enqueue(self, elements: Sequence[Element], wait: Wait) -> None:
-        # Copies: the caller's buffers may be a program's own.
-        left = deque(tuple(np.array(a) for a in element) for element in elements)
+        # Copies: the caller's buffers may be a program's own. Of a type that is told: NumPy's own
+        # type of strings would take the zero bytes at their ends away.
+        types = [dtype.np for dtype in self.types]
+        left = deque(
+            tuple(np.array(a, dtype) for a, dtype in zip(element, types, strict=True))
+            for element in elements
+        )
 
         def advance() -> bool:
             if self._closed:

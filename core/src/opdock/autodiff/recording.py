@@ -51,7 +51,7 @@ class BackwardGraph(FuncGraph):
 
     def add_variable(self, dtype: DType, shape: Shape) -> Tensor:
         """Adds a parameter in front of those that stand for captured tensors."""
-        at = len(self.inputs) - len(self.captures)
+        at = len(self.inputs) - len(self.outside)
         parameter = self._make_arg(dtype, shape, "arg").outputs[0]
         parameter.op.attrs["index"] = at
         self.inputs.insert(at, parameter)
@@ -62,7 +62,7 @@ class BackwardGraph(FuncGraph):
         parameter = self._captured.get(items)
         if parameter is None:
             parameter = self._captured[items] = self.add_input(items.dtype, (), "recorded")
-            self.captures.append((items, parameter))
+            self.outside[parameter] = items
         self.rests[parameter], element = tensor_list.pop(parameter, like)
         return element
 
@@ -94,6 +94,7 @@ class Recording:
         self.op = op
         self.body = body
         self._lists: dict[Tensor, int] = {}
+        self._places: dict[Tensor, int] = {}
         _check_unshared(op)
 
     def recover(self, graph: BackwardGraph, tensor: Tensor) -> Tensor:
@@ -108,6 +109,16 @@ class Recording:
         if index is None:
             index = self._lists[tensor] = self.record(tensor)
         return graph.pop(self.op.outputs[index], tensor)
+
+    def place(self, parameter: Tensor) -> int:
+        """Which of the body's parameters it is."""
+        inputs = self.body.inputs
+        at = self._places.get(parameter, len(inputs))
+        # The body gets more of them, and another recording may have moved some.
+        if at >= len(inputs) or inputs[at] is not parameter:
+            self._places = {t: i for i, t in enumerate(inputs)}
+            at = self._places[parameter]
+        return at
 
     def invariant(self, parameter: Tensor) -> Tensor | None:
         """The op's input that a parameter always equals."""
@@ -126,7 +137,7 @@ class BranchRecording(Recording):
 
     def invariant(self, parameter: Tensor) -> Tensor | None:
         """The input: a branch gets it as it is."""
-        return self.op.inputs[1 + self.body.inputs.index(parameter)]
+        return self.op.inputs[1 + self.place(parameter)]
 
     def record(self, tensor: Tensor) -> int:
         """A list of one in this branch, an empty one in the other."""
@@ -149,7 +160,7 @@ class LoopRecording(Recording):
 
     def invariant(self, parameter: Tensor) -> Tensor | None:
         """The input, if every turn passes it on unchanged."""
-        index = self.body.inputs.index(parameter)
+        index = self.place(parameter)
         return self.op.inputs[index] if self.body.outputs[index] is parameter else None
 
     def record(self, tensor: Tensor) -> int:

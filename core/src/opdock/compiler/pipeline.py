@@ -24,7 +24,6 @@ from opdock.compiler.emit.overlap import Overlap, overlap, pauses, work_us
 from opdock.compiler.emit.partition import partition, surrender
 from opdock.compiler.emit.schedule import Schedule, schedule
 from opdock.compiler.emit.segment import segments
-from opdock.compiler.emit.turns import Whole, whole
 from opdock.compiler.fuse.cluster import cluster
 from opdock.compiler.fuse.patterns import fuse
 from opdock.compiler.fuse.updates import updates
@@ -53,6 +52,7 @@ from opdock.plugins.ownership import CORE_PASSES
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
+    from opdock.compiler.emit.turns import Whole
     from opdock.graph.control.func_graph import FuncGraph
 
 # The passes that are rules, in the order in which their rules are tried on a node.
@@ -194,6 +194,9 @@ class Compiler:
             self._clean(block, node.target)
         found: Whole | str = "the pass 'turns' is off"
         if "turns" in self.options.passes:
+            # Most programs have no loop.
+            from opdock.compiler.emit.turns import whole
+
             found = whole(node, condition, body, self.placer)
         # The host decides whether a loop goes on.
         return CompiledLoop(

@@ -12,7 +12,7 @@ from opdock.saved_model import loader, signature_constants
 from opdock.train.checkpoint_management import latest_checkpoint
 from opdock.train.loops.monitored_session import ChiefSessionCreator, MonitoredSession
 
-__all__ = ["Predictor", "from_estimator", "from_saved_model"]
+__all__ = ["Predictor", "from_contrib_estimator", "from_estimator", "from_saved_model"]
 
 _DEFAULT_KEY = signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY
 
@@ -159,6 +159,46 @@ def from_estimator(
         )
         session = MonitoredSession(session_creator=creator)
     return _of_signature(graph, session, signature)
+
+
+def from_contrib_estimator(
+    estimator: Any, prediction_input_fn: Callable[[], Any],
+    input_alternative_key: str | None = None, output_alternative_key: str | None = None,
+    graph: Graph | None = None, config: Any = None,
+) -> Predictor:  # fmt: skip
+    """A predictor of a trained estimator of `tf.contrib.learn`, from its last checkpoint.
+
+    Args:
+        estimator: the estimator.
+        prediction_input_fn: makes the `InputFnOps` of what will be given.
+        input_alternative_key: which of its ways to ask, the default one when None.
+        output_alternative_key: which head, the default one when None.
+        graph: the graph to build in, a new one when None.
+        config: a `ConfigProto` of the session.
+
+    Raises:
+        NotImplementedError: it is an estimator of `tf.estimator`.
+        ValueError: there is no such head, or there are several and none is named.
+    """
+    if not hasattr(estimator, "_get_predict_ops"):
+        raise NotImplementedError(
+            "Estimator is not of tf.contrib.learn. You should probably use `from_estimator`."
+        )
+    from opdock.contrib.learn import exporting
+
+    graph = graph or Graph()
+    with graph.as_default():
+        asked, features = exporting.get_input_alternatives(prediction_input_fn())
+        made = estimator._get_predict_ops(features)
+        creator = ChiefSessionCreator(
+            config=config, checkpoint_filename_with_path=latest_checkpoint(estimator.model_dir)
+        )
+        session = MonitoredSession(session_creator=creator)
+    fed = asked[input_alternative_key or exporting.DEFAULT_INPUT_ALTERNATIVE_KEY]
+    heads, key = exporting.get_output_alternatives(made, output_alternative_key)
+    _, fetched = heads[key]
+    names = ({name: tensor.name for name, tensor in part.items()} for part in (fed, fetched))
+    return Predictor(graph, session, *names)
 
 
 def _of_signature(graph: Graph, session: Any, signature: Any) -> Predictor:

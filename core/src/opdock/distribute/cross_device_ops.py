@@ -121,9 +121,14 @@ class AllReduceCrossDeviceOps(ReductionToOneDevice):
     Args:
         all_reduce_alg: the algorithm that TF would take.
         num_packs: how many packs of gradients TF would make.
+        agg_small_grads_max_bytes, agg_small_grads_max_group: which and how many of the gradients
+            TF would put together.
     """
 
-    def __init__(self, all_reduce_alg: str = "nccl", num_packs: int = 1) -> None:
+    def __init__(
+        self, all_reduce_alg: str = "nccl", num_packs: int = 1,
+        agg_small_grads_max_bytes: int = 0, agg_small_grads_max_group: int = 10,
+    ) -> None:  # fmt: skip
         if num_packs < 0:
             raise ValueError(f"num_packs must be >= 0, but {num_packs} is specified")
         super().__init__()

@@ -23,6 +23,7 @@ from opdock.graph.nodes.scopes import control_dependencies, device, name_scope
 from opdock.graph.variables.flavour import variable_creator_scope
 from opdock.graph.variables.variable_scope import get_variable_scope, variable_scope
 from opdock.util import nest
+from opdock.util.threads import begin
 
 __all__ = ["call_for_each_replica"]
 
@@ -154,7 +155,7 @@ class _Replica:
         if index:
             self._name_scope += f"replica_{index}/"
         self._thread = threading.Thread(target=self._run, name=f"replica-{index}", daemon=True)
-        self._thread.start()
+        begin(self._thread)
 
     # ------------------------------------------------------------ the caller's thread
     def advance(self) -> None:

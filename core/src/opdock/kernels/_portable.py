@@ -150,11 +150,10 @@ PORTABLE: Final[Mapping[str, str]] = {
         "StatelessRandomUniform StatelessRandomUniformInt StatelessTruncatedNormal "
         "TruncatedNormal"
     ),
-    "random_binomial": "StatefulRandomBinomial",
     "random_dist": "Multinomial RandomGammaGrad StatelessMultinomial",
     "random_stateful": (
-        "NonDeterministicInts RngSkip StatefulStandardNormalV2 StatefulTruncatedNormal "
-        "StatefulUniform StatefulUniformFullInt StatefulUniformInt"
+        "NonDeterministicInts RngSkip StatefulRandomBinomial StatefulStandardNormalV2 "
+        "StatefulTruncatedNormal StatefulUniform StatefulUniformFullInt StatefulUniformInt"
     ),
     "reduce": "All Any EuclideanNorm Max Mean Min Prod Sum",
     "scan": "Cumprod Cumsum CumulativeLogsumexp",

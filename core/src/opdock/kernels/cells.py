@@ -15,8 +15,8 @@ import numpy.typing as npt
 from opdock.kernels.array_api import dims, invalid
 
 __all__ = [
-    "Array", "Runs", "Union", "check_inside", "check_order", "check_parts", "check_ranks", "flat",
-    "keys", "pick", "runs", "sizes", "unflat", "union",
+    "Array", "Runs", "Union", "check_inside", "check_order", "check_parts", "check_ranks",
+    "distinct", "flat", "keys", "pick", "runs", "sizes", "unflat", "union",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -152,11 +152,36 @@ class Union(NamedTuple):
     b: Array
 
 
+def distinct(*parts: Array) -> list[Array]:
+    """Keys of cells such that none is twice in its part: a cell's second key is another's first.
+
+    Where several parts repeat a cell, the keys of its n-th occurrences are equal.
+    """
+    _, key = np.unique(np.concatenate(parts), return_inverse=True)
+    split = np.split(key.reshape(-1), np.cumsum([len(part) for part in parts])[:-1])
+    places = []
+    for part in split:
+        order, starts = runs(part)
+        place = np.arange(len(part))
+        lengths = np.diff(np.append(starts, len(part)))
+        place[order] = place - np.repeat(starts, lengths)
+        places.append(place)
+    most = 1 + max((int(place.max(initial=0)) for place in places), default=0)
+    return [part * most + place for part, place in zip(split, places, strict=True)]
+
+
 def union(a: Array, b: Array) -> Union:
-    """Merges the cells [n, rank] of two sparse tensors."""
+    """Merges the cells [n, rank] of two sparse tensors.
+
+    A cell that both repeat is repeated: the first of one with the first of the other, as in TF.
+    """
     key = keys(np.concatenate([a, b]))
     order = np.argsort(key, kind="stable")
     found, from_b = key[order], order >= len(a)
+    if ((found[1:] == found[:-1]) & (from_b[1:] == from_b[:-1])).any():
+        key = np.concatenate(distinct(key[: len(a)], key[len(a) :]))
+        order = np.argsort(key, kind="stable")
+        found, from_b = key[order], order >= len(a)
     # A cell of both: one of `a` with one of `b` right behind it.
     both = np.zeros(len(order), np.bool_)
     both[:-1] = (found[1:] == found[:-1]) & ~from_b[:-1] & from_b[1:]

@@ -56,6 +56,7 @@ MODULES: Final[dict[str, str]] = {
     "python.debug": "tfdbg is out of scope: Session.explain and `opdock record` look into steps",
     "python.distribute": _STRATEGIES,
     "python.eager": _EAGER,
+    "python.framework.ops.EagerTensor": _EAGER,
     "python.keras": "Keras is a library: pip install 'opdock[keras]' brings what runs on opdock",
     "python.ops.control_flow_ops.ControlFlowContext": "loops and branches are functions here",
     "python.ops.control_flow_ops.XLAControlFlowContext": "there are no TPUs here",

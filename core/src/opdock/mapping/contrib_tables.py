@@ -60,6 +60,26 @@ _KERAS_MODELS: Final = {
 CONTRIB: Final[dict[str, dict[str, str]]] = {
     "contrib.eager": EAGER,
     "contrib.eager.python.tfe": EAGER,
+    # Hooks that tensorflow-estimator has elsewhere.
+    "contrib.estimator": {
+        "read_eval_metrics": (
+            "tensorflow_estimator.python.estimator.early_stopping:read_eval_metrics"
+        ),
+        **{
+            name: f"opdock:estimator.experimental.{name}"
+            for name in (
+                "InMemoryEvaluatorHook",
+                "make_early_stopping_hook",
+                "make_stop_at_checkpoint_step_hook",
+                "stop_if_higher_hook",
+                "stop_if_lower_hook",
+                "stop_if_no_decrease_hook",
+                "stop_if_no_increase_hook",
+            )
+        },
+    },
+    "contrib.data": {name: f"opdock:data.{name}" for name in ("Dataset", "Iterator")},
+    "contrib.hooks": _of_train("ProfilerHook"),
     "contrib.framework": {
         "BoundedTensorSpec": "opdock.graph.nodes.boundedspec:BoundedTensorSpec",
         "RecordInput": "opdock.ops.composed.record_input:RecordInput",
@@ -157,6 +177,32 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
         "StopAtStepHook",
         "SummarySaverHook",
     ),
+    "contrib.learn.python.learn.learn_io.graph_io": {
+        "KEY_FEATURE_NAME": "opdock.contrib.learn.io:KEY_FEATURE_NAME",
+        "_get_file_names": "opdock.contrib.learn.io:file_names",
+        "queue_parsed_features": "opdock.contrib.learn.io:queue_parsed_features",
+    },
+    "contrib.learn.python.learn.utils.input_fn_utils": {
+        "build_default_serving_input_fn": (
+            "opdock.contrib.learn.exporting:build_default_serving_input_fn"
+        ),
+    },
+    "contrib.learn.python.learn.utils.saved_model_export_utils": {
+        name: f"opdock.contrib.learn.exporting:{name}"
+        for name in (
+            "DEFAULT_INPUT_ALTERNATIVE_KEY",
+            "FEATURES_INPUT_ALTERNATIVE_KEY",
+            "build_all_signature_defs",
+            "build_standardized_signature_def",
+            "garbage_collect_exports",
+            "get_input_alternatives",
+            "get_most_recent_export",
+            "get_output_alternatives",
+            "get_temp_export_dir",
+            "get_timestamped_export_dir",
+            "make_parsing_export_strategy",
+        )
+    },
     "contrib.learn.python.learn.monitored_session": _of_train(
         "ChiefSessionCreator",
         "MonitoredSession",

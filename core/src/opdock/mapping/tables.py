@@ -303,6 +303,9 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "prepend_name_scope": "opdock.train.collection_defs:prepend_name_scope",
         "strip_name_scope": "opdock.train.collection_defs:strip_name_scope",
         "_TensorLike": "opdock.util.graph_helpers:TensorLike",
+        "inside_function": "opdock.util.graph_helpers:inside_function",
+        "name_from_scope_name": "opdock.util.node_kinds:name_from_scope_name",
+        "tensor_id": "opdock.util.node_kinds:tensor_id",
         "_as_graph_element": "opdock.util.graph_helpers:as_graph_element",
         "_get_graph_from_inputs": "opdock.util.graph_helpers:graph_from_inputs",
         "convert_to_tensor_or_composite": (
@@ -325,7 +328,10 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "_is_subscribed_identity": "opdock.util.subscribing:is_subscribed"
     },
     "python.framework.tensor_shape": {"as_shape": "opdock.shapes:as_tensor_shape"},
-    "python.framework.tensor_util": {"MakeNdarray": "opdock.io.tensor_proto:make_ndarray"},
+    "python.framework.tensor_util": {
+        "MakeNdarray": "opdock.io.tensor_proto:make_ndarray",
+        "shape_tensor": "opdock.util.node_kinds:shape_tensor",
+    },
     "python.ops.summary_ops_v2": {"_INVALID_SCOPE_CHARACTERS": "opdock.ops.summary:_ILLEGAL"},
     "python.framework.device": {
         "check_valid": "opdock.graph.nodes.devicespec:DeviceSpec.from_string",
@@ -355,17 +361,13 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "write_string_to_file": "opdock.util.files:write_string_to_file",
     },
     "python.framework.constant_op": {
+        "is_constant": "opdock.util.node_kinds:is_constant",
         "_tensor_shape_tensor_conversion_function": "opdock.graph.nodes.convert:shape_to_tensor",
     },
     "python.ops.confusion_matrix": {
         "remove_squeezable_dimensions": (
             "opdock.ops.composed.confusion:remove_squeezable_dimensions"
         ),
-    },
-    "python.ops.control_flow_util": {
-        "GraphOrParentsInXlaContext": "opdock.util.graph_helpers:in_xla_context",
-        "ENABLE_CONTROL_FLOW_V2": "opdock.ops.support.control_mode:ENABLE_CONTROL_FLOW_V2",
-        "InXlaContext": "opdock.util.graph_helpers:in_xla_context",
     },
     "python.ops.control_flow_ops": {
         "_case_helper": "opdock.ops.composed.case:case_by",
@@ -425,7 +427,10 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "variable": "opdock:Variable",
     },
     "python.platform.flags": {"_FlagValuesWrapper": "opdock.api.flags:ParsedWhenRead"},
-    "python.platform.googletest": {"mock": "unittest.mock"},
+    "python.platform.googletest": {
+        "GetTempDir": "opdock.api.test:get_temp_dir",
+        "mock": "unittest.mock",
+    },
     "python.platform.test": {"mock": "unittest.mock"},
     "python.pywrap_tensorflow": {
         "EventsWriter": "opdock.summary.prefixed_events:EventsWriter",

@@ -6,15 +6,21 @@ carries, and tells when nobody is there.
 
 from __future__ import annotations
 
+import contextlib
+import contextvars
 import re
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
-__all__ = ["Channel", "ClusterEngine", "ClusterEngineSpec", "Handle", "Packet", "Serving"]
+__all__ = [
+    "Asker", "Channel", "ClusterEngine", "ClusterEngineSpec", "Handle", "Packet", "Serving",
+    "while_asked",
+]  # fmt: skip
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _DOTTED: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
@@ -35,6 +41,58 @@ class Packet(NamedTuple):
 Handle = Callable[[Packet], Packet]
 """What a task makes of a packet. It raises nothing, may take as long as a step does, and is called
 by many threads at once: one step may wait for what another packet brings."""
+
+
+class Asker:
+    """A process that asks a task, for engines that notice when it ends.
+
+    What it has begun ends then: nobody waits for it, and what it would take from a queue, say, is
+    for others.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ended = False
+        self._under_way: dict[object, Callable[[], None]] = {}
+
+    @contextlib.contextmanager
+    def asks(self) -> Iterator[None]:
+        """While it lasts, what is handled is of this process."""
+        before = _asker.set(self)
+        try:
+            yield
+        finally:
+            _asker.reset(before)
+
+    def ended(self) -> None:
+        """Says that the process has ended, or waits for no answer any more."""
+        with self._lock:
+            self._ended, under_way = True, tuple(self._under_way.values())
+        for give_up in under_way:
+            give_up()
+
+    @contextlib.contextmanager
+    def _while_asked(self, give_up: Callable[[], None]) -> Iterator[None]:
+        key = object()
+        with self._lock:
+            self._under_way[key] = give_up
+            ended = self._ended
+        try:
+            if ended:
+                give_up()
+            yield
+        finally:
+            with self._lock:
+                del self._under_way[key]
+
+
+_asker: contextvars.ContextVar[Asker | None] = contextvars.ContextVar("opdock_asker", default=None)
+
+
+def while_asked(give_up: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
+    """While it lasts, `give_up` is called if the process that has asked ends."""
+    asker = _asker.get()
+    return contextlib.nullcontext() if asker is None else asker._while_asked(give_up)
 
 
 class Serving(Protocol):

@@ -44,7 +44,7 @@ def probe(backends: Sequence[Backend], limit: float | None = None) -> None:
     asked = [_Asked(b) for b in backends]
     patience = Patience(limit, time.monotonic())
     for one in asked:
-        one.thread.start()
+        one.start()
     # Nobody waits any more for who has answered, or has had its share.
     while waiting := [a for a in asked if a.thread.is_alive() and a.spent() <= limit]:
         if patience.is_over(time.monotonic(), sum(a.spent() for a in waiting)):
@@ -102,6 +102,13 @@ class _Asked:
             target=self._ask, name=f"opdock-probe-{backend.spec.name}", daemon=True
         )
         self._clock: int | None = None
+
+    def start(self) -> None:
+        """Starts the probe; where the system has no room for a thread, asks it at once."""
+        try:
+            self.thread.start()
+        except RuntimeError:
+            self._ask()
 
     def spent(self) -> float:
         """The processor's time that the thread has had; 0 where the system keeps no count."""

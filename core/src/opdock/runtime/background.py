@@ -12,6 +12,7 @@ from typing import Final
 
 from opdock import errors
 from opdock.runtime import cancellation
+from opdock.util.threads import begin
 
 __all__ = ["BackgroundThread", "start"]
 
@@ -41,9 +42,13 @@ class BackgroundThread:
             self._work()
 
     def start(self) -> None:
-        """Starts the work."""
+        """Starts the work.
+
+        Raises:
+            ResourceExhaustedError: the system has no room for another thread.
+        """
+        begin(self._thread)
         _running.add(self)
-        self._thread.start()
 
     def stop(self) -> None:
         """Ends what the thread waits for, now and later."""

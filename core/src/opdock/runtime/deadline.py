@@ -10,6 +10,7 @@ from typing import Any
 
 from opdock import errors
 from opdock.runtime.cancellation import Cancellation, current
+from opdock.util.threads import begin
 
 allowance: contextvars.ContextVar[int] = contextvars.ContextVar("opdock_allowance", default=0)
 """Milliseconds that others may take to prepare the step that this thread is about to run; 0 if its
@@ -50,7 +51,7 @@ def with_deadline(
             box["error"] = e
 
     thread = threading.Thread(target=work, daemon=True, name="opdock-step")
-    thread.start()
+    begin(thread)
     try:
         thread.join(timeout_ms / 1000)
     except BaseException:

@@ -39,7 +39,6 @@ from opdock.runtime.program.control import Branches, Loop, bind_control
 from opdock.runtime.program.functions import LazyFunction
 from opdock.runtime.program.parallel import Helpers
 from opdock.runtime.program.program import Program
-from opdock.runtime.program.turns import ManyTurns
 from opdock.runtime.recover.fallback import Fallback
 from opdock.runtime.recover.lost import Losses
 from opdock.runtime.resources import ResourceManager
@@ -52,6 +51,7 @@ if TYPE_CHECKING:
     from opdock.graph.control.func_graph import FuncGraph
     from opdock.kernels.expr.turns import MakeTurns
     from opdock.runtime.inspect.explain import Explanation
+    from opdock.runtime.program.turns import ManyTurns
 
 _THREADS: Final = 4
 """Steps at the same time, unless a session asks for more: blocking work is seldom wider."""
@@ -207,6 +207,9 @@ class Engine:
         if isinstance(whole, str):
             note(f"turn by turn: {whole}")
         elif self._checks is None:
+            # Most programs have no loop.
+            from opdock.runtime.program.turns import ManyTurns
+
             many = ManyTurns(whole, cast("MakeTurns", bind_kernel(whole.node, services.resources)))
         condition = self._bind(services, compiled.condition)
         return condition, self._bind(services, compiled.body), many

@@ -181,7 +181,7 @@ class BaseSession:
     def _feeds(self, feed_dict: Any) -> tuple[Sequence[Any], Key]:
         """The fed arrays, and the key of the program that takes them."""
         values: list[Any] = []
-        key: Key = ()
+        key: list[Any] = []
         types = self._cache.kept.fed
         for tensor, value in feed_dict.items():
             try:
@@ -198,12 +198,12 @@ class BaseSession:
                 array = feed_array(tensor, value)
             values.append(array)
             key += (tensor, array.shape)
-        return values, key
+        return values, tuple(key)
 
     def _slow_feeds(self, feed_dict: Any) -> tuple[Sequence[Any], Key]:
         self._check_runs()
         values: list[Any] = []
-        key: Key = ()
+        key: list[Any] = []
         types = self._cache.kept.fed
         for tensor, value in feed_items(self._graph, feed_dict):
             array = feed_array(tensor, value)
@@ -212,7 +212,7 @@ class BaseSession:
             base = tensor._dtype.base_dtype
             if base.is_numpy_compatible and base.name != "string":
                 types[tensor] = base.np
-        return values, key
+        return values, tuple(key)
 
     # ------------------------------------------------------------ programs
     def _check_runs(self) -> None:

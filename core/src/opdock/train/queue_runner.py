@@ -15,6 +15,7 @@ from opdock.graph.nodes.graph import get_default_graph
 from opdock.io import protos
 from opdock.runtime.session import BaseSession
 from opdock.train.meta_graph import prepend_name_scope, strip_name_scope
+from opdock.util.threads import begin
 
 __all__ = ["QueueRunner", "add_queue_runner", "start_queue_runners"]
 
@@ -152,7 +153,7 @@ class QueueRunner:
                 coord.register_thread(thread)
             thread.daemon = daemon or thread.daemon
             if start:
-                thread.start()
+                begin(thread)
         return threads
 
     def _run(self, sess: Any, enqueue_op: Any, coord: Any = None) -> None:

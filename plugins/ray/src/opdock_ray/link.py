@@ -27,7 +27,7 @@ from multiprocessing.connection import (
 )
 from typing import Any, Final
 
-from opdock.plugin import Handle, Packet, errors
+from opdock.plugin import Asker, Handle, Packet, errors
 from opdock_ray.frames import Frame, buffers, read, write
 
 __all__ = ["Door", "Entrance", "Link", "possible"]
@@ -203,7 +203,10 @@ class Entrance:
         except (OSError, EOFError, AuthenticationError):
             connection.close()
             return
-        line = _Line(connection, lambda frame: self._workers.submit(self._answer, line, frame))
+        asker = Asker()
+        line = _Line(
+            connection, lambda frame: self._workers.submit(self._answer, line, asker, frame)
+        )
         with self._lock:
             if self._open:
                 self._lines.add(line)
@@ -211,10 +214,12 @@ class Entrance:
                 line.end()
         with contextlib.suppress(RuntimeError):  # no work is begun when a process is ending
             line.listen()
+        asker.ended()
         with self._lock:
             self._lines.discard(line)
 
-    def _answer(self, line: _Line, frame: Frame) -> None:
-        packet = self._handle(frame.packet)
+    def _answer(self, line: _Line, asker: Asker, frame: Frame) -> None:
+        with asker.asks():
+            packet = self._handle(frame.packet)
         if frame.number:
             line.send(Frame(frame.number, True, packet))

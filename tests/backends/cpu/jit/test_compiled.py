@@ -154,6 +154,26 @@ def test_what_nobody_wants_any_more_is_not_compiled(
     assert compiled._queue.empty()
 
 
+def test_without_room_for_a_thread_code_comes_with_the_next_request(
+    written: str, arrives: Arrives, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ask(words: str) -> compiled.Function:
+        return compiled.request(lambda name: written.replace("@NAME", f"@{name}") + words)
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(compiled, "_worker", None)
+    monkeypatch.setattr(compiled, "_queue", queue.SimpleQueue())
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", refuse)
+        first = ask("; first\n")
+    assert first.address is None
+    second = ask("; second\n")
+    assert arrives(first)
+    assert arrives(second)
+
+
 def test_a_failure_is_told_and_harms_no_later_request(written: str, arrives: Arrives) -> None:
     broken = compiled.request(lambda name: written.replace("@NAME", f"@{name}") + "nonsense")
     good = compiled.request(lambda name: written.replace("@NAME", f"@{name}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 import types
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import opdock as tf
+from opdock.compiler.emit import arena
 from opdock.compiler.emit.arena import ALIGNMENT, Buffers, Forms, allocate
 
 
@@ -47,7 +49,53 @@ def test_places_in_use_never_meet(requests):
         buffers.give(index)
     # All free again: one place as large as the block.
     size = buffers.blocks[place].size if requests else 0
-    assert not requests or buffers.blocks[place]._free == [(0, size)]
+    assert not requests or buffers.blocks[place].free == [(0, size)]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(st.integers(1, 40), st.integers(0, 20)), max_size=60))
+def test_the_smallest_place_that_fits_is_taken(requests):
+    buffers, place = Buffers(), Target()
+    forms = Forms()
+    live = []
+    for units, age in requests:
+        block = buffers.blocks.get(place)
+        free, end = ([], 0) if block is None else (block.free, block.size)
+        fits = [(size, offset) for offset, size in free if size >= units * ALIGNMENT]
+        # Where none fits the block grows, from what is free at its end.
+        last = next((offset for offset, size in free if offset + size == end), end)
+        index = buffers.take(forms.of(place, (units * ALIGNMENT,), tf.int8))
+        assert buffers.planned[index].offset == (min(fits)[1] if fits else last)
+        live.append(index)
+        if age < len(live):
+            buffers.give(live.pop(age))
+
+
+def test_many_places_are_found_without_a_look_at_each(monkeypatch):
+    """Every second of many results is free: what comes next is not compared with all of them."""
+    compared = 0
+
+    class Counted(tuple):
+        __slots__ = ()
+
+        def __lt__(self, other):
+            nonlocal compared
+            compared += 1
+            return tuple.__lt__(self, other)
+
+    class Bisect:
+        bisect_left = staticmethod(lambda found, item: bisect.bisect_left(found, Counted(item)))
+        insort = staticmethod(lambda found, item: bisect.insort(found, Counted(item)))
+
+    monkeypatch.setattr(arena, "bisect", Bisect)
+    n = 1000
+    buffers, place = Buffers(), Target()
+    form = Forms().of(place, (4,), tf.float32)
+    for index in [buffers.take(form) for _ in range(n)][::2]:
+        buffers.give(index)
+    for _ in range(n):
+        buffers.take(form)
+    assert n <= compared <= 30 * n
 
 
 def test_what_is_free_serves_any_shape():

@@ -272,3 +272,36 @@ def test_a_child_of_fork_does_not_speak_for_its_parent(threads, count):
     with os.fdopen(reads) as told:
         assert told.read() == "0 packets"
     assert sess.run(add) == 2.0
+
+
+def test_what_a_process_waited_for_when_it_ended_is_for_others(threads, far):
+    with tf.device("/job:ps"):
+        queue = tf.FIFOQueue(2, [tf.float32], shared_name="queue")
+        began = tf.Variable(0.0)
+        with tf.control_dependencies([began.assign_add(1.0)]):
+            taken = queue.dequeue()
+        put = queue.enqueue(7.0)
+    with tf.device("/job:worker"):
+        result = taken + 1.0
+    told: list[BaseException] = []
+
+    def wait(sess: tf.Session) -> None:
+        try:
+            sess.run(result)
+        except tf.errors.OpError as e:
+            told.append(e)
+
+    with tf.Session("grpc://far:1") as first, tf.Session("grpc://far:1") as second:
+        second.run(began.initializer)
+        thread = threading.Thread(target=wait, args=(first,))
+        thread.start()
+        while not second.run(began):
+            pass
+        threads.askers[first._engine._session].ended()
+        thread.join()
+        assert isinstance(told[0], tf.errors.CancelledError)
+        second.run(put)
+        assert second.run(result) == 8.0
+        # What it had said, and is only now read, begins nothing.
+        with pytest.raises(tf.errors.CancelledError):
+            first.run(began.assign_add(tf.identity(result)))

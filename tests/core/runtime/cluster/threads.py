@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import json
 import threading
+from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import Future
 
@@ -57,7 +58,9 @@ class Channel:
         if handle is None:
             answer.set_exception(tf.errors.UnavailableError(None, None, "it has died"))
             return
-        found = copied(handle(packet))
+        session = json.loads(packet.header)["fields"].get("session", "")
+        with self._engine.askers[session].asks():
+            found = copied(handle(packet))
         self._engine.handled.put(found)
         if fault is not Fault.UNANSWERED and not answer.done():
             answer.set_result(found)
@@ -92,6 +95,7 @@ class Threads:
         fault: what becomes of a packet of an address and kind.
         late: lets go what is late.
         handled: the answers.
+        askers: the process that asks in a session, by its name.
     """
 
     def __init__(self) -> None:
@@ -100,6 +104,7 @@ class Threads:
         self.fault: Callable[[str, str], Fault] = lambda address, kind: Fault.NONE
         self.late = threading.Event()
         self.handled = Handled()
+        self.askers: defaultdict[str, plugin.Asker] = defaultdict(plugin.Asker)
 
     def serve(self, address: str, handle: plugin.Handle) -> Threads:
         self.open[address] = handle

@@ -85,7 +85,8 @@ KERNEL void max_place(GLOBAL const T* x, GLOBAL i64* best, i64 entry, i64 n, int
     i64 where = -1;
     INSIDE {
       INDEX at = AT(image, e, a, b, id, ih, iw) + ch;
-      if (where < 0 || x[at] > top) { top = x[at]; where = at; }
+      T v = x[at];
+      if (where < 0 || v > top || (v != v && top == top)) { top = v; where = at; }
     }
     best[OUT] = entry && where >= 0 ? where % entry : where;
   }

@@ -100,8 +100,12 @@ def request(write: Callable[[str], str]) -> Function:
 def _start() -> None:
     global _worker
     if _worker is None or not _worker.is_alive():
-        _worker = threading.Thread(target=_work, name="opdock-jit", daemon=True)
-        _worker.start()
+        worker = threading.Thread(target=_work, name="opdock-jit", daemon=True)
+        try:
+            worker.start()
+        except RuntimeError:
+            return  # the system has no room for it now: plain kernels compute meanwhile
+        _worker = worker
 
 
 def _work() -> None:

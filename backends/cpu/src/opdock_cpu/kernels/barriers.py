@@ -89,7 +89,7 @@ def insert_many(sig: NodeSig) -> Callable[..., tuple[()]]:
         if 0 <= component < len(found.types):
             _check_types(sig, [dtype], [found.types[component]])
         names = [k.encode() if isinstance(k, str) else bytes(k) for k in np.ravel(keys)]
-        found.insert(component, names, np.asarray(values), wait)
+        found.insert(component, names, np.asarray(values, dtype.np), wait)
         return ()
 
     return _use(sig, work)

@@ -1,4 +1,4 @@
-"""Transposition into planned buffers, in blocks where the matrix is large; bands."""
+"""Transposition, of large matrices piece by piece; bands."""
 
 from __future__ import annotations
 
@@ -17,24 +17,64 @@ __all__ = ["table"]
 Array = npt.NDArray[Any]
 
 table = KernelTable()
-# Beyond this size a column of the source does not stay in the cache until its neighbour is read.
-_LARGE = 1 << 20
+# Beyond these sizes a column of the source does not stay in the cache until its neighbour is read;
+# from the smaller one on a call of generated code gains more than it takes.
+_LARGE, _MEDIUM = 1 << 20, 1 << 18
 _LONG, _ROWS, _COLS = 256, 16, 64
+_BITS: Final = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+_ROWS_OF_A_TURN: Final = 16
+
+
+def _turned(begin: int, end: int, out: Array, x: Array, rows: int, columns: int) -> None:
+    """A turn is 16 rows of what comes out: they lie side by side in the lines that are read."""
+    whole = columns // 4 * 4
+    for turn in range(begin, end):
+        first = turn * 16
+        last = min(first + 16, rows)
+        # So few columns at a time that what was read for one row is still there for the next, also
+        # where the lines lie a power of two apart.
+        for piece in range(columns // 4):
+            for r in range(first, last):
+                for c in range(4):
+                    out[r * columns + piece * 4 + c] = x[(piece * 4 + c) * rows + r]
+        for r in range(first, last):
+            for c in range(whole, columns):
+                out[r * columns + c] = x[c * rows + r]
+
+
+_TURNED: Final = Looped(_turned)
+
+
+def _turned_at_once(out: Array, view: Array) -> bool:
+    """Copies a transposed matrix in generated code, if there is some."""
+    source, bits = view.T, _BITS.get(view.itemsize)
+    whole = source.flags.c_contiguous and out.flags.c_contiguous
+    if bits is None or view.dtype.hasobject or not whole:
+        return False
+    rows, columns = out.shape
+    turns = -(-rows // _ROWS_OF_A_TURN)
+    return _TURNED(turns, out.size, out.view(bits), source.view(bits), rows, columns)
 
 
 def copy_turned(out: Array, view: Array) -> None:
     """`out[...] = view` for a transposed view; large matrices go block by block."""
-    if view.nbytes < _LARGE or view.ndim < 2 or view.strides[-1] == view.itemsize:
+    turned = view.ndim > 1 and view.strides[-1] != view.itemsize and min(view.shape[-2:]) >= _LONG
+    if not turned or view.nbytes < _MEDIUM:
         out[...] = view
     elif view.ndim > 2:
         for part, source in zip(out, view, strict=True):
             copy_turned(part, source)
-    elif min(view.shape) < _LONG:
+    elif not _turned_at_once(out, view):
+        _copy_blocks(out, view)
+
+
+def _copy_blocks(out: Array, view: Array) -> None:
+    if view.nbytes < _LARGE:
         out[...] = view
-    else:
-        for i in range(0, view.shape[0], _ROWS):
-            for j in range(0, view.shape[1], _COLS):
-                out[i : i + _ROWS, j : j + _COLS] = view[i : i + _ROWS, j : j + _COLS]
+        return
+    for i in range(0, view.shape[0], _ROWS):
+        for j in range(0, view.shape[1], _COLS):
+            out[i : i + _ROWS, j : j + _COLS] = view[i : i + _ROWS, j : j + _COLS]
 
 
 @table.binder("Transpose", "ConjugateTranspose", out=True, host_inputs=("perm",))

@@ -122,12 +122,13 @@ def _enqueue(sig: NodeSig, many: bool) -> Callable[..., tuple[()]]:
     _timeless(sig)
     types, resources = sig.attrs["Tcomponents"], sig.resources
     assert resources is not None
+    kinds = [t.base_dtype.np for t in types]
 
     def run(handle: Any, *components: Array) -> tuple[()]:
         queue = queue_of(handle, sig)
         queue.check("EnqueueMany" if many else "Enqueue", types)
         put = queue.enqueue_many if many else queue.enqueue
-        put(tuple(np.asarray(c) for c in components), resources.wait)
+        put(tuple(map(np.asarray, components, kinds)), resources.wait)
         return ()
 
     return run

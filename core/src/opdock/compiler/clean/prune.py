@@ -282,7 +282,7 @@ def refine_shapes(block: Block) -> None:
         InvalidArgumentError: the fed shapes do not fit an op; the message names both.
     """
     for node in block.nodes:
-        if node.is_const or not node.inputs:
+        if node.is_const or not (node.inputs or node.traits.foreign):
             continue
         try:
             node.infer()

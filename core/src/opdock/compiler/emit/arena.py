@@ -116,38 +116,55 @@ class Buffers:
 
 
 class _Block:
-    """A block of memory with a list of free places: the smallest that fits is taken."""
+    """A block of memory and what of it is free: the smallest place that fits is taken."""
 
     def __init__(self) -> None:
         self.size = 0
-        self._free: list[tuple[int, int]] = []  # (offset, size), by offset
+        # A place that is free, by its size and, as no two touch, by where it begins and ends.
+        self._by_size: list[tuple[int, int]] = []  # (size, offset), in order
+        self._from: dict[int, int] = {}
+        self._until: dict[int, int] = {}
+
+    @property
+    def free(self) -> list[tuple[int, int]]:
+        """The free places as (offset, size), in order."""
+        return sorted((offset, end - offset) for offset, end in self._from.items())
 
     def take(self, nbytes: int) -> int:
         size = _rounded(nbytes)
-        fits = [(s, offset) for offset, s in self._free if s >= size]
-        if fits:
-            found, offset = min(fits)
-            self._free.remove((offset, found))
+        at = bisect.bisect_left(self._by_size, (size, 0))
+        if at < len(self._by_size):
+            found, offset = self._by_size[at]
+            self._close(offset, found)
             if found > size:
-                bisect.insort(self._free, (offset + size, found - size))
+                self._open(offset + size, found - size)
             return offset
         # What is free at the end becomes part of the new place.
-        if self._free and sum(self._free[-1]) == self.size:
-            offset, _ = self._free.pop()
-        else:
-            offset = self.size
+        offset = self._until.get(self.size, self.size)
+        if offset < self.size:
+            self._close(offset, self.size - offset)
         self.size = offset + size
         return offset
 
     def give(self, offset: int, nbytes: int) -> None:
-        size = _rounded(nbytes)
-        at = bisect.bisect(self._free, (offset, size))
-        if at < len(self._free) and self._free[at][0] == offset + size:
-            size += self._free.pop(at)[1]
-        if at and sum(self._free[at - 1]) == offset:
-            start, before = self._free.pop(at - 1)
-            offset, size = start, before + size
-        bisect.insort(self._free, (offset, size))
+        end = offset + _rounded(nbytes)
+        after = self._from.get(end)
+        if after is not None:
+            self._close(end, after - end)
+            end = after
+        before = self._until.get(offset)
+        if before is not None:
+            self._close(before, offset - before)
+            offset = before
+        self._open(offset, end - offset)
+
+    def _open(self, offset: int, size: int) -> None:
+        bisect.insort(self._by_size, (size, offset))
+        self._from[offset], self._until[offset + size] = offset + size, offset
+
+    def _close(self, offset: int, size: int) -> None:
+        del self._by_size[bisect.bisect_left(self._by_size, (size, offset))]
+        del self._from[offset], self._until[offset + size]
 
 
 def _rounded(nbytes: int) -> int:

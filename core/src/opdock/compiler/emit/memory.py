@@ -9,6 +9,7 @@ input that dies there.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -62,11 +63,11 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
     group_end = group_ends(schedule, last, root)
     plan, buffers, forms = MemoryPlan(), Buffers(), Forms()
     held: dict[int, _Held] = {}
-    dying: dict[int, list[int]] = {}
+    dying: dict[int, dict[int, None]] = {}
     for r, end in group_end.items():
-        dying.setdefault(end, []).append(r)
+        dying.setdefault(end, {})[r] = None
     for i, step in enumerate(schedule.steps):
-        ends_here = dying.get(i, [])
+        ends_here = dying.get(i, {})
         found: list[int | None] = []
         for j, slot in enumerate(step.outputs if share else ()):
             form = _form(step, j, escaping, root, forms)
@@ -224,14 +225,14 @@ def _writes_over(step: Step, output: int) -> bool:
 
 
 def _in_place(
-    step: Step, form: Form, root: list[int], ends_here: list[int], held: dict[int, _Held]
+    step: Step, form: Form, root: list[int], ends_here: Container[int], held: dict[int, _Held]
 ) -> int | None:
     for slot in step.inputs:
         r = root[slot]
-        # A view of the buffer among the operands would be read after it has been written.
-        if any(root[s] == r and s != slot for s in step.inputs):
+        if r not in ends_here or r not in held or held[r] != (form, held[r][1], slot):
             continue
-        if r in ends_here and r in held and held[r] == (form, held[r][1], slot):
+        # A view of the buffer among the operands would be read after it has been written.
+        if not any(root[s] == r and s != slot for s in step.inputs):
             return held.pop(r)[1]
     return None
 

@@ -141,12 +141,19 @@ def _gains(
     return serial - at_best > max(_GAIN_US + _GAIN_STEP_US * len(steps), _GAIN_PART * serial)
 
 
+def calls_user(step: Step) -> bool:
+    """Whether it calls a user's function, which may wait for whatever it likes."""
+    traits = step.node.traits
+    return traits.foreign and traits.cost is Cost.WAIT and not traits.blocks
+
+
 def dependencies(steps: Sequence[Step], waits_in_order: bool = True) -> list[set[int]]:
     """For each step those before it that it waits for.
 
     Args:
         steps: in executable order.
-        waits_in_order: whether what waits for other steps keeps its place among the effects.
+        waits_in_order: whether what waits for other steps, and what a user's functions do, keeps
+            its place among the effects.
     """
     made_by: dict[int, int] = {}
     node_at: dict[Node, int] = {}
@@ -155,7 +162,7 @@ def dependencies(steps: Sequence[Step], waits_in_order: bool = True) -> list[set
     for i, step in enumerate(steps):
         before = {made_by[s] for s in step.inputs if s in made_by}
         before.update(node_at[c] for c in step.node.control if c in node_at)
-        free = step.node.traits.blocks and not waits_in_order
+        free = not waits_in_order and (step.node.traits.blocks or calls_user(step))
         if (step.kind in ("read", "control") or step.node.stateful) and not free:
             # Effects keep the order of the straight line.
             if last_effect >= 0:

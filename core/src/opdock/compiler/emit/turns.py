@@ -119,7 +119,7 @@ class _Reader:
         self._same: dict[Value, Value] = {}  # what a value is, where it is another one
         self._names: dict[Value, Name] = {}  # what is not computed, but found
         self._handles: dict[Value, Array] = {}
-        self._touches: dict[str, list[_Touch]] = {"a": [], "p": [], "l": []}
+        self._touches: dict[str, dict[Any, _Touch]] = {"a": {}, "p": {}, "l": {}}  # by place
         self._lists: dict[int, Value] = {}  # by the variable, what a turn leaves of it
         self._variables: dict[Name, Item] = {}
         self._made = Composition(self._resolved, self._names, self._stays)
@@ -135,7 +135,7 @@ class _Reader:
             raise Otherwise("its condition reads arrays")
         condition = self._made.alone(self._condition.fetches[:1], "vc")
         self._walk(self._body)
-        indices = [t.index for t in self._touches["a"] if t.index is not None]
+        indices = [t.index for t in self._touches["a"].values() if t.index is not None]
         places = self._made.alone(indices, "vpc")
         wanted = self._wanted()
         before, each = self._made.stages(wanted)
@@ -149,7 +149,7 @@ class _Reader:
         def number(name: Name) -> str:
             return numbers.get(name, f"{name[0]}{name[1]}")
 
-        arrays, pops, pushes = (tuple(t.item for t in ts) for ts in self._touches.values())
+        arrays, pops, pushes = (tuple(t.item for t in ts.values()) for ts in self._touches.values())
         return Turns(
             tuple(self._variables.values()), arrays, pops, pushes, tuple(kept.values()),
             condition.part(number), places.part(number),
@@ -161,7 +161,7 @@ class _Reader:
         variables = (
             key if kind == "v" else key.node.const() for kind, key in self._variables
         )  # fmt: skip
-        places = (tuple(t.place for t in ts) for ts in self._touches.values())
+        places = (tuple(t) for t in self._touches.values())
         return Whole(node, tuple(variables), *places)
 
     # ------------------------------------------------------------ nodes
@@ -208,11 +208,11 @@ class _Reader:
 
     def _name(self, kind: str, value: Value | None, touch: _Touch) -> None:
         known = self._touches[kind]
-        if any(t.place == touch.place for t in known):
+        if touch.place in known:
             raise Otherwise("a turn takes two elements of one array")
         if value is not None:
             self._names[value] = (kind, len(known))
-        known.append(touch)
+        known[touch.place] = touch
 
     def _array(self, handle: Value) -> Array:
         if handle in self._handles:
@@ -248,7 +248,7 @@ class _Reader:
                 raise Otherwise("a variable's shape changes from turn to turn")
             found.append(Wanted(value, ("v", i), item))
         for kind, touches in self._touches.items():
-            for i, touch in enumerate(touches):
+            for i, touch in enumerate(touches.values()):
                 if touch.value is not None:
                     found.append(Wanted(touch.value, (kind, i), touch.item))
         return found

@@ -7,6 +7,8 @@ and `form` makes a node of it. What they hand on is `Parts`.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from opdock.compiler.fuse.find import find
 from opdock.compiler.fuse.form import FUSION, form
 from opdock.compiler.fuse.instead import put
@@ -23,7 +25,9 @@ def cluster(block: Block, placer: Placer) -> None:
         block: a placed block; it stays in executable order.
         placer: knows the devices, and which kernels gave up at run time.
     """
-    able = {t for t in placer.targets if t.is_open and CLUSTER in t.index}
+    # A device is not asked, which may have to load its kernels first, where nothing could be one.
+    count = Counter(node.target for node in block.nodes if node.kernel is not None)
+    able = {t for t in placer.targets if count[t] > 1 and t.is_open and CLUSTER in t.index}
     parts = find(block, placer, able) if able else None
     if parts is None:
         return

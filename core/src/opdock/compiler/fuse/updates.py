@@ -7,6 +7,7 @@ alone: their updates take longer than a call, and their gradients need not all b
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable
 from typing import Final
 
@@ -34,8 +35,10 @@ def updates(block: Block, placer: Placer) -> None:
         block: a placed block; it stays in executable order.
         placer: knows the devices, and which kernels gave up at run time.
     """
-    able = {t for t in placer.targets if t.is_open and UPDATES in t.index}
-    if sum([bool(n.traits.own) and n.target in able for n in block.nodes]) < 2:
+    # A device is not asked, which may have to load its kernels first, where nothing could be one.
+    count = Counter(node.target for node in block.nodes if node.traits.own)
+    able = {t for t in placer.targets if count[t] > 1 and t.is_open and UPDATES in t.index}
+    if not able:
         return
     flow = Flow.of(block)
     block.looked_at(FUSION, len(block.nodes))

@@ -64,15 +64,17 @@ class Node:
         asked_by: the plugin's pass that requested the device, in words; empty if the user did.
         traits: what the op type declares.
         builtin: whether the runtime carries the node out on any device.
+        claimed: the outputs whose whole shape set_shape alone knows; what runs is held to it.
         takes_handles: whether an input is a handle; what is put in its place is one too.
         is_const: whether the node is a constant; `const` gives its value.
     """
 
     # What every pass asks of every node, and no pass changes, is an attribute.
     __slots__ = (
-        "asked_by", "attrs", "builtin", "control", "fused", "host_inputs", "host_outputs", "how",
-        "id", "inputs", "is_const", "kernel", "made_by", "name", "op", "origin", "out_dtypes",
-        "out_shapes", "rejections", "requested", "spec", "takes_handles", "target", "traits", "why",
+        "asked_by", "attrs", "builtin", "claimed", "control", "fused", "host_inputs",
+        "host_outputs", "how", "id", "inputs", "is_const", "kernel", "made_by", "name", "op",
+        "origin", "out_dtypes", "out_shapes", "rejections", "requested", "spec", "takes_handles",
+        "target", "traits", "why",
     )  # fmt: skip
 
     def __init__(
@@ -114,6 +116,7 @@ class Node:
         self.host_inputs = _NOWHERE
         self.host_outputs = _NOWHERE
         self.fused: Fused | None = None
+        self.claimed: tuple[int, ...] = ()
 
     @property
     def is_alias(self) -> bool:
@@ -157,12 +160,15 @@ class Node:
         if self.spec is None or self.spec.shape_fn is None:
             return
         inferred = self.spec.infer(self.shape_sig(self.spec))
+        self.claimed = ()
         for i, shape in enumerate(inferred):
             if shape == self.out_shapes[i]:
                 continue
             # set_shape may know more than inference; where they contradict, what runs decides.
             if shapes.is_compatible(shape, self.out_shapes[i]):
                 self.out_shapes[i] = shapes.merge(shape, self.out_shapes[i])
+                if shapes.is_fully_defined(self.out_shapes[i]):
+                    self.claimed += () if self.out_dtypes[i]._is_handle else (i,)
             else:
                 self.out_shapes[i] = shape
 

@@ -18,11 +18,21 @@ from opdock.contrib.learn.estimator import (
     BaseEstimator,
     Estimator,
     NotFittedError,
-    SKCompat,
     infer_real_valued_columns_from_input,
     infer_real_valued_columns_from_input_fn,
 )
 from opdock.contrib.learn.experiment import Experiment
+from opdock.contrib.learn.exporting import (
+    ExportStrategy,
+    InputFnOps,
+    build_parsing_serving_input_fn,
+    make_export_strategy,
+)
+from opdock.contrib.learn.frames import (
+    extract_pandas_data,
+    extract_pandas_labels,
+    extract_pandas_matrix,
+)
 from opdock.contrib.learn.head import (
     Head,
     multi_class_head,
@@ -31,20 +41,43 @@ from opdock.contrib.learn.head import (
     poisson_regression_head,
     regression_head,
 )
+from opdock.contrib.learn.io import (
+    read_batch_examples,
+    read_batch_features,
+    read_batch_record_features,
+    read_keyed_batch_examples,
+    read_keyed_batch_examples_shared_queue,
+    read_keyed_batch_features,
+    read_keyed_batch_features_shared_queue,
+)
 from opdock.contrib.learn.keys import MetricKey, PredictionKey, ProblemType
+from opdock.contrib.learn.kmeans import (
+    KMeansClustering,
+)
+from opdock.contrib.learn.logistic import (
+    LogisticRegressor,
+)
 from opdock.contrib.learn.metric_spec import MetricSpec
 from opdock.contrib.learn.model_fn import ModeKeys, ModelFnOps
 from opdock.contrib.learn.run_config import RunConfig, TaskType
+from opdock.contrib.learn.sk_compat import (
+    SKCompat,
+)
 from opdock.train.loops.hooks import NanLossDuringTrainingError
 
 __all__ = [
     "BaseEstimator", "DNNClassifier", "DNNEstimator", "DNNLinearCombinedClassifier",
     "DNNLinearCombinedEstimator", "DNNLinearCombinedRegressor", "DNNRegressor", "Estimator",
-    "Experiment", "Head",
-    "LinearClassifier", "LinearEstimator", "LinearRegressor", "MetricKey", "MetricSpec", "ModeKeys",
-    "ModelFnOps", "NanLossDuringTrainingError", "NotFittedError", "PredictionKey", "ProblemType",
-    "RunConfig", "SKCompat", "TaskType", "datasets", "infer_real_valued_columns_from_input",
-    "infer_real_valued_columns_from_input_fn", "learn_runner", "monitors",
-    "multi_class_head", "multi_label_head", "no_op_train_fn", "poisson_regression_head",
-    "preprocessing", "regression_head",
+    "Experiment", "ExportStrategy", "Head", "InputFnOps", "KMeansClustering",
+    "LinearClassifier", "LinearEstimator", "LinearRegressor", "LogisticRegressor", "MetricKey",
+    "MetricSpec", "ModeKeys", "ModelFnOps", "NanLossDuringTrainingError", "NotFittedError",
+    "PredictionKey", "ProblemType", "RunConfig", "SKCompat", "TaskType",
+    "build_parsing_serving_input_fn", "datasets", "extract_pandas_data",
+    "extract_pandas_labels", "extract_pandas_matrix", "infer_real_valued_columns_from_input",
+    "infer_real_valued_columns_from_input_fn", "io", "learn_runner", "make_export_strategy",
+    "monitors", "multi_class_head", "multi_label_head", "no_op_train_fn",
+    "poisson_regression_head", "preprocessing", "read_batch_examples", "read_batch_features",
+    "read_batch_record_features", "read_keyed_batch_examples",
+    "read_keyed_batch_examples_shared_queue", "read_keyed_batch_features",
+    "read_keyed_batch_features_shared_queue", "regression_head",
 ]  # fmt: skip

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, Self
 
 import opdock as tf
+from opdock.contrib.learn import exporting
 from opdock.contrib.learn.feeding import check_inputs, inputs_of
 from opdock.contrib.learn.keys import MetricKey
 from opdock.contrib.learn.metric_spec import metric_ops
@@ -19,7 +20,7 @@ from opdock.contrib.learn.run_config import RunConfig
 from opdock.train.loops.evaluation import StopAfterNEvalsHook, evaluate_once
 
 __all__ = [
-    "BaseEstimator", "Estimator", "NotFittedError", "SKCompat",
+    "BaseEstimator", "Estimator", "NotFittedError",
     "infer_real_valued_columns_from_input", "infer_real_valued_columns_from_input_fn",
 ]  # fmt: skip
 
@@ -449,6 +450,29 @@ class Estimator(BaseEstimator):
             made.eval_metric_ops.update(metric_ops(metrics, features, labels, made.predictions))
         return made
 
+    def export_savedmodel(
+        self, export_dir_base: Any, serving_input_fn: Callable[[], Any],
+        default_output_alternative_key: str | None = None,
+        assets_extra: Mapping[str, str] | None = None, as_text: bool = False,
+        checkpoint_path: str | None = None,
+        graph_rewrite_specs: Any = exporting.SERVED,
+        strip_default_attrs: bool = False,
+    ) -> bytes:  # fmt: skip
+        """Writes the model as a SavedModel into a new folder; see `exporting.export_model`.
+
+        Raises:
+            ValueError: there is no `serving_input_fn`.
+            NotFittedError: there is no checkpoint.
+        """
+        if serving_input_fn is None:
+            raise ValueError("serving_input_fn must be defined.")
+        return exporting.export_model(
+            lambda features: self._call_model_fn(features, None, ModeKeys.INFER),
+            checkpoint_path or self._checkpoint(), export_dir_base, serving_input_fn,
+            default_output_alternative_key, assets_extra, as_text, graph_rewrite_specs,
+            strip_default_attrs,
+        )  # fmt: skip
+
     def _get_train_ops(self, features: Any, labels: Any) -> ModelFnOps:
         return self._call_model_fn(features, labels, ModeKeys.TRAIN)
 
@@ -466,35 +490,3 @@ def _arguments(fn: Callable[..., Any]) -> frozenset[str]:
     """The names of a function's arguments that nothing has bound yet."""
     bound = set(fn.keywords) if isinstance(fn, partial) else set()
     return frozenset(inspect.signature(fn).parameters) - bound
-
-
-class SKCompat:
-    """An estimator with the methods of scikit-learn: arrays in, arrays out."""
-
-    def __init__(self, estimator: BaseEstimator) -> None:
-        self._estimator = estimator
-
-    def fit(
-        self, x: Any, y: Any, batch_size: int = 128, steps: int | None = None,
-        max_steps: int | None = None, monitors: Any = None,
-    ) -> Self:  # fmt: skip
-        """See `BaseEstimator.fit`."""
-        self._estimator.fit(
-            x, y, steps=steps, batch_size=batch_size, monitors=monitors, max_steps=max_steps
-        )
-        return self
-
-    def score(
-        self, x: Any, y: Any, batch_size: int = 128, steps: int | None = None,
-        metrics: Any = None, name: str | None = None,
-    ) -> dict[str, Any]:  # fmt: skip
-        """The metrics; see `BaseEstimator.evaluate`."""
-        return self._estimator.evaluate(
-            x, y, batch_size=batch_size, steps=steps, metrics=metrics, name=name
-        )
-
-    def predict(self, x: Any, batch_size: int = 128, outputs: Any = None) -> Any:
-        """An array, or arrays by name."""
-        return BaseEstimator.predict(
-            self._estimator, x, batch_size=batch_size, outputs=outputs, as_iterable=False
-        )

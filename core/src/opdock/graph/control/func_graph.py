@@ -47,7 +47,7 @@ class FuncGraph(Graph):
         outer: the graph in which the function is called.
         inputs: the parameters, explicit ones first, then captures.
         outputs: the results.
-        captures: (outer tensor, inner parameter) in order of first use.
+        outside: parameters that stand for tensors of the outer graph -> those, by first use.
         targets: operations that run for their own sake. All else runs only where a result or a
             target depends on it.
         depth: how many bodies this one is in, itself included.
@@ -65,7 +65,7 @@ class FuncGraph(Graph):
         self.loop: FuncGraph | None = self if is_loop else getattr(outer, "loop", None)
         self.inputs: list[Tensor] = []
         self.outputs: list[Tensor] = []
-        self.captures: list[tuple[Tensor, Tensor]] = []
+        self.outside: dict[Tensor, Tensor] = {}
         self.targets: list[Operation] = []
         self.starts: dict[Tensor, Tensor] = {}
         self.hand_out: Callable[[Tensor, Graph], Tensor | None] | None = None
@@ -87,6 +87,11 @@ class FuncGraph(Graph):
             self._names_in_use = outer._names_in_use
             self._name_stack = outer._name_stack
             self._thread.variable_creators = outer._thread.variable_creators
+
+    @property
+    def captures(self) -> list[tuple[Tensor, Tensor]]:
+        """(outer tensor, inner parameter) in order of first use."""
+        return [(outer, inner) for inner, outer in self.outside.items()]
 
     @contextlib.contextmanager
     def name_scope(self, name: str | None) -> Iterator[str]:
@@ -130,7 +135,7 @@ class FuncGraph(Graph):
             inner = self.add_input(
                 tensor_outer._dtype, tensor_outer._shape, _last_part(tensor_outer._op.name)
             )
-            self.captures.append((tensor_outer, inner))
+            self.outside[inner] = tensor_outer
         self._captured[tensor] = inner
         return inner
 
@@ -254,10 +259,10 @@ class FuncGraph(Graph):
     def forget_unused(self) -> None:
         """Drops captures that no result and no target depends on."""
         needed = self.needed()
-        unused = {inner for _, inner in self.captures if inner._op not in needed}
+        unused = {inner for inner in self.outside if inner._op not in needed}
         if not unused:
             return
-        self.captures = [c for c in self.captures if c[1] not in unused]
+        self.outside = {k: v for k, v in self.outside.items() if k not in unused}
         self.inputs = [t for t in self.inputs if t not in unused]
         self._captured = {k: v for k, v in self._captured.items() if v not in unused}
         for index, tensor in enumerate(self.inputs):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from typing import TYPE_CHECKING, Any
 
-from opdock import dtypes
+from opdock import dtypes, shapes
 from opdock.graph.control.func_graph import FuncGraph, by_inputs
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.opdef import ArgDef, OpDef
@@ -216,7 +216,9 @@ def copy_operation(
     with graph.control_dependencies(None), graph.control_dependencies(list(waits)):
         found = graph._create_op(op.spec, graph.unique_name(op.name), inputs, attrs, kinds)
     for new, old in zip(found.outputs, op.outputs, strict=True):
-        new.set_shape(old.shape)
+        # Who calls a function with tensors of other shapes than it was made for gets others back.
+        if shapes.is_compatible(new.raw_shape, old.raw_shape):
+            new.set_shape(old.shape)
     found._set_device(op.device)
     return found
 

@@ -154,8 +154,8 @@ def handle_of(tensor: Tensor) -> Handle | None:
 
 def _outside(tensor: Tensor) -> Tensor | None:
     """What a parameter of a branch or of a body stands for in the graph around it, if captured."""
-    captures = getattr(tensor.graph, "captures", ())
-    return next((out for out, inner in captures if inner is tensor), None)
+    found: Tensor | None = getattr(tensor.graph, "outside", {}).get(tensor)
+    return found
 
 
 def _elements(op: Operation) -> Handle | int | None:

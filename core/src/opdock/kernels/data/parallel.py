@@ -56,13 +56,22 @@ class Crew:
         self._forsaken = False
 
     def start(self, work: Callable[[], None], count: int, name: str) -> None:
-        """Has `count` threads do the work, unless all is over."""
-        for _ in range(count):
+        """Has `count` threads do the work, unless all is over; fewer, if there is room for fewer.
+
+        Raises:
+            ResourceExhaustedError: the system has no room for a single one.
+        """
+        for number in range(count):
             with self.condition:
                 if self.closed:
                     return
                 _working.add(self)
-                self._threads.append(self.resources.background(work, name))
+                try:
+                    self._threads.append(self.resources.background(work, name))
+                except errors.ResourceExhaustedError:
+                    if not number:
+                        raise
+                    return
 
     def wait(self, ready: Callable[[], bool]) -> None:
         """Waits, under the condition, until something is ready or all is over.

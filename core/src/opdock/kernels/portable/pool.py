@@ -69,15 +69,14 @@ class Pooling(Sliding):
     def hits(self, data: Any, where: Window) -> Iterator[Any]:
         """For each element of the window: where it is the one that counts.
 
-        That is the first, or the first of those that are greater than all before. So a NaN counts
-        where it comes first, and nowhere else, as in TF.
+        That is the first of the greatest; a NaN is greater than any number, as the maximum has it.
         """
         xp = self.xp
         device = getattr(data, "device", None)
         inside = xp.ones((1, *where.size, 1), dtype=xp.bool, device=device)
         inside = self.taps(inside, where, value=False)
         number: Any = None
-        count = math.prod(where.window)
+        count, is_float = math.prod(where.window), self.dtype in FLOATS
         for k, (value, counts) in enumerate(
             zip(self.taps(data, where, self.lowest(data)), inside, strict=True)
         ):
@@ -86,6 +85,9 @@ class Pooling(Sliding):
                 number = xp.zeros(value.shape, dtype=xp.int32, device=device)
                 continue
             better = xp.logical_or(value > top, xp.logical_and(free, counts))
+            if is_float:
+                first_nan = xp.logical_and(xp.isnan(value), xp.logical_not(xp.isnan(top)))
+                better = xp.logical_or(better, first_nan)
             free = xp.logical_and(free, xp.logical_not(counts))
             number = xp.where(better, xp.full_like(number, k), number)
             if k + 1 < count:

@@ -8,22 +8,33 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from opdock import dtypes
 from opdock.kernels.array_api import dims, dtype_of, home, invalid
+from opdock.kernels.binomial import Pairs, successes
 from opdock.kernels.expr.elements import Element, element
 from opdock.kernels.philox import RESERVED, Place, blocks, draw_shape
 from opdock.kernels.portable import portable
-from opdock.kernels.portable.random import WORDS, draws_floats, filler, integers, interleaved
+from opdock.kernels.portable.random import (
+    WORDS,
+    draws_floats,
+    filler,
+    integers,
+    interleaved,
+    uniform,
+)
 from opdock.kernels.select.signature import NodeSig
 
 _INTS = frozenset({dtypes.int32, dtypes.int64})
 _WORDS = _INTS | {dtypes.uint32, dtypes.uint64}
+_NUMBERS = _INTS | {dtypes.float16, dtypes.float32, dtypes.float64}
+_CHUNK = 256
 _LONG, _COUNTER = (1 << 64) - 1, (1 << 128) - 1
 _PHILOX = 1
 
 
-def reserve(sig: NodeSig, cell: Any, algorithm: Any, count: int) -> Place:
+def _reserve(sig: NodeSig, cell: Any, algorithm: Any, count: int) -> Place:
     """Where the generator stands; from now on it stands behind `count` draws.
 
     Raises:
@@ -61,7 +72,7 @@ def floats(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any], Any]:
 
     def run(cell: Any, algorithm: Any, shape: Any) -> Any:
         wanted = draw_shape(shape)
-        return fill(reserve(sig, cell, algorithm, math.prod(wanted)), wanted)
+        return fill(_reserve(sig, cell, algorithm, math.prod(wanted)), wanted)
 
     return run
 
@@ -78,7 +89,7 @@ def ranged(xp: Any, sig: NodeSig) -> Callable[..., Any]:
         wanted = draw_shape(shape)
         if int(low) >= int(high):
             raise invalid(f"Need minval < maxval, got {int(low)} >= {int(high)}")
-        return fill(reserve(sig, cell, algorithm, math.prod(wanted)), wanted, low, high)
+        return fill(_reserve(sig, cell, algorithm, math.prod(wanted)), wanted, low, high)
 
     return run
 
@@ -96,7 +107,7 @@ def whole_words(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any], Any]:
     def run(cell: Any, algorithm: Any, shape: Any) -> Any:
         wanted = draw_shape(shape)
         count = math.prod(wanted)
-        place = reserve(sig, cell, algorithm, count)
+        place = _reserve(sig, cell, algorithm, count)
         groups = xp.arange(-(-count // (2 if wide else 4)), dtype=xp.int64, device=home(sig))
         words = blocks(place, groups, groups.shape[0])
         if wide:
@@ -115,12 +126,61 @@ def _signed(xp: Any, word: Any) -> Any:
     return xp.where(word >= 1 << 31, word - (1 << 32), word)
 
 
+@portable(
+    "StatefulRandomBinomial", T=_NUMBERS, dtype=_NUMBERS,
+    host_inputs=("algorithm", "shape", "counts", "probs"), keeps=(),
+)  # fmt: skip
+def binomial(xp: Any, sig: NodeSig) -> Callable[..., Any]:
+    """How many trials succeed."""
+    target = sig.out_dtypes[0].base_dtype.np
+
+    def run(cell: Any, algorithm: Any, shape: Any, counts: Any, probs: Any) -> Any:
+        wanted = draw_shape(shape)
+        rows, each = (wanted[0] if wanted else 1), math.prod(wanted[1:])
+        counts, probs = (
+            _parameter(name, np.asarray(value), rows)
+            for name, value in (("counts", counts), ("probs", probs))
+        )
+        # TF moves the state as far as its threads might have gone.
+        alike = len(counts) == len(probs) == 1
+        batches, size = (-(-rows * each // 100), 100) if alike else (rows, each)
+        place = _reserve(sig, cell, algorithm, batches * 200 * (size + 3) // 4)
+        pairs = _uniform_pairs(place)
+        out = np.empty((rows, each), target)
+        for row in range(rows):
+            count = counts[row if len(counts) > 1 else 0]
+            out[row] = successes(count, probs[row if len(probs) > 1 else 0], each, pairs, target)
+        return Element(out.reshape(wanted), None).on(sig.device)
+
+    return run
+
+
+def _parameter(name: str, value: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
+    if value.ndim > 1:
+        raise invalid(f"Input {name} should be a scalar or vector, got shape: {dims(value.shape)}")
+    if value.ndim and len(value) not in (1, rows):
+        raise invalid(
+            f"Input {name} should have length 1 or shape[0], got shape: {dims(value.shape)}"
+        )
+    return value.reshape(-1)
+
+
+def _uniform_pairs(place: Place) -> Pairs:
+    """The two uniforms of each block, the second one first, as TF takes them."""
+    draw, start = uniform(np, dtypes.float64), 0
+    while True:
+        index = np.arange(start, start + _CHUNK)
+        second, first = draw(*blocks(place, index, start + _CHUNK))
+        yield from zip(first.tolist(), second.tolist(), strict=True)
+        start += _CHUNK
+
+
 @portable("RngSkip", host_inputs=("algorithm", "delta"), keeps=())
 def skip(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any], None]:
     """Leaves out as much as so many draws would take."""
 
     def run(cell: Any, algorithm: Any, delta: Any) -> None:
-        reserve(sig, cell, algorithm, int(delta))
+        _reserve(sig, cell, algorithm, int(delta))
 
     return run
 

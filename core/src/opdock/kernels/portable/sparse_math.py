@@ -164,6 +164,8 @@ def sparse_add_grad(xp: Any, sig: NodeSig) -> Callable[..., tuple[Any, Any]]:
             )
         key = cells.keys(np.concatenate([a, b, total]))
         of_a, of_b, wanted = np.split(key, np.cumsum([len(a), len(b)]))
+        if len(np.unique(wanted)) < len(wanted):
+            of_a, of_b, wanted = cells.distinct(of_a, of_b, wanted)
         return _picked(xp, grad, _found(of_a, wanted)), _picked(xp, grad, _found(of_b, wanted))
 
     return run

@@ -92,6 +92,11 @@ class FunctionSpec:
             ) from None
         found = []
         for value, spec in zip(parts, nest.flatten(signature), strict=True):
+            if isinstance(spec, TypeSpec) and not isinstance(spec, TensorSpec):
+                if not spec.is_compatible_with(value):
+                    raise _unfit(given, signature)
+                found.append(value)
+                continue
             if not _may_be(spec, value):
                 raise _unfit(given, signature)
             tensor = value

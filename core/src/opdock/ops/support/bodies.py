@@ -37,18 +37,16 @@ def share_captures(graphs: list[FuncGraph]) -> list[Tensor]:
     """Gives all graphs the same list of captured inputs, and returns the outer tensors."""
     order: dict[Tensor, None] = {}
     for graph in graphs:
-        for outer, _ in graph.captures:
-            order.setdefault(outer)
+        order.update(dict.fromkeys(graph.outside.values()))
     for graph in graphs:
         known = dict(graph.captures)
-        explicit = graph.inputs[: len(graph.inputs) - len(graph.captures)]
-        inputs, captures = list(explicit), []
+        inputs, outside = graph.inputs[: len(graph.inputs) - len(known)], {}
         for outer in order:
             inner = known.get(outer)
             if inner is None:
                 inner = graph._make_arg(outer.dtype, outer.raw_shape, "unused").outputs[0]
             inner.op.attrs["index"] = len(inputs)
             inputs.append(inner)
-            captures.append((outer, inner))
-        graph.inputs, graph.captures = inputs, captures
+            outside[inner] = outer
+        graph.inputs, graph.outside = inputs, outside
     return list(order)

@@ -55,10 +55,11 @@ def make_callable(
 
     def as_given(named: dict[Tensor, Any], options: Any, run_metadata: Any) -> Any:
         values: list[Any] = []
-        key: Key = ()
+        parts: list[Any] = []
         for tensor, value in feed_items(graph, named):
             values.append(feed_array(tensor, value, any_shape=True))
-            key += (tensor, getattr(values[-1], "shape", ()))
+            parts += (tensor, getattr(values[-1], "shape", ()))
+        key: Key = tuple(parts)
         prepared = cache.find(fetches) or session._prepare(fetches)
         session._entry(prepared, values, key, any_shape=True)
         return step(prepared, values, key, options, run_metadata)
@@ -67,17 +68,19 @@ def make_callable(
         now = ready
         if now is None or now.version is not cache.kept.version or len(args) != count:
             return slow(args, options, run_metadata)
-        key: Key = ()
+        key: Key
         if count == 1:
             value = args[0]
             if type(value) is not array or value.dtype is not first:
                 return slow(args, options, run_metadata)
             key = (alone, value.shape)
         else:
+            parts: list[Any] = []
             for tensor, dtype, value in zip(feeds, wanted, args):
                 if type(value) is not array or value.dtype is not dtype:
                     return slow(args, options, run_metadata)
-                key += (tensor, value.shape)
+                parts += (tensor, value.shape)
+            key = tuple(parts)
         if any_shape and key not in now.programs:
             return slow(args, options, run_metadata)
         return step(now, args, key, options, run_metadata)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from opdock import errors
+from opdock.plugins.clusters import while_asked
 from opdock.runtime.cancellation import Cancellation, PostponedError, check, postponable, wait
 from opdock.runtime.cluster.messages import Message
 from opdock.runtime.cluster.peers import Peer
@@ -100,7 +101,8 @@ class Visitors:
         group, instance = fields.pop("key")
         value = request.tensors[0] if request.tensors else None
         coming = Coming((group, instance), value=value, **fields)
-        return Message("met", {}, [self._meetings.meet(coming, functools.partial(wait, end))])
+        with while_asked(end.cancel):
+            return Message("met", {}, [self._meetings.meet(coming, functools.partial(wait, end))])
 
     def leave(self, request: Message) -> Message:
         """Takes a visitor back, be it that it is still to come."""

@@ -15,6 +15,7 @@ from opdock.plugins.loading import resolve
 from opdock.plugins.manager import get_manager
 from opdock.runtime import servers
 from opdock.runtime.cluster.messages import Message, decode, encode, raised
+from opdock.util.threads import begin
 
 __all__ = ["Peer", "connect", "engine"]
 
@@ -50,7 +51,7 @@ class _Here:
             except BaseException as e:
                 answer.set_exception(e)
 
-        threading.Thread(target=work, daemon=True, name="opdock-task").start()
+        begin(threading.Thread(target=work, daemon=True, name="opdock-task"))
         return answer
 
     def tell(self, request: Message) -> None:

@@ -15,10 +15,10 @@ from opdock.dtypes import as_dtype
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.serial.importer import import_graph_def
 from opdock.io import protos
-from opdock.plugins.clusters import Packet
+from opdock.plugins.clusters import Packet, while_asked
 from opdock.runtime import servers
 from opdock.runtime.cache.variants import Entry
-from opdock.runtime.cancellation import check, current, ends_of
+from opdock.runtime.cancellation import Cancellation, check, current, ends_of
 from opdock.runtime.cluster import peers
 from opdock.runtime.cluster.exchange import Exchange
 from opdock.runtime.cluster.meeting import Far, Visitors
@@ -125,9 +125,18 @@ class TaskSession:
             )
         part = self._parts[number]
         end = self.exchange.begin(step)
-        if end.cancelled:  # before it came here
+        try:
+            with while_asked(end.cancel):
+                if end.cancelled:  # before it came here
+                    raise errors.CancelledError(None, None, end.text)
+                return self._run(part, step, feeds, options, metadata, end)
+        finally:
             self.exchange.end(step)
-            raise errors.CancelledError(None, None, end.text)
+
+    def _run(
+        self, part: _Part, step: int, feeds: Sequence[Any], options: Any, metadata: Any,
+        end: Cancellation,
+    ) -> list[Any]:  # fmt: skip
         before = current.set((*current.get(), end))
         try:
             entry = part.entry
@@ -139,7 +148,6 @@ class TaskSession:
             return entry.deliver(raw)
         finally:
             current.reset(before)
-            self.exchange.end(step)
 
     def explain(self, number: int) -> dict[str, Any]:
         """The decisions about a part, as plain data."""

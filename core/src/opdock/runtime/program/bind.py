@@ -28,6 +28,7 @@ from opdock.runtime.program.builtin import (
     variable_cell,
 )
 from opdock.runtime.program.checks import Checks
+from opdock.runtime.program.claims import HeldControl, held_to_claims
 from opdock.runtime.program.segment import bind_segment
 from opdock.runtime.recover.located import as_op_error, culprit, where
 from opdock.runtime.recover.lost import Losses, homewards
@@ -201,7 +202,8 @@ def _bind(step: Step, services: Services) -> Call:
         carry: Call = node.attrs["carry"]
         return carry if services.checks is None else services.checks.copy(node, carry)
     if step.kind == "control":
-        return services.control(node, services)
+        inner = services.control(node, services)
+        return HeldControl(node, inner) if node.claimed else inner
     if step.kind == "segment":
         executable = node.attrs["executable"]
         checks = services.checks
@@ -210,6 +212,8 @@ def _bind(step: Step, services: Services) -> Call:
     if step.kind == "builtin":
         return _proxied(node, BUILTINS[node.op](node, services.resources), services)
     fn = bind_kernel(node, services.resources, services.checks, services.function)
+    if node.claimed:
+        fn = held_to_claims(node, fn)
     return _proxied(node, fn, services)
 
 

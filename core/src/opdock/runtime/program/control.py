@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -14,10 +14,12 @@ from opdock.graph.nodes.traits import Control
 from opdock.runtime.cancellation import Cancellation, check, ends_of
 from opdock.runtime.inspect.trace import active
 from opdock.runtime.program.program import Program
-from opdock.runtime.program.turns import ManyTurns
+
+if TYPE_CHECKING:
+    from opdock.runtime.program.turns import ManyTurns
 
 CompileBranch = Callable[[Any, Node], Program]
-CompileLoop = Callable[[Node], tuple[Program, Program, ManyTurns | None]]
+CompileLoop = Callable[[Node], "tuple[Program, Program, ManyTurns | None]"]
 _SOON: Final = 64
 """Turns of a loop, in all its runs, after which code is asked for; and after which once more,
 while it is being compiled."""

@@ -99,6 +99,11 @@ class Executor:
                 result = call(*inputs, self._bound.out(step) if planned else None)
             else:
                 result = call(*inputs)
+        return self.results(step, result)
+
+    @staticmethod
+    def results(step: Step, result: Any) -> Sequence[Any]:
+        """What a call returned, as one value for each of the step's outputs."""
         if len(step.outputs) == 1:
             return (result,)
         if not step.outputs:

@@ -44,6 +44,9 @@ class Line:
         # Values of variables: an update may write where nobody holds what was read.
         self._read: set[int] = set()
         self._step_at: dict[int, int] = {}  # line number to index of the step
+        # What is fetched twice goes where the caller wants it first.
+        places = {s: f"p{i}" for i, s in reversed(list(enumerate(bound.schedule.fetches)))}
+        self._places = {s: places[s] for s in bound.compiled.plan.placeable}
         # The source holds numbers of slots only, nothing from the graph.
         code = compile(self._source(), LINE, "exec")
         scope: dict[str, Any] = {f"v{s}": v for s, v in bound.presets.items()}
@@ -119,8 +122,7 @@ class Line:
 
     def _out(self, step: Step) -> str:
         """Where the results go of a step that has not one planned buffer for its one result."""
-        fetches, placeable = self._bound.schedule.fetches, self._bound.compiled.plan.placeable
-        outs = [f"p{fetches.index(s)}" if s in placeable else "None" for s in step.outputs]
+        outs = [self._places.get(s, "None") for s in step.outputs]
         for i, buffer in enumerate(step.outs):
             outs[i] = outs[i] if buffer is None else f"b{buffer}"
         if all(o == "None" for o in outs):
@@ -131,22 +133,19 @@ class Line:
         """What lets go of large values that the step is the last to use."""
         if not step.frees or step.kind == "read":
             return ""
-        values = dict(zip(step.inputs, step.node.inputs, strict=True))
+        frees = set(step.frees)
         large = [
-            s for s in step.frees
-            if s not in step.outputs and _is_large(values.get(s), s in self._read)
+            s for s, value in zip(step.inputs, step.node.inputs, strict=True)
+            if s in frees and _is_large(value, s in self._read)
         ]  # fmt: skip
         dead = [n for s in large if (n := self.names[s])[0] == "v" and n not in self._shared]
         return f"; {' = '.join(dict.fromkeys(dead))} = None" if dead else ""
 
 
-def _is_large(value: Value | None, read: bool) -> bool:
-    if value is None:
+def _is_large(value: Value, read: bool) -> bool:
+    node, index = value
+    elements = shapes.num_elements(node.out_shapes[index])
+    if elements is not None and elements * node.out_dtypes[index].size <= _FREE_ABOVE:
         return False
     # A slot that aliases another may share its memory; only what kernels made or was read goes.
-    if not read and (value.node.traits.forwards or value.node.op == FEED or is_state(value)):
-        return False
-    shape = value.shape
-    if shape is None or None in shape:
-        return True
-    return (shapes.num_elements(shape) or 0) * value.dtype.size > _FREE_ABOVE
+    return read or not (node.traits.forwards or node.op == FEED or is_state(value))

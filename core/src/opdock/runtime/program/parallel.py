@@ -14,11 +14,13 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from opdock import errors
 from opdock.compiler.emit.overlap import Overlap
 from opdock.runtime.cancellation import patience
 from opdock.runtime.program.bind import Bound
 from opdock.runtime.program.executor import Executor
 from opdock.runtime.recover.lost import RestartError, has_effect
+from opdock.util.threads import begin
 
 
 class Helpers:
@@ -31,13 +33,21 @@ class Helpers:
         self._lock = threading.Lock()
 
     def ask(self, task: Callable[[], None]) -> None:
-        """Runs `task`, which must not raise, on a helper, some time."""
+        """Runs `task`, which must not raise, on a helper, some time, if there is any."""
         if self._started < self._count:
             with self._lock:
                 if self._started < self._count:
-                    self._started += 1
-                    threading.Thread(target=self._serve, daemon=True, name="opdock-op").start()
-        self._tasks.put(task)
+                    self._recruit()
+        if self._started:
+            self._tasks.put(task)
+
+    def _recruit(self) -> None:
+        try:
+            begin(threading.Thread(target=self._serve, daemon=True, name="opdock-op"))
+        except errors.ResourceExhaustedError:
+            self._count = self._started  # who asks does what helpers do not
+        else:
+            self._started += 1
 
     def _serve(self) -> None:
         while (task := self._tasks.get()) is not None:

@@ -17,6 +17,7 @@ from opdock.runtime.cancellation import PostponedError
 from opdock.runtime.inspect.trace import active
 from opdock.runtime.program.bind import Bound, Services, within
 from opdock.runtime.program.executor import Executor, Observer
+from opdock.runtime.program.handing import GoingOnError
 from opdock.runtime.program.line import Line
 from opdock.runtime.program.parallel import run_parallel
 from opdock.runtime.program.waiting import waiting_of
@@ -52,7 +53,7 @@ class Program:
         self.plan, self.overlap = bound.compiled.plan, compiled.overlap
         self.steps_run = 0
         self._executor = Executor(bound, Rescue(compiled, fallback))
-        self._waiting = waiting_of(self._executor, bound)
+        self._waiting = waiting_of(self._executor, bound, self.overlap is not None)
         self.line = Line(bound, None if self._waiting is None else self._waiting.polite())
         self._busy = threading.Lock()
         self._function = self.line.function
@@ -163,7 +164,8 @@ class Program:
         """Runs what is left of a step whose call `i` raised."""
         if isinstance(error, PostponedError):
             assert self._waiting is not None
-            self._waiting.go_on(i, values)
+            begun = error.handed if isinstance(error, GoingOnError) else None
+            self._waiting.go_on(i, values, begun)
             return
         self._executor.take_over(error, i, values)
         if self._waiting is not None:

@@ -1,4 +1,4 @@
-"""The portable kernel of binomial samples, which are found one after the other on the host.
+"""Binomial samples, which are found one after the other on the host.
 
 A sample takes as many blocks of the generator's stream as it needs, so where the next one begins
 is known only when it is done.
@@ -7,25 +7,14 @@ is known only when it is done.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from opdock import dtypes
-from opdock.kernels.array_api import dims, invalid
-from opdock.kernels.expr.elements import Element
-from opdock.kernels.philox import Place, blocks, draw_shape
-from opdock.kernels.portable import portable
-from opdock.kernels.portable.random import uniform
-from opdock.kernels.portable.random_stateful import reserve
-from opdock.kernels.select.signature import NodeSig
+__all__ = ["Pairs", "successes"]
 
-_TYPES: Final = frozenset(
-    {dtypes.float16, dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64}
-)
-_CHUNK: Final = 256
 # What Stirling's formula leaves of the logarithms of the factorials of 0 to 9.
 _RESTS: Final = tuple(
     math.lgamma(k + 1) - ((k + 0.5) * math.log(k + 1) - (k + 1) + 0.5 * math.log(2 * math.pi))
@@ -34,56 +23,7 @@ _RESTS: Final = tuple(
 Pairs = Iterator[tuple[float, float]]
 
 
-@portable(
-    "StatefulRandomBinomial", T=_TYPES, dtype=_TYPES,
-    host_inputs=("algorithm", "shape", "counts", "probs"), keeps=(),
-)  # fmt: skip
-def binomial(xp: Any, sig: NodeSig) -> Callable[..., Any]:
-    """How many trials succeed."""
-    target = sig.out_dtypes[0].base_dtype.np
-
-    def run(cell: Any, algorithm: Any, shape: Any, counts: Any, probs: Any) -> Any:
-        wanted = draw_shape(shape)
-        rows, each = (wanted[0] if wanted else 1), math.prod(wanted[1:])
-        counts, probs = (
-            _parameter(name, np.asarray(value), rows)
-            for name, value in (("counts", counts), ("probs", probs))
-        )
-        # TF moves the state as far as its threads might have gone.
-        alike = len(counts) == len(probs) == 1
-        batches, size = (-(-rows * each // 100), 100) if alike else (rows, each)
-        place = reserve(sig, cell, algorithm, batches * 200 * (size + 3) // 4)
-        pairs = _pairs(place)
-        out = np.empty((rows, each), target)
-        for row in range(rows):
-            count = counts[row if len(counts) > 1 else 0]
-            out[row] = _successes(count, probs[row if len(probs) > 1 else 0], each, pairs, target)
-        return Element(out.reshape(wanted), None).on(sig.device)
-
-    return run
-
-
-def _parameter(name: str, value: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
-    if value.ndim > 1:
-        raise invalid(f"Input {name} should be a scalar or vector, got shape: {dims(value.shape)}")
-    if value.ndim and len(value) not in (1, rows):
-        raise invalid(
-            f"Input {name} should have length 1 or shape[0], got shape: {dims(value.shape)}"
-        )
-    return value.reshape(-1)
-
-
-def _pairs(place: Place) -> Pairs:
-    """The two uniforms of each block, the second one first, as TF takes them."""
-    draw, start = uniform(np, dtypes.float64), 0
-    while True:
-        index = np.arange(start, start + _CHUNK)
-        second, first = draw(*blocks(place, index, start + _CHUNK))
-        yield from zip(first.tolist(), second.tolist(), strict=True)
-        start += _CHUNK
-
-
-def _successes(
+def successes(
     count: Any, prob: Any, size: int, pairs: Pairs, target: np.dtype[Any]
 ) -> npt.NDArray[Any]:
     """So many samples of one pair of parameters."""
