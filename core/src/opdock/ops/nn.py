@@ -27,8 +27,8 @@ SELU_SCALE_ALPHA = 1.7580993408473768599402175208123
 relu_op = define_op(
     "Relu", "features: T -> activations: T", "T: {realnumbertype, qint8}", expr="max(features, 0)"
 )
-# A slope of 0 is a factor, as TensorFlow's is: infinity times it is nan. A mask cast to the type and
-# multiplied would say the same, but XLA has a selection for that, which gives 0.
+# A slope of 0 is a factor, as TensorFlow's is: infinity times it is nan. A mask that is cast and
+# multiplied says the same, but XLA makes a selection of that, which gives 0.
 relu_grad_op = define_op(
     "ReluGrad", "gradients: T, features: T -> backprops: T", "T: realnumbertype",
     expr="where(features > 0, gradients, gradients * 0)",
