@@ -317,6 +317,7 @@ OPS: Final[Mapping[str, str]] = {
     ),
     "record_input": "RecordInput",
     "reduce": "All Any EuclideanNorm Max Mean Min Prod Sum",
+    "reduce_slice": "ReduceSliceMax ReduceSliceMin ReduceSliceProd ReduceSliceSum",
     "regex": "RegexFullMatch RegexReplace StaticRegexFullMatch StaticRegexReplace",
     "remapping": "GenerateVocabRemapping LoadAndRemapMatrix",
     "scan": "Cumprod Cumsum CumulativeLogsumexp",
