@@ -177,6 +177,19 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
         "StopAtStepHook",
         "SummarySaverHook",
     ),
+    # Heads had protected names before they had public ones.
+    "contrib.learn.python.learn.estimators.head": {
+        f"_{name}": f"opdock:contrib.learn.{name}"
+        for name in (
+            "Head",
+            "binary_svm_head",
+            "multi_class_head",
+            "multi_head",
+            "multi_label_head",
+            "poisson_regression_head",
+            "regression_head",
+        )
+    },
     "contrib.learn.python.learn.learn_io.graph_io": {
         "KEY_FEATURE_NAME": "opdock.contrib.learn.io:KEY_FEATURE_NAME",
         "_get_file_names": "opdock.contrib.learn.io:file_names",
