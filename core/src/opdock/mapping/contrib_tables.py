@@ -177,6 +177,35 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
         "StopAtStepHook",
         "SummarySaverHook",
     ),
+    "contrib.learn.python.learn.estimators.dynamic_rnn_estimator": {
+        "PredictionType": "opdock.contrib.learn.recurrent:PredictionType",
+        "_get_dynamic_rnn_model_fn": "opdock.contrib.learn.dynamic_rnn:model_fn_of_sequences",
+        "_get_output_alternatives": "opdock.contrib.learn.dynamic_rnn:output_alternatives",
+        "_get_state_name": "opdock.contrib.learn.recurrent:state_name",
+        "_single_value_predictions": "opdock.contrib.learn.recurrent:single_value_predictions",
+        **{
+            name: f"opdock.contrib.learn.recurrent:{name}"
+            for name in (
+                "build_sequence_input",
+                "construct_rnn",
+                "dict_to_state_tuple",
+                "state_tuple_to_dict",
+            )
+        },
+    },
+    "contrib.learn.python.learn.estimators.rnn_common": {
+        name: f"opdock.contrib.learn.recurrent:{name}"
+        for name in (
+            "PredictionType",
+            "RNNKeys",
+            "apply_dropout",
+            "construct_rnn_cell",
+            "get_eval_metric_ops",
+            "mask_activations_and_labels",
+            "multi_value_predictions",
+            "select_last_activations",
+        )
+    },
     # Heads had protected names before they had public ones.
     "contrib.learn.python.learn.estimators.head": {
         f"_{name}": f"opdock:contrib.learn.{name}"

@@ -15,6 +15,7 @@ from opdock.contrib.learn.canned import (
     LinearEstimator,
     LinearRegressor,
 )
+from opdock.contrib.learn.dynamic_rnn import DynamicRnnEstimator
 from opdock.contrib.learn.estimator import (
     BaseEstimator,
     Estimator,
@@ -70,17 +71,17 @@ from opdock.train.loops.hooks import NanLossDuringTrainingError
 
 __all__ = [
     "SVM", "BaseEstimator", "DNNClassifier", "DNNEstimator", "DNNLinearCombinedClassifier",
-    "DNNLinearCombinedEstimator", "DNNLinearCombinedRegressor", "DNNRegressor", "Estimator",
-    "Experiment", "ExportStrategy", "Head", "InputFnOps", "KMeansClustering", "LinearClassifier",
-    "LinearEstimator", "LinearRegressor", "LogisticRegressor", "MetricKey", "MetricSpec",
-    "ModeKeys", "ModelFnOps", "NanLossDuringTrainingError", "NotFittedError", "PredictionKey",
-    "ProblemType", "RunConfig", "SKCompat", "TaskType", "binary_svm_head",
-    "build_parsing_serving_input_fn", "datasets", "extract_pandas_data", "extract_pandas_labels",
-    "extract_pandas_matrix", "infer_real_valued_columns_from_input",
-    "infer_real_valued_columns_from_input_fn", "io", "learn_runner", "loss_only_head",
-    "make_export_strategy", "monitors", "multi_class_head", "multi_head", "multi_label_head",
-    "no_op_train_fn", "poisson_regression_head", "preprocessing", "read_batch_examples",
-    "read_batch_features", "read_batch_record_features", "read_keyed_batch_examples",
-    "read_keyed_batch_examples_shared_queue", "read_keyed_batch_features",
-    "read_keyed_batch_features_shared_queue", "regression_head",
+    "DNNLinearCombinedEstimator", "DNNLinearCombinedRegressor", "DNNRegressor",
+    "DynamicRnnEstimator", "Estimator", "Experiment", "ExportStrategy", "Head", "InputFnOps",
+    "KMeansClustering", "LinearClassifier", "LinearEstimator", "LinearRegressor",
+    "LogisticRegressor", "MetricKey", "MetricSpec", "ModeKeys", "ModelFnOps",
+    "NanLossDuringTrainingError", "NotFittedError", "PredictionKey", "ProblemType", "RunConfig",
+    "SKCompat", "TaskType", "binary_svm_head", "build_parsing_serving_input_fn", "datasets",
+    "extract_pandas_data", "extract_pandas_labels", "extract_pandas_matrix",
+    "infer_real_valued_columns_from_input", "infer_real_valued_columns_from_input_fn", "io",
+    "learn_runner", "loss_only_head", "make_export_strategy", "monitors", "multi_class_head",
+    "multi_head", "multi_label_head", "no_op_train_fn", "poisson_regression_head", "preprocessing",
+    "read_batch_examples", "read_batch_features", "read_batch_record_features",
+    "read_keyed_batch_examples", "read_keyed_batch_examples_shared_queue",
+    "read_keyed_batch_features", "read_keyed_batch_features_shared_queue", "regression_head",
 ]  # fmt: skip
