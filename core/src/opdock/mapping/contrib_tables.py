@@ -229,7 +229,31 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
             "opdock.contrib.learn.exporting:build_default_serving_input_fn"
         ),
     },
+    "contrib.learn.python.learn.utils.gc": {
+        "Path": "opdock.contrib.learn.exporting:ExportPath",
+        **{
+            name: f"opdock.contrib.learn.export_choices:{name}"
+            for name in (
+                "get_paths",
+                "largest_export_versions",
+                "mod_export_version",
+                "negation",
+                "one_of_every_n_export_versions",
+                "union",
+            )
+        },
+    },
     "contrib.learn.python.learn.utils.saved_model_export_utils": {
+        **{
+            name: f"opdock.contrib.learn.export_choices:{name}"
+            for name in (
+                "BestModelSelector",
+                "extend_export_strategy",
+                "make_best_model_export_strategy",
+            )
+        },
+    }
+    | {
         name: f"opdock.contrib.learn.exporting:{name}"
         for name in (
             "DEFAULT_INPUT_ALTERNATIVE_KEY",
