@@ -54,11 +54,13 @@ def test_what_was_the_best_before_a_restart_still_is(tmp_path):
 
 def test_another_function_works_on_what_was_exported(tmp_path):
     def base(estimator, folder, checkpoint_path=None):
-        (made := os.path.join(folder, "first")) and os.mkdir(made)
+        made = os.path.join(folder, "first")
+        os.mkdir(made)
         return made
 
     def rewritten(source, folder):
-        os.rename(source, target := os.path.join(folder, "second"))
+        target = os.path.join(folder, "second")
+        os.rename(source, target)
         return target
 
     strategy = choices.extend_export_strategy(ExportStrategy("plain", base), rewritten, "more")

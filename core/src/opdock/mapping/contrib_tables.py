@@ -252,22 +252,22 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
                 "make_best_model_export_strategy",
             )
         },
-    }
-    | {
-        name: f"opdock.contrib.learn.exporting:{name}"
-        for name in (
-            "DEFAULT_INPUT_ALTERNATIVE_KEY",
-            "FEATURES_INPUT_ALTERNATIVE_KEY",
-            "build_all_signature_defs",
-            "build_standardized_signature_def",
-            "garbage_collect_exports",
-            "get_input_alternatives",
-            "get_most_recent_export",
-            "get_output_alternatives",
-            "get_temp_export_dir",
-            "get_timestamped_export_dir",
-            "make_parsing_export_strategy",
-        )
+        **{
+            name: f"opdock.contrib.learn.exporting:{name}"
+            for name in (
+                "DEFAULT_INPUT_ALTERNATIVE_KEY",
+                "FEATURES_INPUT_ALTERNATIVE_KEY",
+                "build_all_signature_defs",
+                "build_standardized_signature_def",
+                "garbage_collect_exports",
+                "get_input_alternatives",
+                "get_most_recent_export",
+                "get_output_alternatives",
+                "get_temp_export_dir",
+                "get_timestamped_export_dir",
+                "make_parsing_export_strategy",
+            )
+        },
     },
     "contrib.learn.python.learn.monitored_session": _of_train(
         "ChiefSessionCreator",
