@@ -285,6 +285,16 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
     "contrib.learn.python.learn.summary_writer_cache": {
         "SummaryWriterCache": "opdock:summary.FileWriterCache",
     },
+    **{
+        f"contrib.predictor.{module}_predictor": {
+            f"{name}Predictor": f"opdock.contrib.predictor:{name}Predictor"
+        }
+        for module, name in (
+            ("contrib_estimator", "ContribEstimator"),
+            ("core_estimator", "CoreEstimator"),
+            ("saved_model", "SavedModel"),
+        )
+    },
     "contrib.quantize.python.common": {
         "BatchNormGroups": "opdock.contrib.quantize.wiring:batch_norm_groups",
         "CreateOrGetQuantizationStep": "opdock.contrib.quantize.wiring:quantization_step",
