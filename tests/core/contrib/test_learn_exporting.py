@@ -61,7 +61,7 @@ def test_a_predictor_of_an_estimator(tmp_path: Path) -> None:
     wanted = list(estimator.predict_scores(input_fn=lambda: (_data()[0], None)))
     (found,) = ask({"examples": [_example(x) for x in (1.0, 2.0, 3.0)]}).values()
     np.testing.assert_allclose(np.ravel(found), np.ravel(wanted), rtol=1e-6)
-    with pytest.raises(NotImplementedError, match="use `from_estimator`"):
+    with pytest.raises(TypeError, match="`from_estimator`"):
         tf.contrib.predictor.from_contrib_estimator(object(), _serving)
 
 

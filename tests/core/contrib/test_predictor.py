@@ -72,3 +72,16 @@ def test_from_an_estimator(tmp_path: Path) -> None:
     np.testing.assert_array_equal(predict({"x": [1.0, 2.0]})["y"], [6, 12])
     with pytest.raises(KeyError, match=r"output_key must be one of \['serving_default', 'twice'\]"):
         predictor.from_estimator(estimator, receiver, "thrice")
+
+
+def test_each_kind_of_estimator_has_its_own_function(tmp_path: Path) -> None:
+    of_learn = tf.contrib.learn.Estimator(lambda features, labels: None, model_dir=str(tmp_path))
+    with pytest.raises(TypeError, match="from_contrib_estimator"):
+        predictor.from_estimator(of_learn, lambda: None)
+    with pytest.raises(TypeError, match="`from_estimator`"):
+        predictor.from_contrib_estimator(object(), lambda: None)
+
+
+def test_a_predictor_has_the_class_of_what_it_was_made_of(exported: str) -> None:
+    made = predictor.from_saved_model(exported)
+    assert type(made) is predictor.SavedModelPredictor and isinstance(made, predictor.Predictor)

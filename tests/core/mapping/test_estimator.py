@@ -140,6 +140,37 @@ from tensorflow.contrib import linear_optimizer
 from tensorflow.contrib.linear_optimizer.python.ops.sdca_ops import SdcaModel
 assert linear_optimizer.SdcaModel is SdcaModel and SdcaModel.__name__ == "_SDCAModel"
 """
+SVM = """
+from tensorflow.contrib import layers, learn, linear_optimizer
+def identified():
+    ids = tf.constant([str(i) for i in range(len(x))])
+    words = np.where(x[:, :1] > 0, "yes", "no").astype(object)
+    words = tf.constant(np.concatenate([words, words], 1), tf.string)
+    return {"x": tf.constant(x), "id": ids, "w": tf.ones([len(x)]), "word": words}, tf.constant(y)
+def made():
+    number = layers.real_valued_column("x", dimension=x.shape[1])
+    word = layers.sparse_column_with_keys("word", ["no", "yes"])
+    return [number, word, layers.bucketized_column(number, [0.0])]
+svm = learn.SVM("id", made(), "w", "svm", l2_regularization=0.5)
+svm.fit(input_fn=identified, steps=10)
+found = svm.evaluate(input_fn=identified, steps=1)
+assert found["accuracy"] > 0.95 and found["global_step"] == 10, found
+classes = list(svm.predict_classes(input_fn=identified))
+assert abs(np.mean(classes == y) - found["accuracy"]) < 1e-6, classes
+assert svm.get_variable_value("linear/bias_weight").shape == (1,)
+linear = learn.LinearClassifier(
+    made(), "linear", optimizer=linear_optimizer.SDCAOptimizer("id"))
+found = linear.fit(input_fn=identified, steps=10).evaluate(input_fn=identified, steps=1)
+assert found["accuracy"] > 0.95 and found["loss"] < 0.3, found
+for what, more in {"does not train": {"n_classes": 3},
+                   "centered_bias": {"enable_centered_bias": True}}.items():
+    try:
+        learn.LinearClassifier(made(), optimizer=linear_optimizer.SDCAOptimizer("id"), **more)
+    except ValueError as e:
+        assert what in str(e), e
+    else:
+        raise AssertionError(what)
+"""
 
 CONTRIB_SETTINGS = """
 from tensorflow.contrib import learn
@@ -166,8 +197,8 @@ assert tf.estimator.Estimator(model_fn, "other", before).config.save_checkpoints
 
 @pytest.mark.parametrize(
     "program",
-    [OWN, CANNED, TPU, STRATEGIES, SDCA, CONTRIB_SETTINGS],
-    ids=["own", "canned", "tpu", "strategies", "sdca", "contrib_settings"],
+    [OWN, CANNED, TPU, STRATEGIES, SDCA, SVM, CONTRIB_SETTINGS],
+    ids=["own", "canned", "tpu", "strategies", "sdca", "svm", "contrib_settings"],
 )
 def test_a_program_with_estimators(program: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(HEAD + program, encoding="utf-8")

@@ -12,7 +12,10 @@ from opdock.saved_model import loader, signature_constants
 from opdock.train.checkpoint_management import latest_checkpoint
 from opdock.train.loops.monitored_session import ChiefSessionCreator, MonitoredSession
 
-__all__ = ["Predictor", "from_contrib_estimator", "from_estimator", "from_saved_model"]
+__all__ = [
+    "ContribEstimatorPredictor", "CoreEstimatorPredictor", "Predictor", "SavedModelPredictor",
+    "from_contrib_estimator", "from_estimator", "from_saved_model",
+]  # fmt: skip
 
 _DEFAULT_KEY = signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY
 
@@ -85,11 +88,7 @@ class Predictor:
         )
 
 
-def from_saved_model(
-    export_dir: Any, signature_def_key: str | None = None, signature_def: Any = None,
-    input_names: Mapping[str, str] | None = None, output_names: Mapping[str, str] | None = None,
-    tags: str | None = None, graph: Graph | None = None, config: Any = None,
-) -> Predictor:  # fmt: skip
+class SavedModelPredictor(Predictor):
     """A predictor of a SavedModel.
 
     Args:
@@ -106,33 +105,49 @@ def from_saved_model(
         ValueError: there is more than one of key, signature and names, or there is no such
             signature.
     """
-    ways = (signature_def_key, signature_def, input_names and output_names)
-    if sum(way is not None for way in ways) > 1 or bool(input_names) != bool(output_names):
-        raise ValueError(
-            "You must specify at most one of signature_def_key OR signature_def OR(input_names AND"
-            " output_names)."
-        )
-    graph = graph or Graph()
-    with graph.as_default():
-        session = Session(config=config, graph=graph)
-        loaded = loader.load(session, (tags or "serve").split(","), export_dir)
-    if input_names and output_names:
-        return Predictor(graph, session, input_names, output_names)
-    if signature_def is None:
-        key = signature_def_key or _DEFAULT_KEY
-        if key not in loaded.signature_def:
+
+    def __init__(
+        self,
+        export_dir: Any, signature_def_key: str | None = None, signature_def: Any = None,
+        input_names: Mapping[str, str] | None = None, output_names: Mapping[str, str] | None = None,
+        tags: str | None = None, graph: Graph | None = None, config: Any = None,
+    ) -> None:  # fmt: skip
+        ways = (signature_def_key, signature_def, input_names and output_names)
+        if sum(way is not None for way in ways) > 1 or bool(input_names) != bool(output_names):
             raise ValueError(
-                f'Got signature_def_key "{key}". Available signatures are'
-                f" {sorted(loaded.signature_def)}. Original error: {key!r}"
+                "You must specify at most one of signature_def_key OR signature_def OR"
+                "(input_names AND output_names)."
             )
-        signature_def = loaded.signature_def[key]
-    return _of_signature(graph, session, signature_def)
+        graph = graph or Graph()
+        with graph.as_default():
+            session = Session(config=config, graph=graph)
+            loaded = loader.load(session, (tags or "serve").split(","), export_dir)
+        if input_names and output_names:
+            super().__init__(graph, session, input_names, output_names)
+            return
+        if signature_def is None:
+            key = signature_def_key or _DEFAULT_KEY
+            if key not in loaded.signature_def:
+                raise ValueError(
+                    f'Got signature_def_key "{key}". Available signatures are'
+                    f" {sorted(loaded.signature_def)}. Original error: {key!r}"
+                )
+            signature_def = loaded.signature_def[key]
+        super().__init__(graph, session, *_names_of(signature_def))
 
 
-def from_estimator(
-    estimator: Any, serving_input_receiver_fn: Callable[[], Any], output_key: str | None = None,
-    graph: Graph | None = None, config: Any = None,
+def from_saved_model(
+    export_dir: Any, signature_def_key: str | None = None, signature_def: Any = None,
+    input_names: Mapping[str, str] | None = None, output_names: Mapping[str, str] | None = None,
+    tags: str | None = None, graph: Graph | None = None, config: Any = None,
 ) -> Predictor:  # fmt: skip
+    """`SavedModelPredictor` of the same arguments."""
+    return SavedModelPredictor(
+        export_dir, signature_def_key, signature_def, input_names, output_names, tags, graph, config
+    )
+
+
+class CoreEstimatorPredictor(Predictor):
     """A predictor of a trained `tf.estimator.Estimator`, from its last checkpoint.
 
     Args:
@@ -145,27 +160,46 @@ def from_estimator(
     Raises:
         KeyError: the model has no such output.
     """
-    graph = graph or Graph()
-    with graph.as_default():
-        receiver = serving_input_receiver_fn()
-        spec = estimator.model_fn(receiver.features, None, "infer", estimator.config)
-        key = output_key or _DEFAULT_KEY
-        outputs = spec.export_outputs or {}
-        if key not in outputs:
-            raise KeyError(f"output_key must be one of {sorted(outputs)}; got {key}")
-        signature = outputs[key].as_signature_def(receiver.receiver_tensors)
-        creator = ChiefSessionCreator(
-            config=config, checkpoint_filename_with_path=latest_checkpoint(estimator.model_dir)
-        )
-        session = MonitoredSession(session_creator=creator)
-    return _of_signature(graph, session, signature)
+
+    def __init__(
+        self,
+        estimator: Any, serving_input_receiver_fn: Callable[[], Any], output_key: str | None = None,
+        graph: Graph | None = None, config: Any = None,
+    ) -> None:  # fmt: skip
+        graph = graph or Graph()
+        with graph.as_default():
+            receiver = serving_input_receiver_fn()
+            spec = estimator.model_fn(receiver.features, None, "infer", estimator.config)
+            key = output_key or _DEFAULT_KEY
+            outputs = spec.export_outputs or {}
+            if key not in outputs:
+                raise KeyError(f"output_key must be one of {sorted(outputs)}; got {key}")
+            signature = outputs[key].as_signature_def(receiver.receiver_tensors)
+            creator = ChiefSessionCreator(
+                config=config, checkpoint_filename_with_path=latest_checkpoint(estimator.model_dir)
+            )
+            session = MonitoredSession(session_creator=creator)
+        super().__init__(graph, session, *_names_of(signature))
 
 
-def from_contrib_estimator(
-    estimator: Any, prediction_input_fn: Callable[[], Any],
-    input_alternative_key: str | None = None, output_alternative_key: str | None = None,
+def from_estimator(
+    estimator: Any, serving_input_receiver_fn: Callable[[], Any], output_key: str | None = None,
     graph: Graph | None = None, config: Any = None,
 ) -> Predictor:  # fmt: skip
+    """`CoreEstimatorPredictor` of the same arguments.
+
+    Raises:
+        TypeError: it is an estimator of `tf.contrib.learn`.
+    """
+    if _is_of_learn(estimator):
+        raise TypeError(
+            "Expected estimator to be of type tf.estimator.Estimator, but got type "
+            f"{type(estimator)}. You likely want to call `from_contrib_estimator`."
+        )
+    return CoreEstimatorPredictor(estimator, serving_input_receiver_fn, output_key, graph, config)
+
+
+class ContribEstimatorPredictor(Predictor):
     """A predictor of a trained estimator of `tf.contrib.learn`, from its last checkpoint.
 
     Args:
@@ -180,28 +214,60 @@ def from_contrib_estimator(
         NotImplementedError: it is an estimator of `tf.estimator`.
         ValueError: there is no such head, or there are several and none is named.
     """
-    if not hasattr(estimator, "_get_predict_ops"):
-        raise NotImplementedError(
-            "Estimator is not of tf.contrib.learn. You should probably use `from_estimator`."
+
+    def __init__(
+        self,
+        estimator: Any, prediction_input_fn: Callable[[], Any],
+        input_alternative_key: str | None = None, output_alternative_key: str | None = None,
+        graph: Graph | None = None, config: Any = None,
+    ) -> None:  # fmt: skip
+        if not _is_of_learn(estimator):
+            raise NotImplementedError(
+                "Estimator is not of tf.contrib.learn. You should probably use `from_estimator`."
+            )
+        from opdock.contrib.learn import exporting
+
+        graph = graph or Graph()
+        with graph.as_default():
+            asked, features = exporting.get_input_alternatives(prediction_input_fn())
+            made = estimator._get_predict_ops(features)
+            creator = ChiefSessionCreator(
+                config=config, checkpoint_filename_with_path=latest_checkpoint(estimator.model_dir)
+            )
+            session = MonitoredSession(session_creator=creator)
+        fed = asked[input_alternative_key or exporting.DEFAULT_INPUT_ALTERNATIVE_KEY]
+        heads, key = exporting.get_output_alternatives(made, output_alternative_key)
+        _, fetched = heads[key]
+        names = ({name: tensor.name for name, tensor in part.items()} for part in (fed, fetched))
+        super().__init__(graph, session, *names)
+
+
+def from_contrib_estimator(
+    estimator: Any, prediction_input_fn: Callable[[], Any],
+    input_alternative_key: str | None = None, output_alternative_key: str | None = None,
+    graph: Graph | None = None, config: Any = None,
+) -> Predictor:  # fmt: skip
+    """`ContribEstimatorPredictor` of the same arguments.
+
+    Raises:
+        TypeError: it is an estimator of `tf.estimator`.
+    """
+    if not _is_of_learn(estimator):
+        raise TypeError(
+            "Expected estimator to be of type tf.contrib.learn.Estimator, but got type "
+            f"{type(estimator)}. You likely want to call `from_estimator`."
         )
-    from opdock.contrib.learn import exporting
-
-    graph = graph or Graph()
-    with graph.as_default():
-        asked, features = exporting.get_input_alternatives(prediction_input_fn())
-        made = estimator._get_predict_ops(features)
-        creator = ChiefSessionCreator(
-            config=config, checkpoint_filename_with_path=latest_checkpoint(estimator.model_dir)
-        )
-        session = MonitoredSession(session_creator=creator)
-    fed = asked[input_alternative_key or exporting.DEFAULT_INPUT_ALTERNATIVE_KEY]
-    heads, key = exporting.get_output_alternatives(made, output_alternative_key)
-    _, fetched = heads[key]
-    names = ({name: tensor.name for name, tensor in part.items()} for part in (fed, fetched))
-    return Predictor(graph, session, *names)
+    return ContribEstimatorPredictor(
+        estimator, prediction_input_fn, input_alternative_key, output_alternative_key, graph, config
+    )
 
 
-def _of_signature(graph: Graph, session: Any, signature: Any) -> Predictor:
+def _is_of_learn(estimator: Any) -> bool:
+    return hasattr(estimator, "_get_predict_ops")
+
+
+def _names_of(signature: Any) -> tuple[dict[str, str], dict[str, str]]:
+    """The names of what a signature is fed, and of what it gives, by key."""
     inputs = {key: info.name for key, info in signature.inputs.items()}
     outputs = {key: info.name for key, info in signature.outputs.items()}
-    return Predictor(graph, session, inputs, outputs)
+    return inputs, outputs

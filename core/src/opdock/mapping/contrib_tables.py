@@ -177,6 +177,48 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
         "StopAtStepHook",
         "SummarySaverHook",
     ),
+    "contrib.learn.python.learn.estimators.dynamic_rnn_estimator": {
+        "PredictionType": "opdock.contrib.learn.recurrent:PredictionType",
+        "_get_dynamic_rnn_model_fn": "opdock.contrib.learn.dynamic_rnn:model_fn_of_sequences",
+        "_get_output_alternatives": "opdock.contrib.learn.dynamic_rnn:output_alternatives",
+        "_get_state_name": "opdock.contrib.learn.recurrent:state_name",
+        "_single_value_predictions": "opdock.contrib.learn.recurrent:single_value_predictions",
+        **{
+            name: f"opdock.contrib.learn.recurrent:{name}"
+            for name in (
+                "build_sequence_input",
+                "construct_rnn",
+                "dict_to_state_tuple",
+                "state_tuple_to_dict",
+            )
+        },
+    },
+    "contrib.learn.python.learn.estimators.rnn_common": {
+        name: f"opdock.contrib.learn.recurrent:{name}"
+        for name in (
+            "PredictionType",
+            "RNNKeys",
+            "apply_dropout",
+            "construct_rnn_cell",
+            "get_eval_metric_ops",
+            "mask_activations_and_labels",
+            "multi_value_predictions",
+            "select_last_activations",
+        )
+    },
+    # Heads had protected names before they had public ones.
+    "contrib.learn.python.learn.estimators.head": {
+        f"_{name}": f"opdock:contrib.learn.{name}"
+        for name in (
+            "Head",
+            "binary_svm_head",
+            "multi_class_head",
+            "multi_head",
+            "multi_label_head",
+            "poisson_regression_head",
+            "regression_head",
+        )
+    },
     "contrib.learn.python.learn.learn_io.graph_io": {
         "KEY_FEATURE_NAME": "opdock.contrib.learn.io:KEY_FEATURE_NAME",
         "_get_file_names": "opdock.contrib.learn.io:file_names",
@@ -187,21 +229,45 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
             "opdock.contrib.learn.exporting:build_default_serving_input_fn"
         ),
     },
+    "contrib.learn.python.learn.utils.gc": {
+        "Path": "opdock.contrib.learn.exporting:ExportPath",
+        **{
+            name: f"opdock.contrib.learn.export_choices:{name}"
+            for name in (
+                "get_paths",
+                "largest_export_versions",
+                "mod_export_version",
+                "negation",
+                "one_of_every_n_export_versions",
+                "union",
+            )
+        },
+    },
     "contrib.learn.python.learn.utils.saved_model_export_utils": {
-        name: f"opdock.contrib.learn.exporting:{name}"
-        for name in (
-            "DEFAULT_INPUT_ALTERNATIVE_KEY",
-            "FEATURES_INPUT_ALTERNATIVE_KEY",
-            "build_all_signature_defs",
-            "build_standardized_signature_def",
-            "garbage_collect_exports",
-            "get_input_alternatives",
-            "get_most_recent_export",
-            "get_output_alternatives",
-            "get_temp_export_dir",
-            "get_timestamped_export_dir",
-            "make_parsing_export_strategy",
-        )
+        **{
+            name: f"opdock.contrib.learn.export_choices:{name}"
+            for name in (
+                "BestModelSelector",
+                "extend_export_strategy",
+                "make_best_model_export_strategy",
+            )
+        },
+        **{
+            name: f"opdock.contrib.learn.exporting:{name}"
+            for name in (
+                "DEFAULT_INPUT_ALTERNATIVE_KEY",
+                "FEATURES_INPUT_ALTERNATIVE_KEY",
+                "build_all_signature_defs",
+                "build_standardized_signature_def",
+                "garbage_collect_exports",
+                "get_input_alternatives",
+                "get_most_recent_export",
+                "get_output_alternatives",
+                "get_temp_export_dir",
+                "get_timestamped_export_dir",
+                "make_parsing_export_strategy",
+            )
+        },
     },
     "contrib.learn.python.learn.monitored_session": _of_train(
         "ChiefSessionCreator",
@@ -218,6 +284,16 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
     ),
     "contrib.learn.python.learn.summary_writer_cache": {
         "SummaryWriterCache": "opdock:summary.FileWriterCache",
+    },
+    **{
+        f"contrib.predictor.{module}_predictor": {
+            f"{name}Predictor": f"opdock.contrib.predictor:{name}Predictor"
+        }
+        for module, name in (
+            ("contrib_estimator", "ContribEstimator"),
+            ("core_estimator", "CoreEstimator"),
+            ("saved_model", "SavedModel"),
+        )
     },
     "contrib.quantize.python.common": {
         "BatchNormGroups": "opdock.contrib.quantize.wiring:batch_norm_groups",

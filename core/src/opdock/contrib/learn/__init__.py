@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from opdock.contrib.learn import datasets, learn_runner, monitors, preprocessing
 from opdock.contrib.learn.canned import (
+    SVM,
     DNNClassifier,
     DNNEstimator,
     DNNLinearCombinedClassifier,
@@ -14,6 +15,7 @@ from opdock.contrib.learn.canned import (
     LinearEstimator,
     LinearRegressor,
 )
+from opdock.contrib.learn.dynamic_rnn import DynamicRnnEstimator
 from opdock.contrib.learn.estimator import (
     BaseEstimator,
     Estimator,
@@ -36,11 +38,11 @@ from opdock.contrib.learn.frames import (
 from opdock.contrib.learn.head import (
     Head,
     multi_class_head,
-    multi_label_head,
     no_op_train_fn,
     poisson_regression_head,
     regression_head,
 )
+from opdock.contrib.learn.hinge_head import binary_svm_head
 from opdock.contrib.learn.io import (
     read_batch_examples,
     read_batch_features,
@@ -50,10 +52,12 @@ from opdock.contrib.learn.io import (
     read_keyed_batch_features,
     read_keyed_batch_features_shared_queue,
 )
+from opdock.contrib.learn.joint_heads import loss_only_head, multi_head
 from opdock.contrib.learn.keys import MetricKey, PredictionKey, ProblemType
 from opdock.contrib.learn.kmeans import (
     KMeansClustering,
 )
+from opdock.contrib.learn.label_heads import multi_label_head
 from opdock.contrib.learn.logistic import (
     LogisticRegressor,
 )
@@ -66,18 +70,18 @@ from opdock.contrib.learn.sk_compat import (
 from opdock.train.loops.hooks import NanLossDuringTrainingError
 
 __all__ = [
-    "BaseEstimator", "DNNClassifier", "DNNEstimator", "DNNLinearCombinedClassifier",
-    "DNNLinearCombinedEstimator", "DNNLinearCombinedRegressor", "DNNRegressor", "Estimator",
-    "Experiment", "ExportStrategy", "Head", "InputFnOps", "KMeansClustering",
-    "LinearClassifier", "LinearEstimator", "LinearRegressor", "LogisticRegressor", "MetricKey",
-    "MetricSpec", "ModeKeys", "ModelFnOps", "NanLossDuringTrainingError", "NotFittedError",
-    "PredictionKey", "ProblemType", "RunConfig", "SKCompat", "TaskType",
-    "build_parsing_serving_input_fn", "datasets", "extract_pandas_data",
-    "extract_pandas_labels", "extract_pandas_matrix", "infer_real_valued_columns_from_input",
-    "infer_real_valued_columns_from_input_fn", "io", "learn_runner", "make_export_strategy",
-    "monitors", "multi_class_head", "multi_label_head", "no_op_train_fn",
-    "poisson_regression_head", "preprocessing", "read_batch_examples", "read_batch_features",
-    "read_batch_record_features", "read_keyed_batch_examples",
-    "read_keyed_batch_examples_shared_queue", "read_keyed_batch_features",
-    "read_keyed_batch_features_shared_queue", "regression_head",
+    "SVM", "BaseEstimator", "DNNClassifier", "DNNEstimator", "DNNLinearCombinedClassifier",
+    "DNNLinearCombinedEstimator", "DNNLinearCombinedRegressor", "DNNRegressor",
+    "DynamicRnnEstimator", "Estimator", "Experiment", "ExportStrategy", "Head", "InputFnOps",
+    "KMeansClustering", "LinearClassifier", "LinearEstimator", "LinearRegressor",
+    "LogisticRegressor", "MetricKey", "MetricSpec", "ModeKeys", "ModelFnOps",
+    "NanLossDuringTrainingError", "NotFittedError", "PredictionKey", "ProblemType", "RunConfig",
+    "SKCompat", "TaskType", "binary_svm_head", "build_parsing_serving_input_fn", "datasets",
+    "extract_pandas_data", "extract_pandas_labels", "extract_pandas_matrix",
+    "infer_real_valued_columns_from_input", "infer_real_valued_columns_from_input_fn", "io",
+    "learn_runner", "loss_only_head", "make_export_strategy", "monitors", "multi_class_head",
+    "multi_head", "multi_label_head", "no_op_train_fn", "poisson_regression_head", "preprocessing",
+    "read_batch_examples", "read_batch_features", "read_batch_record_features",
+    "read_keyed_batch_examples", "read_keyed_batch_examples_shared_queue",
+    "read_keyed_batch_features", "read_keyed_batch_features_shared_queue", "regression_head",
 ]  # fmt: skip

@@ -6,14 +6,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from opdock.contrib.learn.canned_model import Deep, Wide, model_fn_of
+from opdock.contrib.learn.dual_ascent import ascent_of
 from opdock.contrib.learn.estimator import Estimator
 from opdock.contrib.learn.head import Head, multi_class_head, regression_head
+from opdock.contrib.learn.hinge_head import binary_svm_head
 from opdock.contrib.learn.keys import PredictionKey
+from opdock.contrib.linear_optimizer import SDCAOptimizer
 
 __all__ = [
-    "DNNClassifier", "DNNEstimator", "DNNLinearCombinedClassifier", "DNNLinearCombinedEstimator",
-    "DNNLinearCombinedRegressor", "DNNRegressor", "LinearClassifier", "LinearEstimator",
-    "LinearRegressor",
+    "SVM", "DNNClassifier", "DNNEstimator", "DNNLinearCombinedClassifier",
+    "DNNLinearCombinedEstimator", "DNNLinearCombinedRegressor", "DNNRegressor", "LinearClassifier",
+    "LinearEstimator", "LinearRegressor",
 ]  # fmt: skip
 
 
@@ -26,10 +29,12 @@ class _Canned(Estimator):
         self, head: Head, parts: list[Wide | Deep], gradient_clip_norm: float | None,
         model_dir: str | None, config: Any, feature_engineering_fn: Any,
     ) -> None:  # fmt: skip
-        super().__init__(
-            model_fn_of(head, parts, gradient_clip_norm), model_dir, config,
-            feature_engineering_fn=feature_engineering_fn,
-        )  # fmt: skip
+        first = parts[0]
+        if isinstance(first, Wide) and isinstance(first.optimizer, SDCAOptimizer):
+            model_fn = ascent_of(head, first, first.optimizer)
+        else:
+            model_fn = model_fn_of(head, parts, gradient_clip_norm)
+        super().__init__(model_fn, model_dir, config, feature_engineering_fn=feature_engineering_fn)
 
     def predict(
         self, x: Any = None, input_fn: Any = None, batch_size: int | None = None,
@@ -52,7 +57,7 @@ def _of_each(predictions: Iterator[Any], key: str) -> Iterator[Any]:
 
 
 class _Classifier(_Canned):
-    default_output = PredictionKey.CLASSES
+    default_output: str | None = PredictionKey.CLASSES
 
     def predict_classes(
         self, x: Any = None, input_fn: Any = None, batch_size: int | None = None,
@@ -130,10 +135,49 @@ class LinearEstimator(_Canned):
         feature_engineering_fn: Any = None,
     ) -> None:  # fmt: skip
         del weight_column_name  # the head has its own
+        if isinstance(optimizer, SDCAOptimizer):
+            raise ValueError("LinearEstimator does not support SDCA optimizer.")
         part = Wide(_columns(feature_columns), optimizer, _joint_weights)
         super().__init__(
             head, [part], gradient_clip_norm, model_dir, config, feature_engineering_fn
         )  # fmt: skip
+
+
+class SVM(_Classifier):
+    """Two classes by a linear support vector machine, which dual coordinate ascent trains.
+
+    Args:
+        example_id_column: the feature that has a string for each example, unlike all others.
+        feature_columns: the columns, of numbers and of ids.
+        weight_column_name: the feature that has the weights of examples.
+        model_dir: where checkpoints go.
+        l1_regularization, l2_regularization, num_loss_partitions: see `SDCAOptimizer`.
+        kernels: None.
+        config: a `RunConfig`.
+        feature_engineering_fn: see `Estimator`.
+
+    Raises:
+        ValueError: kernels are given, or no columns.
+    """
+
+    default_output = None
+
+    def __init__(
+        self, example_id_column: str, feature_columns: Any, weight_column_name: str | None = None,
+        model_dir: str | None = None, l1_regularization: float = 0.0,
+        l2_regularization: float = 0.0, num_loss_partitions: int = 1, kernels: Any = None,
+        config: Any = None, feature_engineering_fn: Any = None,
+    ) -> None:  # fmt: skip
+        if kernels is not None:
+            raise ValueError("Kernel SVMs are not currently supported.")
+        optimizer = SDCAOptimizer(
+            example_id_column, num_loss_partitions,
+            symmetric_l1_regularization=l1_regularization,
+            symmetric_l2_regularization=l2_regularization,
+        )  # fmt: skip
+        head = binary_svm_head(weight_column_name=weight_column_name)
+        part = Wide(_columns(feature_columns), optimizer)
+        super().__init__(head, [part], None, model_dir, config, feature_engineering_fn)
 
 
 class DNNClassifier(_Classifier):

@@ -312,7 +312,7 @@ class ExportPath(NamedTuple):
     """A folder, and the version that its name says."""
 
     path: str
-    export_version: int
+    export_version: Any
 
 
 def get_most_recent_export(export_dir_base: Any) -> ExportPath | None:

@@ -14,11 +14,11 @@ import opdock as tf
 from opdock.contrib import layers, lookup
 from opdock.contrib.learn.keys import MetricKey, PredictionKey, ProblemType
 from opdock.contrib.learn.model_fn import ModeKeys, ModelFnOps
+from opdock.graph.nodes.composite import convert_to_tensor_or_sparse_tensor
 from opdock.ops.composed.weights_broadcast import broadcast_weights
 
 __all__ = [
-    "Head", "multi_class_head", "multi_label_head", "no_op_train_fn", "poisson_regression_head",
-    "regression_head",
+    "Head", "multi_class_head", "no_op_train_fn", "poisson_regression_head", "regression_head",
 ]  # fmt: skip
 
 
@@ -58,11 +58,13 @@ class Head(ABC):
         """
 
 
-class _SingleHead(Head):
+class SingleHead(Head):
     """A head of one problem, of which subclasses have loss, predictions and metrics."""
 
     problem_type: int
     default_scope: str
+    sdca_loss: str | None = None
+    """What dual coordinate ascent calls its loss, where it can train it."""
 
     def __init__(
         self, dimension: int, label_name: str | None, weight_column_name: str | None,
@@ -95,7 +97,7 @@ class _SingleHead(Head):
             if bias is not None:
                 logits = tf.nn.bias_add(logits, bias)
             predictions = self._predictions(logits)
-            outputs = {self.head_name: (self.problem_type, predictions)}
+            outputs = {self.head_name: (self.problem_type, self._served(predictions))}
             if mode == ModeKeys.INFER or labels is None:
                 return ModelFnOps(
                     mode=mode, predictions=predictions, output_alternatives=outputs
@@ -142,10 +144,14 @@ class _SingleHead(Head):
             if self.label_name is None and len(labels) != 1:
                 raise ValueError(f"The head has no label_name, and there are {list(labels)}.")
             labels = labels[self.label_name or next(iter(labels))]
+        labels = convert_to_tensor_or_sparse_tensor(labels)
         if isinstance(labels, tf.SparseTensor):
-            raise ValueError("SparseTensor is not supported.")
-        labels = tf.convert_to_tensor(labels)
+            labels = self._dense(labels)
         return tf.expand_dims(labels, 1) if labels.shape.ndims == 1 else labels
+
+    def _dense(self, labels: Any) -> Any:
+        """What sparse labels are, where a head takes any."""
+        raise ValueError("SparseTensor is not supported.")
 
     def _weights(self, features: Any) -> Any:
         if not self.weight_column_name:
@@ -178,12 +184,16 @@ class _SingleHead(Head):
     def _predictions(self, logits: Any) -> dict[str, Any]:
         """Predictions by their keys."""
 
+    def _served(self, predictions: dict[str, Any]) -> dict[str, Any]:
+        """Predictions as a SavedModel gives them."""
+        return predictions
+
     def _metrics(self, predictions: Any, labels: Any, weights: Any) -> dict[str, Any]:
         """Metrics beside the loss, by their keys."""
         return {}
 
 
-def _weighted(losses: Any, weights: Any) -> tuple[Any, Any]:
+def weighted(losses: Any, weights: Any) -> tuple[Any, Any]:
     """The sum over the number of examples, which is trained, and over that of the weights."""
     if weights is None:
         loss = tf.reduce_mean(losses, name="loss")
@@ -194,11 +204,12 @@ def _weighted(losses: Any, weights: Any) -> tuple[Any, Any]:
     return tf.reduce_mean(weighted, name="loss"), average
 
 
-class _RegressionHead(_SingleHead):
+class _RegressionHead(SingleHead):
     """Numbers, by the squares of their differences."""
 
     problem_type = ProblemType.LINEAR_REGRESSION
     default_scope = "regression_head"
+    sdca_loss = "squared_loss"
 
     def __init__(self, link_fn: Callable[[Any], Any], *settings: Any) -> None:
         super().__init__(*settings)
@@ -206,7 +217,7 @@ class _RegressionHead(_SingleHead):
 
     def _loss(self, labels: Any, logits: Any, weights: Any) -> tuple[Any, Any]:
         logits.shape.assert_is_compatible_with(labels.shape)
-        return _weighted(tf.squared_difference(logits, tf.cast(labels, tf.float32)), weights)
+        return weighted(tf.squared_difference(logits, tf.cast(labels, tf.float32)), weights)
 
     def _predictions(self, logits: Any) -> dict[str, Any]:
         if self.logits_dimension == 1:
@@ -217,13 +228,15 @@ class _RegressionHead(_SingleHead):
 class _PoissonHead(_RegressionHead):
     """Counts, whose rates are the exponentials of the logits."""
 
+    sdca_loss = "poisson_loss"
+
     def _loss(self, labels: Any, logits: Any, weights: Any) -> tuple[Any, Any]:
         logits.shape.assert_is_compatible_with(labels.shape)
         losses = tf.nn.log_poisson_loss(tf.cast(labels, tf.float32), logits, compute_full_loss=True)
-        return _weighted(losses, weights)
+        return weighted(losses, weights)
 
 
-class _ClassHead(_SingleHead):
+class ClassHead(SingleHead):
     """What heads of classes share: an own loss, and the metrics of a class against the others."""
 
     def __init__(
@@ -235,21 +248,32 @@ class _ClassHead(_SingleHead):
 
     def _loss(self, labels: Any, logits: Any, weights: Any) -> tuple[Any, Any]:
         if self._loss_fn is None:
-            return _weighted(self._losses(labels, logits), weights)
+            return weighted(self._losses(labels, logits), weights)
         given = () if weights is None else (weights,)
         loss = self._loss_fn(labels, logits, *given)
         return loss, loss
 
     @abstractmethod
     def _losses(self, labels: Any, logits: Any) -> Any:
-        """The loss of each example, [examples, 1]."""
+        """The losses of each example."""
+
+    def _served(self, predictions: dict[str, Any]) -> dict[str, Any]:
+        """Probabilities, and what each of them is that of: servers want both of one shape."""
+        chances = predictions[PredictionKey.PROBABILITIES]
+        names = self._class_names(tf.shape(chances)[1])
+        each = tf.tile(tf.expand_dims(names, 0), [tf.shape(chances)[0], 1], name="classes_tensor")
+        return {PredictionKey.PROBABILITIES: chances, PredictionKey.CLASSES: each}
+
+    def _class_names(self, count: Any) -> Any:
+        return tf.as_string(tf.range(count))
 
 
-class _BinaryLogisticHead(_ClassHead):
+class _BinaryLogisticHead(ClassHead):
     """Two classes, by one logit."""
 
     problem_type = ProblemType.LOGISTIC_REGRESSION
     default_scope = "binary_logistic_head"
+    sdca_loss = "logistic_loss"
 
     def _losses(self, labels: Any, logits: Any) -> Any:
         return tf.nn.sigmoid_cross_entropy_with_logits(
@@ -288,7 +312,7 @@ class _BinaryLogisticHead(_ClassHead):
         return found
 
 
-class _MultiClassHead(_ClassHead):
+class _MultiClassHead(ClassHead):
     """More classes, by a logit each."""
 
     problem_type = ProblemType.CLASSIFICATION
@@ -310,6 +334,9 @@ class _MultiClassHead(_ClassHead):
             tf.constant(self._label_keys), name="label_id_lookup"
         )
         return table.lookup(labels)
+
+    def _class_names(self, count: Any) -> Any:
+        return super()._class_names(count) if self._label_keys is None else self._label_keys
 
     def _losses(self, labels: Any, logits: Any) -> Any:
         if not labels.dtype.is_integer:
@@ -355,36 +382,6 @@ class _MultiClassHead(_ClassHead):
         return found
 
 
-class _MultiLabelHead(_ClassHead):
-    """Any number of classes for an example, by a logit each."""
-
-    problem_type = ProblemType.CLASSIFICATION
-    default_scope = "multi_label_head"
-
-    def _losses(self, labels: Any, logits: Any) -> Any:
-        return tf.nn.sigmoid_cross_entropy_with_logits(
-            labels=tf.cast(labels, tf.float32), logits=logits
-        )
-
-    def _predictions(self, logits: Any) -> dict[str, Any]:
-        classes = tf.cast(tf.greater(logits, 0), tf.int64, name=PredictionKey.CLASSES)
-        return {
-            PredictionKey.LOGITS: logits,
-            PredictionKey.PROBABILITIES: tf.sigmoid(logits, name=PredictionKey.PROBABILITIES),
-            PredictionKey.CLASSES: classes,
-        }
-
-    def _metrics(self, predictions: Any, labels: Any, weights: Any) -> dict[str, Any]:
-        classes = predictions[PredictionKey.CLASSES]
-        chances = predictions[PredictionKey.PROBABILITIES]
-        is_label = tf.cast(labels, tf.bool)
-        return {
-            MetricKey.ACCURACY: tf.metrics.accuracy(labels, classes, weights),
-            MetricKey.AUC: tf.metrics.auc(is_label, chances, weights),
-            MetricKey.AUC_PR: tf.metrics.auc(is_label, chances, weights, curve="PR"),
-        }
-
-
 def poisson_regression_head(
     label_name: str | None = None, weight_column_name: str | None = None,
     label_dimension: int = 1, enable_centered_bias: bool = False, head_name: str | None = None,
@@ -392,27 +389,6 @@ def poisson_regression_head(
     """A head of counts, by their Poisson likelihood; its arguments are `regression_head`'s."""
     return _PoissonHead(
         tf.exp, label_dimension, label_name, weight_column_name, enable_centered_bias, head_name
-    )
-
-
-def multi_label_head(
-    n_classes: int, label_name: str | None = None, weight_column_name: str | None = None,
-    enable_centered_bias: bool = False, head_name: str | None = None,
-    loss_fn: Callable[..., Any] | None = None,
-) -> Head:  # fmt: skip
-    """A head of classes of which an example may have several: labels are [examples, classes].
-
-    Args:
-        n_classes, label_name, weight_column_name, enable_centered_bias, head_name, loss_fn: see
-            `multi_class_head`.
-
-    Raises:
-        ValueError: fewer than two classes.
-    """
-    if n_classes < 2:
-        raise ValueError("n_classes must be > 1 for classification.")
-    return _MultiLabelHead(
-        loss_fn, None, n_classes, label_name, weight_column_name, enable_centered_bias, head_name
     )
 
 
