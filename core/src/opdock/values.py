@@ -181,8 +181,10 @@ def _string_array(value: Any) -> np.ndarray[Any, Any]:
 
 
 def _quantized(value: Any, dtype: DType) -> np.ndarray[Any, Any]:
-    storage = dtype.np[0]
-    return np.array(value, storage).view(dtype.np)
+    try:
+        return np.array(value, dtype.np)  # an element may be a tuple of one number
+    except (ValueError, TypeError):
+        return np.array(value, dtype.np[0]).view(dtype.np)
 
 
 def _check_elements(value: Any, dtype: DType) -> None:
