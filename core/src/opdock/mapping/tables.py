@@ -475,6 +475,11 @@ V2: Final[dict[str, str]] = {
     **LATER_V2,
     **OPS_V2,
     "Variable": "opdock.graph.variables.resource_variable:VariableV2",
+    "data.Dataset": "opdock.data.dataset:DatasetV2",
+    **{
+        f"data.{name}": f"opdock.data.readers:{name}V2"
+        for name in ("FixedLengthRecordDataset", "TFRecordDataset", "TextLineDataset")
+    },
     "nn.avg_pool": "opdock.ops.composed.pooling:avg_pool_v2",
     "nn.ctc_beam_search_decoder": "opdock:nn.ctc_beam_search_decoder_v2",
     "nn.ctc_loss": "opdock:nn.ctc_loss_v2",
