@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,10 +15,16 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def told(program: str, *arguments: str) -> Any:
-    """What a program in an interpreter of its own prints as JSON."""
+    """What a program in an interpreter of its own prints as JSON.
+
+    Devices are known once every plugin was asked for its own, and to ask PyTorch or JAX is to load
+    it with all that it loads. What is told here is of opdock and its CPU alone.
+    """
     done = subprocess.run(
-        [sys.executable, *arguments, "-c", program], capture_output=True, text=True, check=False
-    )
+        [sys.executable, *arguments, "-c", program],
+        env={**os.environ, "OPDOCK_PLUGINS": "cpu"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -73,15 +80,17 @@ def test_generated_code_is_not_loaded_for_one_op(loaded: frozenset[str]) -> None
     assert not {name for name in loaded if name.startswith("opdock_cpu.jit.cluster")}
 
 
-# Every import of opdock's is interrupted once, some within a module that imports it.
+# Every import of opdock's is interrupted once, some within a module that imports it; as Ctrl-C does
+# it, in the main thread.
 INTERRUPTED = """
-import json, sys
+import json, sys, threading
 
 class Interrupts:
     def __init__(self):
         self.seen = set()
     def find_spec(self, name, *_):
-        if name.startswith(("opdock.kernels.", "opdock_cpu.")):
+        main = threading.current_thread() is threading.main_thread()
+        if main and name.startswith(("opdock.kernels.", "opdock_cpu.")):
             if name not in self.seen:
                 self.seen.add(name)
                 raise KeyboardInterrupt(name)

@@ -224,6 +224,28 @@ def test_ranges_of_floats_add_up_step_by_step(rows):
         assert len(row) == 30
 
 
+def test_ranges_of_floats_of_any_lengths_are_sums():
+    """Rows that are padded together, those that are not, empty ones, and one alone."""
+    for lengths in ([3, 0, 5, 5, 1, 4], [40, 0, 1], [0, 0], [1], [30], [2] * 50 + [40]):
+        limits = np.array([-1 if n == 0 else n * 0.1 - 0.05 for n in lengths], np.float32)
+        steps = np.full(len(lengths), 0.1, np.float32)
+        found = tf.ragged.range(np.zeros_like(limits), limits, steps)
+        with tf.Session() as session:
+            splits, values = session.run([found.row_splits, found.flat_values])
+        assert np.diff(splits).tolist() == lengths
+        for n, begin in zip(lengths, splits, strict=False):
+            row = np.full(n, 0.1, np.float32)
+            row[:1] = 0
+            wanted = np.add.accumulate(row)
+            np.testing.assert_array_equal(values[begin : begin + n], wanted)
+
+
+@pytest.mark.parametrize("limit", [1e30, np.inf, np.nan])
+def test_ranges_of_floats_that_no_memory_holds(limit):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="finite|fit into memory"):
+        run(tf.ragged.range(np.float32(0), np.float32(limit), np.float32(1e-3)))
+
+
 def test_the_last_bit_decides_how_long_a_range_of_floats_is():
     """0.3 / 0.1 is 3 in single precision, and more than that between these two numbers."""
     assert len(run(tf.ragged.range(np.float32(0), np.float32(0.3), np.float32(0.1)))[0]) == 3

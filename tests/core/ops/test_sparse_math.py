@@ -165,3 +165,61 @@ def test_sums_of_tensors_that_repeat_cells():
     assert sums.values.tolist() == [11.0, 2.0, 23.0]
     assert largest.values.tolist() == [1.0, 2.0, 3.0]
     assert back[0].tolist() == [1.0, 2.0, 3.0] and back[1].tolist() == [1.0, 3.0]
+
+
+def reduced(op, indices, values, shape, axes):
+    return op(
+        input_indices=indices, input_values=values, input_shape=shape,
+        reduction_axes=np.array(axes, np.int32), keep_dims=False, name=None,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("order", ["sorted", "shuffled", "repeated"])
+@pytest.mark.parametrize("axes", [[0], [1], [2], [0, 2], [-1, 1], [0, 1, 2], []])
+@pytest.mark.parametrize("count", [60, 17, 1, 0])
+def test_reductions_of_cells_in_any_order(count, axes, order):
+    """All cells of a tensor, some, one and none; those that are missing do not count."""
+    rng = np.random.default_rng(count)
+    place = np.sort(rng.choice(60, count, replace=False))
+    if order != "sorted":
+        place = rng.permutation(place)
+    if order == "repeated":
+        place = np.concatenate([place, place])
+    indices = np.stack(np.unravel_index(place, (3, 4, 5)), 1).astype(np.int64)
+    values = rng.integers(-9, 0, len(place)).astype(np.float32)
+    whole, largest = np.zeros((3, 4, 5)), np.full((3, 4, 5), -np.inf)
+    np.add.at(whole, tuple(indices.T), values)
+    np.maximum.at(largest, tuple(indices.T), values)
+    largest = largest.max(tuple(axes))
+    sums, maxima, cells = (
+        reduced(getattr(tf.raw_ops, op), indices, values, [3, 4, 5], axes)
+        for op in ("SparseReduceSum", "SparseReduceMax", "SparseReduceSumSparse")
+    )
+    sums, maxima, cells = run([sums, maxima, cells])
+    np.testing.assert_array_equal(sums, whole.sum(tuple(axes)))
+    np.testing.assert_array_equal(maxima, np.where(np.isinf(largest), 0, largest))
+    again = np.zeros_like(sums)
+    for cell, value in zip(cells[0].tolist(), cells[1], strict=True):
+        again[tuple(cell)] = value
+    np.testing.assert_array_equal(again, sums)
+    assert len(cells[1]) == np.isfinite(largest).sum()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_softmax_of_cells_in_any_order(seed):
+    rng = np.random.default_rng(seed)
+    place = rng.choice(24, 15, replace=False)
+    place = np.sort(place) if seed % 2 else place
+    indices = np.stack(np.unravel_index(place, (2, 3, 4)), 1)
+    values = rng.normal(0, 3, 15)
+    found = run(tf.sparse_softmax(tf.SparseTensor(indices, values, (2, 3, 4))))
+    for row in {tuple(i) for i in indices[:, :-1].tolist()}:
+        mine = (indices[:, :-1] == row).all(1)
+        powers = np.exp(values[mine])
+        np.testing.assert_allclose(found.values[mine], powers / powers.sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("row", [[-1, 0], [0, 3], [2**62, 0]])
+def test_cells_outside_are_told(row):
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"indices\[1\] = .* out of bounds"):
+        run(reduced(tf.raw_ops.SparseReduceSum, np.array([[0, 0], row]), [1.0, 2.0], [2, 3], [1]))

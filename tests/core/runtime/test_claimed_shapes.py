@@ -67,3 +67,28 @@ def test_one_of_several_results() -> None:
     b.set_shape([3])
     with tf.Session() as sess:
         assert sess.run(a + b).tolist() == [[3.0] * 3] * 2
+
+
+def test_what_is_handed_out_alone_has_the_shape_that_it_has() -> None:
+    """Nothing was compiled for it: TF looks at no promise either."""
+    x = tf.placeholder(tf.float32, None)
+    claimed = through_python(x)
+    claimed.set_shape(SHAPE)
+    with tf.Session() as sess:
+        assert sess.run(claimed, {x: np.zeros([2, 3])}).shape == (2, 3)
+
+
+def test_what_a_branch_hands_out_is_held_to_its_shape() -> None:
+    """What is around the branch is compiled for it."""
+
+    def claiming() -> tf.Tensor:
+        result = through_python(x)
+        result.set_shape(SHAPE)
+        return result
+
+    x, choice = tf.placeholder(tf.float32, None), tf.placeholder(tf.bool, [])
+    y = tf.exp(tf.cond(choice, claiming, lambda: tf.zeros(SHAPE))) * 2.0 + 3.0
+    with tf.Session() as sess:
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"has shape \[2,3\]"):
+            sess.run(y, {x: np.zeros([2, 3]), choice: True})
+        assert sess.run(y, {x: np.zeros(SHAPE), choice: True}).shape == SHAPE

@@ -15,7 +15,7 @@ import numpy as np
 from opdock.plugin import dtypes
 from opdock_cpu.jit.looped import Array, Looped
 
-__all__ = ["fold_onto", "fold_rows", "runs"]
+__all__ = ["fold_onto", "fold_rows", "fold_runs", "runs"]
 
 _KINDS: Final[dict[Any, int]] = {
     np.add: 0,
@@ -174,3 +174,15 @@ def fold_rows(combine: Any, rows: Array, ids: Array, count: int) -> tuple[Array,
     present = np.zeros(count, np.bool_)
     fold_onto(combine, out, present, rows, ids)
     return out, present
+
+
+def fold_runs(combine: Any, values: Array, starts: Array) -> Array:
+    """The values of each run in one, as portable kernels ask it.
+
+    Args:
+        combine: NumPy's function of two arrays.
+        values: a vector.
+        starts: where each run begins.
+    """
+    folded: Array = combine.reduceat(values, starts, 0, values.dtype)
+    return folded

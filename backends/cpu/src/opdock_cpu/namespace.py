@@ -45,6 +45,7 @@ namespace: Any = NumpyNamespace(
     f"{__name__}.namespace",
     {
         "fold_rows": lambda: importlib.import_module("opdock_cpu.folds").fold_rows,
+        "fold_runs": lambda: importlib.import_module("opdock_cpu.folds").fold_runs,
         "linalg": _linalg,
         "resampled": lambda: importlib.import_module("opdock_cpu.resizing").resampled,
         "matmul": lambda: _factored(np.matmul),

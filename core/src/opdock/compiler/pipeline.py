@@ -16,7 +16,7 @@ from opdock.compiler.clean.fold import Evaluate, fold
 from opdock.compiler.clean.hoist import hoist
 from opdock.compiler.clean.loops import loops
 from opdock.compiler.clean.pieces import pieces
-from opdock.compiler.clean.prune import prune, refine_shapes
+from opdock.compiler.clean.prune import forget_claims, prune, refine_shapes
 from opdock.compiler.clean.waits import waits
 from opdock.compiler.emit.members import Bind, Members
 from opdock.compiler.emit.memory import MemoryPlan, plan_memory
@@ -232,7 +232,10 @@ class Compiler:
         if home is not None and "hoist" in self.options.passes:
             first = hoist(block, place == HOST)
             once = None if first is None else self._line_up(first, place)
-        return replace(self._line_up(block, results_at), once=once)
+        made = self._line_up(block, results_at)
+        if home is None:  # of a body, what is around it is compiled for the shapes of its results
+            forget_claims(block)
+        return replace(made, once=once)
 
     def _improve(self, block: Block) -> None:
         """The passes that ask for no device."""

@@ -70,8 +70,9 @@ def check_inside(indices: Array, shape: tuple[int, ...]) -> None:
 
 
 def _outside(indices: Array, shape: tuple[int, ...]) -> Array:
-    limits = np.array(shape, np.int64)
-    return np.asarray(((indices < 0) | (indices >= limits)).any(axis=1))
+    # As numbers without a sign what is negative is beyond every limit.
+    places = indices.astype(np.int64, copy=False).view(np.uint64)
+    return np.asarray((places >= np.array(shape, np.uint64)).any(axis=1))
 
 
 def check_order(indices: Array, shape: tuple[int, ...]) -> None:

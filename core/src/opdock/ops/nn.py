@@ -27,9 +27,11 @@ SELU_SCALE_ALPHA = 1.7580993408473768599402175208123
 relu_op = define_op(
     "Relu", "features: T -> activations: T", "T: {realnumbertype, qint8}", expr="max(features, 0)"
 )
+# A slope of 0 is a factor, as TensorFlow's is: infinity times it is nan. A mask that is cast and
+# multiplied says the same, but XLA makes a selection of that, which gives 0.
 relu_grad_op = define_op(
     "ReluGrad", "gradients: T, features: T -> backprops: T", "T: realnumbertype",
-    expr="where(features > 0, gradients, 0)",
+    expr="where(features > 0, gradients, gradients * 0)",
 )  # fmt: skip
 relu6_op = define_op(
     "Relu6", "features: T -> activations: T", "T: realnumbertype",
@@ -37,7 +39,7 @@ relu6_op = define_op(
 )  # fmt: skip
 relu6_grad_op = define_op(
     "Relu6Grad", "gradients: T, features: T -> backprops: T", "T: realnumbertype",
-    expr="where((features > 0) & (features < 6), gradients, 0)",
+    expr="where((features > 0) & (features < 6), gradients, gradients * 0)",
 )  # fmt: skip
 leaky_relu_op = define_op(
     "LeakyRelu", "features: T -> activations: T",

@@ -151,6 +151,14 @@ def test_infinities_and_nans() -> None:
           inputs)  # fmt: skip
 
 
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+def test_the_sign_of_a_zero_is_zero(kind: str) -> None:
+    x = np.array([-0.0, 0.0, -2, 3, np.nan, -np.inf], kind)
+    found = cluster.cluster(sig_of(["sign(x)"], {"x": x}, [kind]))(x, None)
+    np.testing.assert_array_equal(found, [0, 0, -1, 1, np.nan, -1])
+    assert not np.signbit(found[:2]).any()
+
+
 def test_a_strided_input_is_copied() -> None:
     x = normal(6, 8)
     sig = sig_of(["x * 2 + 1"], {"x": x.T}, ["float32"])

@@ -59,6 +59,43 @@ def test_an_op_alone_is_generated(op: str, static: bool, monkeypatch: pytest.Mon
     np.testing.assert_array_equal(np.signbit(found[zero]), np.signbit(wanted[zero]))
 
 
+NAN, INF = np.nan, np.inf
+FEATURES = [-INF, -1, -0.0, 0, 1, 6, 7, INF, NAN]
+"""Of which the gradients below are those of infinity."""
+OF_INFINITY = {
+    "ReluGrad": [NAN, NAN, NAN, NAN, INF, INF, INF, INF, NAN],
+    "Relu6Grad": [NAN, NAN, NAN, NAN, INF, NAN, NAN, NAN, NAN],
+    "LeakyReluGrad": [INF] * 9,
+    "EluGrad": [-INF, NAN, INF, INF, INF, INF, INF, INF, INF],
+    "SeluGrad": [-INF, INF, INF, INF, INF, INF, INF, INF, INF],
+}
+
+
+@pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("times", [1, 4000])
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("op", OF_INFINITY)
+def test_slopes_are_factors_of_what_is_not_finite(
+    op: str, fused: bool, times: int, kind: str
+) -> None:
+    """Alone, in a cluster, in NumPy and generated: what TensorFlow gives, which multiplies."""
+    x = np.tile(np.array(FEATURES, kind), times)
+    wanted = np.tile(OF_INFINITY[op], times)
+    given, features = tf.placeholder(kind, x.shape), tf.placeholder(kind, x.shape)
+    out = registry.get(op)(given, features)
+    if fused:
+        out = 0.5 * (out + out * 3.0)
+    with tf.Session() as session, np.errstate(all="ignore"):
+        for gradient, expected in ((INF, wanted), (-INF, -wanted), (NAN, NAN * wanted)):
+            found = session.run(out, {given: np.full_like(x, gradient), features: x})
+            np.testing.assert_array_equal(found, expected)
+        zeros = session.run(out, {given: np.full_like(x, -0.0), features: np.ones_like(x)})
+        dead = session.run(out, {given: -np.ones_like(x), features: -np.ones_like(x)})
+    assert np.signbit(zeros).all()
+    if op in ("ReluGrad", "Relu6Grad"):
+        assert (dead == 0).all() and np.signbit(dead).all()
+
+
 def test_shapes_broadcast_and_change() -> None:
     x, y = tf.placeholder(tf.float32), tf.placeholder(tf.float32)
     out = tf.squared_difference(x, y)

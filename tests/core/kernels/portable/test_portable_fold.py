@@ -9,11 +9,12 @@ import pytest
 from opdock.dtypes import float32, int32, resource
 from opdock.graph.nodes import registry
 from opdock.kernels.portable import pool
-from opdock.kernels.portable.segment import fold, sum_at
+from opdock.kernels.portable.segment import fold, fold_runs, sum_at
 from opdock.kernels.portable.slicing import forwards
 from opdock.kernels.select.restrict import restrict
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.table import Kernel
+from opdock_cpu.namespace import namespace as cpu
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 64, 100])
@@ -34,6 +35,17 @@ def test_fold_keeps_the_order_of_rows():
         xp, lambda first, second: 10 * first + second, rows[:2, :], xp.asarray([0, 0]), 1
     )
     assert int(found[0, 0]) == 12
+
+
+@pytest.mark.parametrize("namespace", [xp, cpu], ids=["strict", "cpu"])
+@pytest.mark.parametrize("starts", [[0], [0, 1, 2, 3, 4, 5], [0, 2, 5]])
+def test_runs_are_folded_one_by_one(namespace, starts):
+    values = np.array([3.0, -1, np.nan, 4, -7, 2])
+    given = namespace.asarray(values)
+    parts = np.split(values, starts[1:])
+    for combine, wanted in ((namespace.maximum, np.max), (namespace.add, np.sum)):
+        found = fold_runs(namespace, combine, given, np.array(starts))
+        np.testing.assert_array_equal(np.array(found), [wanted(p) for p in parts])
 
 
 def test_sums_of_nothing_are_zero():

@@ -124,7 +124,9 @@ def _float(put: Emit, name: str, kind: str, a: list[str]) -> str:
     if name == "sign":
         zero, one, less = (number(v, kind) for v in (0.0, 1.0, -1.0))
         up, down = (put(f"fcmp {t} {kind} {a[0]}, {zero}") for t in ("ogt", "olt"))
-        rest = put(f"select i1 {down}, {kind} {less}, {kind} {a[0]}")
+        nan = put(f"fcmp uno {kind} {a[0]}, {a[0]}")
+        rest = put(f"select i1 {nan}, {kind} {a[0]}, {kind} {zero}")  # no zero is negative
+        rest = put(f"select i1 {down}, {kind} {less}, {kind} {rest}")
         return put(f"select i1 {up}, {kind} {one}, {kind} {rest}")
     return ""
 

@@ -22,7 +22,7 @@ _NATIVE = dtypes.REALS - {dtypes.bfloat16}
 
 @table.binder("ReluGrad", T=_NATIVE, out=True)
 def relu_grad(sig: NodeSig) -> Callable[..., Any]:
-    """The gradient where the feature is positive."""
+    """The gradient times a slope: 1 where the feature is positive, else 0."""
     zero = sig.in_dtypes[0].np.type(0)
     multiply, greater = np.multiply, np.greater
 

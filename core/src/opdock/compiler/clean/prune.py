@@ -292,6 +292,14 @@ def refine_shapes(block: Block) -> None:
             ) from None
 
 
+def forget_claims(block: Block) -> None:
+    """Lets results have any shape that a step alone hands out: nothing is compiled for them."""
+    claiming = [n for n in block.nodes if n.claimed]
+    used = {v for n in block.nodes for v in n.inputs} if claiming else set()
+    for node in claiming:
+        node.claimed = tuple(i for i in node.claimed if Value(node, i) in used)
+
+
 def _runtime_text(node: Node, text: str) -> str:
     inputs = node.inputs
     if len(inputs) == 2 and text.startswith("Dimensions must be equal"):

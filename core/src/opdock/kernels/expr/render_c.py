@@ -150,7 +150,8 @@ def _absolute(d: Dialect, t: DType, a: Sequence[str]) -> str:
 
 def _sign(d: Dialect, t: DType, a: Sequence[str]) -> str:
     (x,) = a
-    rest = f"({x} < 0 ? -1 : {x})" if t.is_floating else f"-({x} < 0)"
+    # No zero is negative, and nan stays.
+    rest = f"({x} < 0 ? -1 : {x} == 0 ? 0 : {x})" if t.is_floating else f"-({x} < 0)"
     return f"({x} > 0 ? 1 : {'0' if t.is_unsigned else rest})"
 
 

@@ -7,7 +7,8 @@ on the device.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Any, Final
 
 import numpy as np
 
@@ -94,11 +95,15 @@ def ragged_range(xp: Any, sig: NodeSig) -> Callable[..., tuple[Array, Any]]:
     def run(*inputs: Any) -> tuple[Array, Any]:
         start, limit, step = _rows(*(np.asarray(given) for given in inputs))
         lengths = lengths_of(start, limit, step)
-        if float(lengths.sum(dtype=np.float64)) > np.iinfo(np.int64).max / 16:
+        longest = int(lengths.max(initial=0))
+        if longest * len(lengths) >= _MOST / 2 and lengths.sum(dtype=np.float64) >= _MOST / 2:
             raise invalid("Requires ((limit - start) / delta) to fit into memory")
-        splits = np.concatenate([[0], np.cumsum(lengths)]).astype(kind)
+        splits = np.zeros(len(lengths) + 1, kind)
+        splits[1:] = ends = np.cumsum(lengths)
         if not element.is_integer:
-            return splits, xp.asarray(_summed(start, step, lengths), device=home(sig))
+            return splits, xp.asarray(
+                _summed(start, step, lengths, ends, longest), device=home(sig)
+            )
 
         def on_device(array: Array) -> Any:
             return xp.asarray(array, dtype=dtype_of(xp, element), device=home(sig))
@@ -124,7 +129,9 @@ def _rows(starts: Array, limits: Array, deltas: Array) -> list[Array]:
     if len(counts) > 1:
         raise invalid("starts, limits, and deltas must have the same shape")
     rows = counts.pop() if counts else 1
-    start, limit, step = (np.broadcast_to(value, (rows,)) for value in given.values())
+    start, limit, step = (
+        value if value.ndim else np.broadcast_to(value, (rows,)) for value in given.values()
+    )
     if (step == 0).any():
         raise invalid("Requires delta != 0")
     return [start, limit, step]
@@ -138,28 +145,40 @@ def _whole_lengths(start: Array, limit: Array, step: Array) -> Array:
 def _real_lengths(start: Array, limit: Array, step: Array) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
         # In the element type, so that a last bit decides as it does in TF.
-        counts = np.ceil(np.abs((limit - start) / step))
-    counts = np.where(((step > 0) & (limit < start)) | ((step < 0) & (limit > start)), 0, counts)
+        counts = np.ceil((limit - start) / step)
     if not np.isfinite(counts).all():
-        raise invalid("Requires finite starts, limits and deltas")
-    return counts.astype(np.int64)
+        # Of infinities the wrong way off there is nothing.
+        away = ((step > 0) & (limit < start)) | ((step < 0) & (limit > start))
+        counts = np.where(away, 0, counts)
+        if not np.isfinite(counts).all():
+            raise invalid("Requires finite starts, limits and deltas")
+    return np.asarray(np.minimum(np.maximum(counts, 0), _MOST), np.int64)
 
 
-def _summed(start: Array, step: Array, lengths: Array) -> Array:
+_MOST: Final = 2.0**60
+"""A length that is too large, and still an integer."""
+_PADDED: Final = 4
+"""Rows are padded to the longest where that makes no more than so many times the elements."""
+
+
+def _summed(start: Array, step: Array, lengths: Array, ends: Array, longest: int) -> Array:
     """Each start and what comes of adding its step again and again."""
+    count = len(lengths)
+    if longest <= count and longest * count <= _PADDED * ends[-1:].sum():
+        # Many short rows take a step together.
+        sums = np.empty((longest, count), start.dtype)
+        sums[:1] = start
+        for before, here in pairwise(sums):
+            np.add(before, step, out=here)
+        inside = np.arange(longest, dtype=np.int32) < lengths.astype(np.int32)[:, None]
+        return np.asarray(sums.T[inside])
     out = np.repeat(step, lengths)
-    here = np.flatnonzero(lengths)
-    ends = np.cumsum(lengths)[here]
-    first, start, step, lengths = ends - lengths[here], start[here], step[here], lengths[here]
-    out[first] = start
-    if lengths.max(initial=0) > len(lengths):
-        for begin, end in zip(first.tolist(), ends.tolist(), strict=True):
-            np.add.accumulate(out[begin:end], out=out[begin:end])
-        return out
-    # Many short rows take a step together.
-    for turn in range(1, int(lengths.max(initial=0))):
-        at = first[lengths > turn] + turn
-        out[at] += out[at - 1]
+    some = np.flatnonzero(lengths)
+    ends = ends[some]
+    first = ends - lengths[some]
+    out[first] = start[some]
+    for begin, end in zip(first.tolist(), ends.tolist(), strict=True):
+        np.add.accumulate(out[begin:end], out=out[begin:end])
     return out
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from opdock.dtypes import NUMBERS, REALS, DType, bfloat16, float16
 from opdock.kernels.array_api import (
@@ -63,6 +64,25 @@ def fold(xp: Any, combine: Combine, rows: Any, ids: Any, count: int) -> tuple[An
     wanted = device_ints(xp, np.arange(count), ids)
     place = xp.clip(xp.searchsorted(ids, wanted, side="right") - 1, 0, None)
     return xp.take(rows, place, axis=0), xp.take(ids, place, axis=0) == wanted
+
+
+def fold_runs(xp: Any, combine: Combine, values: Any, starts: npt.NDArray[Any]) -> Any:
+    """What comes of the values of each run, one after the other: an array of one value each.
+
+    A namespace that has runs folded without a look at each value's own brings that as `fold_runs`.
+
+    Args:
+        xp: the array namespace.
+        combine: an associative function of two arrays of values.
+        values: an array [n], n > 0.
+        starts: where each run begins, in host memory: ascending integers, the first of them 0.
+    """
+    own = getattr(xp, "fold_runs", None)
+    if own is not None:
+        return own(combine, values, starts)
+    ids = np.repeat(np.arange(len(starts)), np.diff(starts, append=values.shape[0]))
+    rows = xp.reshape(values, (-1, 1))
+    return xp.reshape(fold(xp, combine, rows, device_ints(xp, ids, values), len(starts))[0], (-1,))
 
 
 def sum_at(xp: Any, rows: Any, ids: Any, count: int) -> Any:

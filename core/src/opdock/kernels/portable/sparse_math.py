@@ -24,8 +24,8 @@ from opdock.kernels.array_api import (
 from opdock.kernels.cells import Array
 from opdock.kernels.expr.functions import FUNCTIONS
 from opdock.kernels.portable import portable
-from opdock.kernels.portable.segment import fold, sum_at, wide
-from opdock.kernels.portable.sparse_reduce import groups_of
+from opdock.kernels.portable.segment import fold_runs, wide
+from opdock.kernels.portable.sparse_reduce import runs_of
 from opdock.kernels.select.signature import NodeSig
 
 
@@ -212,12 +212,12 @@ def sparse_softmax(xp: Any, sig: NodeSig) -> Callable[..., Any]:
             raise invalid(f"Input should have rank >= 2, but got: {dims(shape)}")
         if not len(indices):
             return xp.zeros_like(values)
-        groups = groups_of(indices[:, :-1])
-        ids, count = device_ints(xp, groups.of, values), len(groups.first)
-        rows = xp.reshape(values, (-1, 1))
-        largest, _ = fold(xp, xp.maximum, rows, ids, count)
-        powers = xp.exp(rows - xp.take(largest, ids, axis=0))
-        total = xp.take(sum_at(xp, powers, ids, count), ids, axis=0)
-        return xp.reshape(powers / total, (-1,))
+        runs = runs_of(cells.keys(indices[:, :-1]))
+        of = device_ints(xp, np.repeat(np.arange(len(runs.starts)), runs.counts), values)
+        rows = runs.gathered(xp, values)
+        largest = fold_runs(xp, xp.maximum, rows, runs.starts)
+        powers = xp.exp(rows - xp.take(largest, of, axis=0))
+        out = powers / xp.take(fold_runs(xp, xp.add, powers, runs.starts), of, axis=0)
+        return out if runs.order is None else taken(xp, out, np.argsort(runs.order))
 
     return run

@@ -13,33 +13,48 @@ import numpy as np
 
 from opdock.dtypes import NUMBERS, REALS
 from opdock.kernels import cells
-from opdock.kernels.array_api import device_ints, dims, dtype_of, invalid, taken
+from opdock.kernels.array_api import copy, dims, dtype_of, invalid, taken
 from opdock.kernels.cells import Array
 from opdock.kernels.portable import portable
-from opdock.kernels.portable.segment import fold, wide
+from opdock.kernels.portable.segment import fold_runs, wide
 from opdock.kernels.select.signature import NodeSig
 
 _PLACES = ("input_indices", "input_shape", "reduction_axes")
 
 
-class Groups(NamedTuple):
-    """Cells gathered by key.
+class Runs(NamedTuple):
+    """Cells gathered by key, in ascending order of keys.
 
     Attributes:
-        first: a cell of each group, in ascending order of keys.
-        of: the group of each cell.
+        order: the cells such that those of a key stand together; None where they do as they are.
+        starts: where each key begins in that order.
+        counts: how many cells it has.
     """
 
-    first: Array
-    of: Array
+    order: Array | None
+    starts: Array
+    counts: Array
+
+    def first(self) -> Array:
+        """A cell of each key."""
+        return self.starts if self.order is None else self.order[self.starts]
+
+    def gathered(self, xp: Any, values: Any) -> Any:
+        """The cells' values in order."""
+        return values if self.order is None else taken(xp, values, self.order)
 
 
-def groups_of(indices: Array) -> Groups:
-    """Cells by their coordinates, wherever these are."""
-    order, starts = cells.runs(cells.keys(indices))
-    of = np.empty(len(order), np.int64)
-    of[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(order)))
-    return Groups(order[starts], of)
+def runs_of(key: Array) -> Runs:
+    """Cells by key, at least one; mostly they are in order already."""
+    step = key[1:] != key[:-1]
+    if (key[1:] >= key[:-1]).all():
+        order = None
+    else:
+        order = np.argsort(key, kind="stable")
+        found = key[order]
+        step = found[1:] != found[:-1]
+    ends = np.flatnonzero(np.concatenate(([True], step, [True])))
+    return Runs(order, ends[:-1], ends[1:] - ends[:-1])
 
 
 # ---------------------------------------------------------------- reductions
@@ -48,11 +63,13 @@ class _Reduced(NamedTuple):
 
     Attributes:
         indices: their coordinates along the dimensions that are left [n, kept].
+        places: where they are in the flat dense tensor of what is left.
         values: one value each.
         kept: the dimensions that are left.
     """
 
     indices: Array
+    places: Array
     values: Any
     kept: list[int]
 
@@ -64,26 +81,33 @@ class _Reduction:
         self._xp, self._dtype = xp, sig.in_dtypes[1].base_dtype
         self._element = dtype_of(xp, self._dtype)
         self._is_sum = "Sum" in sig.op
+        self._combine = xp.add if self._is_sum else xp.maximum
 
     def __call__(self, indices: Array, values: Any, shape: Array, axes: Array) -> _Reduced:
         """Folds the values of cells that differ only along the axes."""
         xp = self._xp
         _check(shape, axes)
         cells.check_parts(indices, values, shape)
-        cells.check_inside(indices, cells.sizes(shape))
-        gone = {int(axis) % len(shape) for axis in axes.reshape(-1)}
-        kept = [i for i in range(len(shape)) if i not in gone]
+        sizes = cells.sizes(shape)
+        cells.check_inside(indices, sizes)
+        gone = {axis % len(sizes) for axis in axes.reshape(-1).tolist()}
+        kept = [i for i in range(len(sizes)) if i not in gone]
         left = indices[:, kept]
+        places = cells.flat(left, tuple(sizes[i] for i in kept))
         if not len(left):
-            return _Reduced(left, values, kept)
-        groups = groups_of(left)
+            return _Reduced(left, places, values, kept)
+        runs = runs_of(places)
+        first = runs.first()
+        rows = runs.gathered(xp, values)
+        if not self._is_sum:
+            return _Reduced(left[first], places[first], self._fold(rows, runs.starts), kept)
         # Halves are added in single precision; the larger of two is exact in any.
-        rows = wide(xp, values, self._dtype) if self._is_sum else values
-        combine = xp.add if self._is_sum else xp.maximum
-        ids = device_ints(xp, groups.of, values)
-        folded, _ = fold(xp, combine, xp.reshape(rows, (-1, 1)), ids, len(groups.first))
-        folded = xp.astype(xp.reshape(folded, (-1,)), self._element, copy=False)
-        return _Reduced(left[groups.first], folded, kept)
+        folded = self._fold(wide(xp, rows, self._dtype), runs.starts)
+        folded = xp.astype(folded, self._element, copy=False)
+        return _Reduced(left[first], places[first], folded, kept)
+
+    def _fold(self, rows: Any, starts: Array) -> Any:
+        return fold_runs(self._xp, self._combine, rows, starts)
 
 
 def _check(shape: Array, axes: Array) -> None:
@@ -107,14 +131,18 @@ def sparse_reduce(xp: Any, sig: NodeSig) -> Callable[..., Any]:
     reduced, keep = _Reduction(xp, sig), bool(sig.attrs["keep_dims"])
 
     def run(indices: Array, values: Any, shape: Array, axes: Array) -> Any:
-        found = reduced(indices, values, np.asarray(shape), np.asarray(axes))
+        shape = np.asarray(shape)
+        found = reduced(indices, values, shape, np.asarray(axes))
         left = tuple(int(shape[i]) for i in found.kept)
-        count = len(found.indices)
+        size = tuple(_whole(shape, found.kept)) if keep else left
+        count = len(found.places)
+        if count == math.prod(left):
+            # In ascending order, and everywhere; without a cell they are the input still.
+            return xp.reshape(found.values if count else copy(xp, found.values), size)
         source = np.full(math.prod(left), count)
-        source[cells.flat(found.indices, left)] = np.arange(count)
+        source[found.places] = np.arange(count)
         nothing = xp.zeros((1,), dtype=values.dtype, device=getattr(values, "device", None))
-        out = taken(xp, xp.concat([found.values, nothing]), source)
-        return xp.reshape(out, tuple(_whole(shape, found.kept)) if keep else left)
+        return xp.reshape(taken(xp, xp.concat([found.values, nothing]), source), size)
 
     return run
 

@@ -32,8 +32,8 @@ def relu(attrs: Any, x: Array) -> Array:
 
 @reference("ReluGrad")
 def relu_grad(attrs: Any, g: Array, x: Array) -> Array:
-    """The gradient where x is positive."""
-    return _each(lambda d, v: d if v > 0 else 0, g, x)
+    """The gradient times a slope: 1 where x is positive, else 0."""
+    return _each(lambda d, v: d * (1 if v > 0 else 0), g, x)
 
 
 @reference("Relu6")
@@ -44,8 +44,8 @@ def relu6(attrs: Any, x: Array) -> Array:
 
 @reference("Relu6Grad")
 def relu6_grad(attrs: Any, g: Array, x: Array) -> Array:
-    """The gradient where x is strictly within the limits."""
-    return _each(lambda d, v: d if 0 < v < 6 else 0, g, x)
+    """The gradient times a slope: 1 where x is strictly within the limits, else 0."""
+    return _each(lambda d, v: d * (1 if 0 < v < 6 else 0), g, x)
 
 
 @reference("LeakyRelu")
