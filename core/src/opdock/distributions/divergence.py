@@ -18,6 +18,10 @@ Divergence = Callable[..., Any]
 _DIVERGENCES: Final[dict[tuple[type, type], Divergence]] = {}
 
 
+class Registered:
+    """A distribution whose divergences are those that are registered here."""
+
+
 class RegisterKL:
     """Decorates the function ``(a, b, name=None)`` that is the divergence from class a to class b.
 
@@ -55,9 +59,7 @@ def _registered(a: type, b: type) -> Divergence | None:
 
 def _of_a_library(distribution: Any) -> Divergence | None:
     """The divergence that a distribution of another library's classes has itself."""
-    from opdock.distributions.distribution import Distribution
-
-    own = isinstance(distribution, Distribution)
+    own = isinstance(distribution, Registered)
     return None if own else getattr(type(distribution), "kl_divergence", None)
 
 
