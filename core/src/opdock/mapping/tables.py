@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from opdock.mapping.contrib_tables import CONTRIB
-from opdock.mapping.data_tables import DATA_NAMES, DATA_SOURCES
+from opdock.mapping.data_tables import DATA_NAMES, DATA_SOURCES, DATA_V2
 from opdock.mapping.distribute_tables import DISTRIBUTE_NAMES, DISTRIBUTE_SOURCES
 from opdock.mapping.feature_tables import FEATURE_COLUMN_NAMES, FEATURE_COLUMN_SOURCES
 from opdock.mapping.later_tables import LATER_NAMES, LATER_SOURCES, LATER_V1, LATER_V2
@@ -472,14 +472,10 @@ NAMES: Final[dict[str, dict[str, str]]] = {
 
 # Names of TF 2's interface in 1.15 that are other than TF 1's of the same name.
 V2: Final[dict[str, str]] = {
+    **DATA_V2,
     **LATER_V2,
     **OPS_V2,
     "Variable": "opdock.graph.variables.resource_variable:VariableV2",
-    "data.Dataset": "opdock.data.dataset:DatasetV2",
-    **{
-        f"data.{name}": f"opdock.data.readers:{name}V2"
-        for name in ("FixedLengthRecordDataset", "TFRecordDataset", "TextLineDataset")
-    },
     "nn.avg_pool": "opdock.ops.composed.pooling:avg_pool_v2",
     "nn.ctc_beam_search_decoder": "opdock:nn.ctc_beam_search_decoder_v2",
     "nn.ctc_loss": "opdock:nn.ctc_loss_v2",
