@@ -152,6 +152,21 @@ def test_the_nearest_divergence_is_taken() -> None:
         ds.kl_divergence(ds.Normal(0.0, 1.0), ds.Uniform())
 
 
+def test_a_distribution_of_a_library_is_asked_for_its_own_divergence() -> None:
+    class Theirs:
+        name = "theirs"
+
+        def kl_divergence(self, other: Any, name: Any = "kl_divergence") -> Any:
+            return tf.constant(7.0 if isinstance(other, Theirs) else float("nan"), name=name)
+
+    same = ds.kl_divergence(Theirs(), Theirs(), allow_nan_stats=False)
+    assert run(same) == 7.0
+    with pytest.raises(tf.errors.InvalidArgumentError, match="theirs and Normal.* returned NaN"):
+        run(ds.kl_divergence(Theirs(), ds.Normal(0.0, 1.0), allow_nan_stats=False))
+    with pytest.raises(NotImplementedError, match="No KL"):
+        ds.kl_divergence(ds.Normal(0.0, 1.0), Theirs())
+
+
 def test_checks() -> None:
     with pytest.raises(ValueError, match="Must pass probs or logits, but not both"):
         ds.Bernoulli(logits=0.0, probs=0.5)

@@ -108,6 +108,41 @@ assert bijectors.Exp is tf.contrib.distributions.bijectors.Exp
 """)  # fmt: skip
 
 
+def test_what_moved_between_the_modules_of_distributions_is_found(installed) -> None:
+    top = "tensorflow_probability/python"
+    files = {
+        **dict.fromkeys(
+            (f"{top}/{part}__init__.py" for part in ("../", "", "internal/", "bijectors/")), ""
+        ),
+        f"{top}/distributions/__init__.py": "from .wishart import Wishart",
+        f"{top}/distributions/wishart.py": "class Wishart: pass",
+        f"{top}/distributions/transformed_distribution.py": "class TransformedDistribution: pass",
+        f"{top}/distributions/internal/__init__.py": "",
+        f"{top}/distributions/internal/moving_stats.py": "moving_mean_variance = 'moving'",
+        f"{top}/stats/__init__.py": "percentile = 'percentile'\nhistogram = 'newer'",
+        f"{top}/internal/distribution_util.py": "make_tril_scale = 'scale'",
+        f"{top}/bijectors/bijector.py": "class Bijector: pass",
+        "tensorflow_probability-0.7.0.dist-info/METADATA": (
+            "Metadata-Version: 2.1\nName: tensorflow-probability\nVersion: 0.7.0\n"
+        ),
+    }
+    installed(files, """
+import tensorflow as tf
+tfd = tf.contrib.distributions
+from tensorflow.contrib.distributions.python.ops import distribution_util, moving_stats
+from tensorflow.contrib.distributions.python.ops import sample_stats, wishart
+from tensorflow.python.ops.distributions import bijector, transformed_distribution
+assert tfd.WishartFull is wishart.WishartFull and tfd.WishartFull.__name__ == "Wishart"
+assert tfd.percentile == sample_stats.percentile == "percentile"
+assert not hasattr(tfd, "histogram") and "percentile" in dir(tfd)
+assert distribution_util.make_tril_scale == "scale"
+assert moving_stats.moving_mean_variance == "moving"
+assert bijector.Bijector and transformed_distribution.TransformedDistribution
+# One function for both kinds of distributions: a program has them of tf.distributions too.
+assert tfd.kl_divergence is tf.distributions.kl_divergence
+""")  # fmt: skip
+
+
 def test_keras_is_the_library_of_the_right_version(installed) -> None:
     files = {**FILES, **metadata_of_keras("2.2.5")}
     installed(files, """

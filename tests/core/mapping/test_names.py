@@ -249,6 +249,19 @@ def test_functions_of_eager_programs_are_those_of_graphs() -> None:
         assert sess.run(f(tf.constant(1))) == 2
 
 
+def test_datasets_of_tensorflow_2_are_the_bases_of_those_of_1() -> None:
+    # What asks whether something is one of these is to find those of both kinds.
+    assert issubclass(tf.data.Dataset, tf.compat.v2.data.Dataset)
+    made = tf.compat.v2.data.Dataset.range(3).map(lambda x: x + 1)
+    assert not isinstance(made, tf.data.Dataset)
+    for name in ("FixedLengthRecordDataset", "TFRecordDataset", "TextLineDataset"):
+        assert not issubclass(getattr(tf.compat.v2.data, name), tf.data.Dataset)
+        assert issubclass(getattr(tf.data, name), tf.data.Dataset)
+    element = tf.compat.v1.data.make_one_shot_iterator(made).get_next()
+    with tf.Session() as session:
+        assert [session.run(element) for _ in range(3)] == [1, 2, 3]
+
+
 def test_a_name_serves_under_all_its_public_paths() -> None:
     assert tf.math.acos is tf.acos and tf.io.read_file is tf.read_file
     assert tf.random.normal is tf.random_normal and tf.compat.v1.nn.relu is tf.nn.relu

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from opdock import dtypes
-from opdock.distributions.divergence import cross_entropy, kl_divergence
+from opdock.distributions.divergence import Registered, cross_entropy, kl_divergence
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
@@ -68,7 +68,7 @@ def _missing(method: str) -> Any:
     return raises
 
 
-class Distribution:
+class Distribution(Registered):
     """A batch of independent distributions over events of one shape.
 
     A sample has the shape ``sample_shape + batch_shape + event_shape``.

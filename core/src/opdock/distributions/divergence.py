@@ -18,6 +18,10 @@ Divergence = Callable[..., Any]
 _DIVERGENCES: Final[dict[tuple[type, type], Divergence]] = {}
 
 
+class Registered:
+    """A distribution whose divergences are those that are registered here."""
+
+
 class RegisterKL:
     """Decorates the function ``(a, b, name=None)`` that is the divergence from class a to class b.
 
@@ -53,10 +57,19 @@ def _registered(a: type, b: type) -> Divergence | None:
     return min(found, key=lambda entry: entry[:2])[2] if found else None
 
 
+def _of_a_library(distribution: Any) -> Divergence | None:
+    """The divergence that a distribution of another library's classes has itself."""
+    own = isinstance(distribution, Registered)
+    return None if own else getattr(type(distribution), "kl_divergence", None)
+
+
 def kl_divergence(
     distribution_a: Any, distribution_b: Any, allow_nan_stats: bool = True, name: str | None = None
 ) -> Any:
     """The Kullback-Leibler divergence from one distribution to another, in nats.
+
+    Where nothing is registered here, a distribution of a library is asked itself: what was
+    `tf.contrib.distributions` is one, and its classes are registered there.
 
     Args:
         distribution_a: the distribution that the mean is taken over.
@@ -67,7 +80,7 @@ def kl_divergence(
     Raises:
         NotImplementedError: nothing is registered for the two classes.
     """
-    fn = _registered(type(distribution_a), type(distribution_b))
+    fn = _registered(type(distribution_a), type(distribution_b)) or _of_a_library(distribution_a)
     if fn is None:
         raise NotImplementedError(
             "No KL(distribution_a || distribution_b) registered for distribution_a type "

@@ -15,9 +15,11 @@ from typing import Any, Final, NamedTuple
 from opdock import dtypes
 from opdock.api import logging
 from opdock.dtypes import DType
+from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.composite import SparseTensor, convert_to_tensor_or_sparse_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
+from opdock.graph.variables.variable_scope import get_variable
 from opdock.ops.array import expand_dims, rank, shape
 from opdock.ops.cast import cast
 from opdock.ops.check import assert_positive
@@ -125,6 +127,27 @@ class KeptState(StateManager):
             raise ValueError("Resource does not exist.") from None
 
 
+def scope_maker(weight_collections: Iterable[str] | None) -> Callable[..., Any]:
+    """What makes variables in the variable scope that is open, for a state manager.
+
+    Args:
+        weight_collections: collections for them, beside GLOBAL_VARIABLES and MODEL_VARIABLES.
+    """
+    needed = (GraphKeys.GLOBAL_VARIABLES, GraphKeys.MODEL_VARIABLES)
+    collections = [*dict.fromkeys((*(weight_collections or ()), *needed))]
+
+    def make(use_resource: bool, **kwargs: Any) -> Any:
+        # As in TF, the scope says here whether variables are resources.
+        return get_variable(collections=collections, **kwargs)
+
+    return make
+
+
+def scoped_state(weight_collections: Iterable[str] | None, trainable: bool) -> KeptState:
+    """A state manager whose variables are those of variable scopes."""
+    return KeptState(scope_maker(weight_collections), trainable)
+
+
 class FeatureColumn(abc.ABC):
     """How one input of a model is read and prepared."""
 
@@ -161,6 +184,14 @@ class FeatureColumn(abc.ABC):
     def _var_scope_name(self) -> str:
         return self.name
 
+    # What TF calls the same where columns have no state managers, as libraries still ask for it.
+    @property
+    def _parse_example_spec(self) -> dict[str, Any]:
+        return self.parse_example_spec
+
+    def _transform_feature(self, inputs: Any) -> Any:
+        return self.transform_feature(inputs, None)
+
     def __lt__(self, other: Any) -> bool:
         return str(self) < str(other)
 
@@ -181,6 +212,17 @@ class DenseColumn(FeatureColumn):
         self, transformation_cache: FeatureTransformationCache, state_manager: StateManager | None
     ) -> Tensor:
         """The value: a tensor of shape [batch, *variable_shape]."""
+
+    @property
+    def _variable_shape(self) -> TensorShape:
+        return self.variable_shape
+
+    def _get_dense_tensor(
+        self, inputs: Any, weight_collections: Any = None, trainable: bool | None = None
+    ) -> Tensor:
+        state = scoped_state(weight_collections, trainable is not False)
+        self.create_state(state)
+        return self.get_dense_tensor(inputs, state)
 
 
 class IdsAndWeights(NamedTuple):
@@ -206,6 +248,16 @@ class CategoricalColumn(FeatureColumn):
         """The ids, and their weights where the column has some."""
         return IdsAndWeights(transformation_cache.get(self, state_manager), None)
 
+    @property
+    def _num_buckets(self) -> int:
+        return self.num_buckets
+
+    def _get_sparse_tensors(
+        self, inputs: Any, weight_collections: Any = None, trainable: bool | None = None
+    ) -> IdsAndWeights:
+        del weight_collections, trainable  # ids need no variables
+        return self.get_sparse_tensors(inputs, None)
+
 
 class SequenceAndLengths(NamedTuple):
     """A tensor of shape [batch, length, ...], and the length of each example."""
@@ -224,6 +276,13 @@ class SequenceDenseColumn(FeatureColumn):
         self, transformation_cache: FeatureTransformationCache, state_manager: StateManager | None
     ) -> SequenceAndLengths:
         """The sequence and the lengths."""
+
+    def _get_sequence_dense_tensor(
+        self, inputs: Any, weight_collections: Any = None, trainable: bool | None = None
+    ) -> SequenceAndLengths:
+        state = scoped_state(weight_collections, trainable is not False)
+        self.create_state(state)
+        return self.get_sequence_dense_tensor(inputs, state)
 
 
 class FeatureTransformationCache:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from opdock.feature_column.base import (
@@ -12,8 +11,11 @@ from opdock.feature_column.base import (
     FeatureTransformationCache,
     KeptState,
     SequenceDenseColumn,
+    StateManager,
     check_batches,
     normalized,
+    scope_maker,
+    scoped_state,
 )
 from opdock.feature_column.layers import (
     flat_sequence,
@@ -29,7 +31,6 @@ from opdock.graph.variables.initializers import zeros_initializer
 from opdock.graph.variables.partitioned import parts_of
 from opdock.graph.variables.template import make_template
 from opdock.graph.variables.variable_scope import (
-    get_variable,
     variable_scope,
 )
 from opdock.ops.array import reshape, shape
@@ -59,9 +60,9 @@ class LazyBuilder:
     def __init__(self, features: dict[Any, Any]) -> None:
         self._cache = FeatureTransformationCache(features)
 
-    def get(self, key: Any) -> Any:
+    def get(self, key: Any, state_manager: StateManager | None = None) -> Any:
         """The feature of a key, or what a column transforms it to."""
-        return self._cache.get(key, None)
+        return self._cache.get(key, state_manager)
 
 
 def input_layer(
@@ -112,7 +113,7 @@ def _inputs(
                 "Items of feature_columns must be a _DenseColumn. You can wrap a categorical "
                 f"column with an embedding_column or indicator_column. Given: {column}"
             )
-    state = KeptState(_maker(_collections(weight_collections)), trainable)
+    state = scoped_state(weight_collections, trainable)
     cache = FeatureTransformationCache(features)
     tensors = []
     for column in columns:
@@ -156,7 +157,7 @@ def sequence_input_layer(
                 f"Given (type {type(column)}): {column}"
             )
     with variable_scope(None, default_name="sequence_input_layer", values=list(features.values())):
-        state = KeptState(_maker(_collections(weight_collections)), trainable)
+        state = scoped_state(weight_collections, trainable)
         cache = FeatureTransformationCache(features)
         tensors, lengths = [], []
         for column in columns:
@@ -166,20 +167,6 @@ def sequence_input_layer(
             tensors.append(tensor)
             lengths.append(length)
         return joined_sequences(columns, tensors, lengths)
-
-
-def _collections(given: Any) -> list[str]:
-    wanted = list(given or [])
-    needed = (GraphKeys.GLOBAL_VARIABLES, GraphKeys.MODEL_VARIABLES)
-    return wanted + [key for key in needed if key not in wanted]
-
-
-def _maker(collections: list[str]) -> Callable[..., Any]:
-    def make(use_resource: bool, **kwargs: Any) -> Any:
-        # As in TF, the scope says here whether variables are resources.
-        return get_variable(collections=collections, **kwargs)
-
-    return make
 
 
 class InputLayer:
@@ -246,63 +233,97 @@ def linear_model(
     Raises:
         ValueError: a column is of another kind, two have one name, or a feature is missing.
     """
-    columns = normalized(feature_columns)
-    for column in columns:
-        if not isinstance(column, DenseColumn | CategoricalColumn):
-            raise ValueError(
-                "Items of feature_columns must be either a _DenseColumn or _CategoricalColumn. "
-                f"Given: {column}"
-            )
-    make = _maker(_collections(weight_collections))
-    # TF finds the scopes of columns outside of the model's own: so a second model has "price_1".
-    with variable_scope(None, "linear_model") as scope:
-        outer = _last(scope.name)
-    inner = {}
-    for column in columns:
-        with variable_scope(None, default_name=column._var_scope_name) as scope:
-            inner[column] = _last(scope.name)
-    found: dict[Any, Any] = {}
-    with variable_scope(outer):
-        state = KeptState(make, trainable)
-        cache = FeatureTransformationCache(features)
-        sums = []
-        ordered = sorted(columns, key=inner.__getitem__)
-        for column in ordered:
-            with variable_scope(inner[column]) as scope:
-                sums.append(_share(column, cache, state, make, units, sparse_combiner, trainable))
-            found[column] = get_collection(GraphKeys.GLOBAL_VARIABLES, scope=scope.name)
-        bias = make(
-            name="bias_weights",
-            shape=[units],
-            initializer=zeros_initializer(),
-            trainable=trainable,
-            use_resource=False,
-        )
-        found["bias"] = parts_of(bias)
-        result = with_bias(sums, ordered, bias)
+    model = ScopedLinearModel(
+        feature_columns, units, sparse_combiner, weight_collections, trainable
+    )
+    result = model(features)
     if cols_to_vars is not None:
-        cols_to_vars.update(found)
+        cols_to_vars.update(model.cols_to_vars())
     return result
 
 
-def _share(
-    column: FeatureColumn,
-    cache: FeatureTransformationCache,
-    state: KeptState,
-    make: Callable[..., Any],
-    units: int,
-    combiner: str,
-    trainable: bool,
-) -> Tensor:
-    weights = make(
-        name="weights",
-        shape=(rows_of(column), units),
-        initializer=zeros_initializer(),
-        trainable=trainable,
-        use_resource=False,
-    )
-    column.create_state(state)
-    return weighted_sum(column, cache, state, weights, combiner)
+class ScopedLinearModel:
+    """`linear_model` with variables of its own, shared between its calls.
+
+    Args:
+        feature_columns, units, sparse_combiner, weight_collections, trainable: as for
+            `linear_model`.
+        name: the variable scope; one that no other has by default.
+
+    Raises:
+        ValueError: two columns have one name; when it is called, as for `linear_model`.
+    """
+
+    def __init__(
+        self,
+        feature_columns: Any,
+        units: int = 1,
+        sparse_combiner: str = "sum",
+        weight_collections: Any = None,
+        trainable: bool = True,
+        name: str | None = None,
+    ) -> None:
+        self._columns = normalized(feature_columns)
+        self._units = units
+        self._combiner = sparse_combiner
+        self._make = scope_maker(weight_collections)
+        self._trainable = trainable
+        # TF finds the scopes of columns outside of the model's own: so a second model has
+        # "price_1".
+        self.name = _unused("linear_model") if name is None else name
+        self._scopes = {column: _unused(column._var_scope_name) for column in self._columns}
+        self._variables: dict[Any, Any] = {}
+
+    def cols_to_vars(self) -> dict[Any, Any]:
+        """Column -> its variables, and "bias" -> the bias; empty before the first call."""
+        return self._variables
+
+    def __call__(self, features: dict[Any, Any]) -> Tensor:
+        """The predictions, float32 of shape [batch, units]."""
+        for column in self._columns:
+            if not isinstance(column, DenseColumn | CategoricalColumn):
+                raise ValueError(
+                    "Items of feature_columns must be either a _DenseColumn or "
+                    f"_CategoricalColumn. Given: {column}"
+                )
+        found: dict[Any, Any] = {}
+        # Variables that a call made are there for the next.
+        with variable_scope(self.name, reuse=True if self._variables else None):
+            state = KeptState(self._make, self._trainable)
+            cache = FeatureTransformationCache(features)
+            sums = []
+            ordered = sorted(self._columns, key=self._scopes.__getitem__)
+            for column in ordered:
+                with variable_scope(self._scopes[column]) as scope:
+                    sums.append(self._share(column, cache, state))
+                found[column] = get_collection(GraphKeys.GLOBAL_VARIABLES, scope=scope.name)
+            bias = self._weights("bias_weights", [self._units])
+            found["bias"] = parts_of(bias)
+            result = with_bias(sums, ordered, bias)
+        self._variables.update(found)
+        return result
+
+    def _share(
+        self, column: FeatureColumn, cache: FeatureTransformationCache, state: KeptState
+    ) -> Tensor:
+        weights = self._weights("weights", (rows_of(column), self._units))
+        column.create_state(state)
+        return weighted_sum(column, cache, state, weights, self._combiner)
+
+    def _weights(self, name: str, shape: Any) -> Any:
+        return self._make(
+            name=name,
+            shape=shape,
+            initializer=zeros_initializer(),
+            trainable=self._trainable,
+            use_resource=False,
+        )
+
+
+def _unused(default: str) -> str:
+    """The last part of a variable scope that nothing has taken yet; it is taken now."""
+    with variable_scope(None, default_name=default) as scope:
+        return _last(scope.name)
 
 
 def _last(name: str) -> str:

@@ -112,6 +112,8 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
     "contrib.framework.python.framework": _EXPERIMENTAL,
     "contrib.framework.python.framework.checkpoint_utils": CHECKPOINTS,
     "contrib.framework.python.ops.variables": GLOBAL_STEP,
+    # What tf.distributions has and what the library has are two kinds; this one knows both.
+    "contrib.distributions": {"kl_divergence": "opdock:distributions.kl_divergence"},
     "contrib.metrics": {"confusion_matrix": "opdock:math.confusion_matrix"},
     "contrib.metrics.python.ops.confusion_matrix_ops": {
         "confusion_matrix": "opdock:math.confusion_matrix"

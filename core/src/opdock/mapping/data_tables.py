@@ -56,3 +56,12 @@ DATA_NAMES: Final[dict[str, dict[str, str]]] = {
     "python.data.ops.optional_ops": {"_OptionalImpl": "opdock.data.optional:OptionalValue"},
     "python.data.ops.readers": {"_TFRecordDataset": f"{_KIND}:tf_record_dataset"},
 }
+
+# Names of TF 2's interface in 1.15 that are other than TF 1's of the same name.
+DATA_V2: Final[dict[str, str]] = {
+    "data.Dataset": "opdock.data.dataset:DatasetV2",
+    **{
+        f"data.{name}": f"opdock.data.readers:{name}V2"
+        for name in ("FixedLengthRecordDataset", "TFRecordDataset", "TextLineDataset")
+    },
+}

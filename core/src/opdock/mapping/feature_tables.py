@@ -28,6 +28,7 @@ FEATURE_COLUMN_SOURCES: Final[dict[str, tuple[str, ...]]] = {
 FEATURE_COLUMN_NAMES: Final[dict[str, dict[str, str]]] = {
     "python.feature_column.feature_column": {
         "_LazyBuilder": "opdock.feature_column.functional:LazyBuilder",
+        "_LinearModel": "opdock.feature_column.functional:ScopedLinearModel",
         "_transform_features": "opdock.feature_column.functional:transform_features",
         **{
             f"_{name}": f"opdock.feature_column.{module}:{name}"
@@ -61,6 +62,10 @@ FEATURE_COLUMN_NAMES: Final[dict[str, dict[str, str]]] = {
                 "weighted_categorical_column",
             )
         },
+    },
+    # As in TensorFlow, Keras' own: a Sequential model asks for one where its input is a dictionary.
+    "python.feature_column.feature_column_lib": {
+        "DenseFeatures": "opdock:keras.layers.DenseFeatures",
     },
     "python.feature_column.feature_column_v2": {
         "make_parse_example_spec_v2": "opdock:feature_column.make_parse_example_spec",

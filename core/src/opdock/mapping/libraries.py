@@ -113,6 +113,7 @@ def _below(places: dict[str, Place], path: str) -> Place | None:
     return places[head].below(rest) if rest else places[head]
 
 
+_PROBABILITY: Final = "tensorflow_probability.python"
 _LINEAR_OPTIMIZER: Final = (
     "tensorflow_estimator.python.estimator.canned.linear_optimizer.python.utils"
 )
@@ -135,13 +136,37 @@ PLACES: Final[dict[str, Place]] = {
         "tf_slim.training.training", "tf_slim.training.evaluation",
     ),
     **_places(
-        PROBABILITY, "tensorflow_probability.python.distributions",
-        "contrib.distributions contrib.distributions.python.ops",
+        PROBABILITY, f"{_PROBABILITY}.distributions", "contrib.distributions",
+        f"{_PROBABILITY}.distributions", f"{_PROBABILITY}.stats", WishartFull="Wishart",
     ),
+    **_places(PROBABILITY, f"{_PROBABILITY}.distributions", "contrib.distributions.python.ops"),
     **_places(
-        PROBABILITY, "tensorflow_probability.python.bijectors",
-        "contrib.distributions.bijectors contrib.distributions.python.ops.bijectors",
+        PROBABILITY, f"{_PROBABILITY}.distributions.wishart",
+        "contrib.distributions.python.ops.wishart", WishartFull="Wishart",
     ),
+    **{
+        path: Place(PROBABILITY, f"{_PROBABILITY}.{place}", (f"{_PROBABILITY}.{place}",))
+        for path, place in {
+            "contrib.distributions.bijectors": "bijectors",
+            "contrib.distributions.python.ops.bijectors": "bijectors",
+            "contrib.distributions.python.ops.bijectors.conditional_bijector": "bijectors.bijector",
+            "contrib.distributions.python.ops.conditional_distribution": (
+                "distributions.distribution"
+            ),
+            "contrib.distributions.python.ops.conditional_transformed_distribution": (
+                "distributions.transformed_distribution"
+            ),
+            "contrib.distributions.python.ops.distribution_util": "internal.distribution_util",
+            "contrib.distributions.python.ops.moving_stats": "distributions.internal.moving_stats",
+            "contrib.distributions.python.ops.sample_stats": "stats",
+            "python.ops.distributions.bijector": "bijectors.bijector",
+            "python.ops.distributions.bijector_impl": "bijectors.bijector",
+            "python.ops.distributions.identity_bijector": "bijectors.identity",
+            "python.ops.distributions.transformed_distribution": (
+                "distributions.transformed_distribution"
+            ),
+        }.items()
+    },
     # An estimator for TPUs is one for any device where it is told so (use_tpu=False).
     **_places(
         ESTIMATOR, "tensorflow_estimator.python.estimator.tpu",

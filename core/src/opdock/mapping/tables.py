@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from opdock.mapping.contrib_tables import CONTRIB
-from opdock.mapping.data_tables import DATA_NAMES, DATA_SOURCES
+from opdock.mapping.data_tables import DATA_NAMES, DATA_SOURCES, DATA_V2
 from opdock.mapping.distribute_tables import DISTRIBUTE_NAMES, DISTRIBUTE_SOURCES
 from opdock.mapping.feature_tables import FEATURE_COLUMN_NAMES, FEATURE_COLUMN_SOURCES
 from opdock.mapping.later_tables import LATER_NAMES, LATER_SOURCES, LATER_V1, LATER_V2
@@ -472,6 +472,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
 
 # Names of TF 2's interface in 1.15 that are other than TF 1's of the same name.
 V2: Final[dict[str, str]] = {
+    **DATA_V2,
     **LATER_V2,
     **OPS_V2,
     "Variable": "opdock.graph.variables.resource_variable:VariableV2",

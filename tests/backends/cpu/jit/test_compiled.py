@@ -137,6 +137,16 @@ def test_code_that_is_there_stays(written: str, monkeypatch: pytest.MonkeyPatch)
     assert first != [None]
 
 
+def test_code_may_outlive_the_names_of_its_module(
+    written: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The end of a program takes the module's names first, and then what still held the code.
+    code = llvm.compile_ir(written.replace("@NAME(", "@late("), "late")
+    assert code.address
+    monkeypatch.setattr(llvm, "sys", None)
+    code.__del__()
+
+
 def test_what_nobody_wants_any_more_is_not_compiled(
     written: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

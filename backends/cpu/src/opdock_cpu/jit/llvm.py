@@ -14,6 +14,7 @@ import platform
 import re
 import sys
 import threading
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -93,10 +94,11 @@ class Code:
         self._library = library
         self.address: int = library[name]
 
-    def __del__(self) -> None:
-        # An interrupt may have come before the library was there.
+    def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
+        # An interrupt may have come before the library was there. When a program ends, this
+        # module's names may be gone before the last code is, so the question is bound here.
         library = getattr(self, "_library", None)
-        if library is not None and not sys.is_finalizing():
+        if library is not None and not ending():
             library.close()
 
 
