@@ -126,8 +126,6 @@ def _object_array(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, An
         return _string_array(value)
     if any(isinstance(v, (list, tuple, np.ndarray)) for v in leaves):
         raise ValueError(f"Argument must be a dense tensor: {value!r} is ragged.")
-    if all(hasattr(v, "__index__") for v in leaves):
-        return _int_array(np.array([int(v) for v in leaves]), value).reshape(array.shape)
     raise _unsupported(value)
 
 
