@@ -75,8 +75,10 @@ def fully_connected(
             trainable=trainable, name=sc.name, dtype=inputs.dtype.base_dtype, _scope=sc,
             _reuse=reuse,
         )  # fmt: skip
-        outputs = normalized(layer, inputs, normalizer_fn, normalizer_params, variables_collections)
-        return finish(outputs, activation_fn, outputs_collections, sc.name)  # type: ignore[no-any-return]
+        outputs: Tensor = normalized(
+            layer, inputs, normalizer_fn, normalizer_params, variables_collections
+        )
+        return finish(outputs, activation_fn, outputs_collections, sc.name)
 
 
 @add_arg_scope
@@ -139,8 +141,10 @@ def convolution(
             trainable=trainable, name=sc.name, dtype=inputs.dtype.base_dtype, _scope=sc,
             _reuse=reuse,
         )  # fmt: skip
-        outputs = normalized(layer, inputs, normalizer_fn, normalizer_params, variables_collections)
-        return finish(outputs, activation_fn, outputs_collections, sc.name)  # type: ignore[no-any-return]
+        outputs: Tensor = normalized(
+            layer, inputs, normalizer_fn, normalizer_params, variables_collections
+        )
+        return finish(outputs, activation_fn, outputs_collections, sc.name)
 
 
 @add_arg_scope
@@ -192,7 +196,8 @@ def dropout(
     """Sets a random part of `inputs` to 0 while training, and scales up the rest."""
     with variable_scope(scope, "Dropout", [inputs], custom_getter=variable_getter()) as sc:
         layer = Dropout(1 - keep_prob, noise_shape, seed, name=sc.name, _scope=sc)
-        return finish(layer(inputs, training=is_training), None, outputs_collections, sc.name)  # type: ignore[no-any-return]
+        outputs: Tensor = layer(inputs, training=is_training)
+        return finish(outputs, None, outputs_collections, sc.name)
 
 
 @add_arg_scope
@@ -200,7 +205,7 @@ def dropout(
 def flatten(inputs: Any, outputs_collections: Any = None, scope: str | None = None) -> Tensor:
     """`inputs` as a matrix, the batch dimension kept."""
     with name_scope(scope, "Flatten", [inputs]) as sc:
-        return finish(layers_flatten(convert_to_tensor(inputs)), None, outputs_collections, sc)  # type: ignore[no-any-return]
+        return finish(layers_flatten(convert_to_tensor(inputs)), None, outputs_collections, sc)
 
 
 conv1d = convolution1d

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from opdock import dtypes
 from opdock.contrib.layers.utils import collect_named_outputs, get_variable_collections
@@ -12,6 +12,8 @@ from opdock.graph.variables.partitioned import parts_of
 from opdock.graph.variables.variable_scope import get_variable
 from opdock.ops.bias import bias_add
 from opdock.windows import channels_first
+
+_T = TypeVar("_T")
 
 
 def variable_getter(rename: Mapping[str, str] | None = None) -> Callable[..., Any]:
@@ -67,7 +69,7 @@ def collect_variable(variable: Any, collections: Any, kind: str) -> None:
         add_to_collections([names] if isinstance(names, str) else list(names), part)
 
 
-def finish(outputs: Any, activation_fn: Any, outputs_collections: Any, alias: str) -> Any:
+def finish(outputs: _T, activation_fn: Any, outputs_collections: Any, alias: str) -> _T:
     """Applies the activation and collects the result under the name of the layer's scope."""
     if activation_fn is not None:
         outputs = activation_fn(outputs)

@@ -91,7 +91,7 @@ def convolution2d_in_plane(
                 outputs, size, biases_initializer, biases_regularizer, trainable,
                 variables_collections,
             )  # fmt: skip
-        return finish(outputs, activation_fn, outputs_collections, sc.name)  # type: ignore[no-any-return]
+        return finish(outputs, activation_fn, outputs_collections, sc.name)
 
 
 @add_arg_scope
@@ -151,8 +151,10 @@ def _transposed(
             trainable=trainable, name=sc.name, dtype=inputs.dtype.base_dtype, _scope=sc,
             _reuse=reuse,
         )  # fmt: skip
-        outputs = normalized(layer, inputs, normalizer_fn, normalizer_params, variables_collections)
-        return finish(outputs, activation_fn, outputs_collections, sc.name)  # type: ignore[no-any-return]
+        outputs: Tensor = normalized(
+            layer, inputs, normalizer_fn, normalizer_params, variables_collections
+        )
+        return finish(outputs, activation_fn, outputs_collections, sc.name)
 
 
 @add_arg_scope
@@ -201,11 +203,11 @@ def separable_convolution2d(
                 pointwise_regularizer=weights_regularizer, bias_regularizer=biases_regularizer,
                 trainable=trainable, name=sc.name, dtype=dtype, _scope=sc, _reuse=reuse,
             )  # fmt: skip
-            outputs = normalized(
+            outputs: Tensor = normalized(
                 layer, inputs, normalizer_fn, normalizer_params, variables_collections,
                 ("depthwise_kernel", "pointwise_kernel"),
             )  # fmt: skip
-            return finish(outputs, activation_fn, outputs_collections, sc.name)  # type: ignore[no-any-return]
+            return finish(outputs, activation_fn, outputs_collections, sc.name)
         size = channel_dimension(inputs.shape, where, min_rank=4)
         weights = model_variable(
             "depthwise_weights", [*two_element_tuple(kernel_size), size, depth_multiplier],
@@ -224,7 +226,7 @@ def separable_convolution2d(
                 outputs, depth_multiplier * size, biases_initializer, biases_regularizer, trainable,
                 variables_collections, data_format,
             )  # fmt: skip
-        return finish(outputs, activation_fn, outputs_collections, sc.name)  # type: ignore[no-any-return]
+        return finish(outputs, activation_fn, outputs_collections, sc.name)
 
 
 conv2d_in_plane = convolution2d_in_plane

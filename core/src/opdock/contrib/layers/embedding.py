@@ -141,4 +141,4 @@ def dense_to_sparse(
         left_out = convert_to_tensor(eos_token, tensor.dtype.base_dtype)
         cells = where(not_equal(tensor, left_out))
         found = SparseTensor(cells, gather_nd(tensor, cells), shape(tensor, out_type=dtypes.int64))
-        return finish(found, None, outputs_collections, sc)  # type: ignore[no-any-return]
+        return finish(found, None, outputs_collections, sc)

@@ -90,7 +90,7 @@ def instance_norm(
         outputs = batch_normalization(
             inputs, mean, variance, beta, gamma, epsilon, name="instancenorm"
         )
-        return finish(outputs, activation_fn, outputs_collections, sc.name)  # type: ignore[no-any-return]
+        return finish(outputs, activation_fn, outputs_collections, sc.name)
 
 
 @add_arg_scope
@@ -155,7 +155,7 @@ def group_norm(
         if beta is not None:
             offset += beta
         outputs = reshape(parts * gain + offset, sizes)
-        return finish(outputs, activation_fn, outputs_collections, sc.name)  # type: ignore[no-any-return]
+        return finish(outputs, activation_fn, outputs_collections, sc.name)
 
 
 def _grouped_axes(

@@ -107,7 +107,7 @@ def batch_norm(
         # The fused op knows images only, so a matrix goes in as images of one pixel.
         wide = rank == 2 and fused is not False
         taken = _as_image(inputs, first) if wide else inputs
-        outputs = layer(taken, training=is_training)
+        outputs: Tensor = layer(taken, training=is_training)
         if wide:
             outputs = reshape(outputs, shape(inputs))
             outputs.set_shape(inputs.shape)
@@ -126,7 +126,7 @@ def batch_norm(
             )
             for update in updates:
                 add_to_collections(names, update)
-        return finish(outputs, activation_fn, outputs_collections, sc.name)  # type: ignore[no-any-return]
+        return finish(outputs, activation_fn, outputs_collections, sc.name)
 
 
 def _as_image(inputs: Tensor, first: bool) -> Any:
@@ -198,4 +198,4 @@ def layer_norm(
             1e-3 if dtype.size == 2 else 1e-12,
         )  # fmt: skip
         outputs.set_shape(inputs.shape)
-        return finish(outputs, activation_fn, outputs_collections, sc.name)  # type: ignore[no-any-return]
+        return finish(outputs, activation_fn, outputs_collections, sc.name)

@@ -100,8 +100,8 @@ def _pooled(
 ) -> Tensor:  # fmt: skip
     with name_scope(scope, title, [inputs]) as sc:
         layer = kind(kernel_size, stride, padding, data_format, _scope=sc)
-        outputs = layer(convert_to_tensor(inputs))
-        return finish(outputs, None, outputs_collections, sc)  # type: ignore[no-any-return]
+        outputs: Tensor = layer(convert_to_tensor(inputs))
+        return finish(outputs, None, outputs_collections, sc)
 
 
 @add_arg_scope
@@ -141,4 +141,4 @@ def pool(
             n_positive_integers(rank - 2, dilation_rate), n_positive_integers(rank - 2, stride),
             name=sc, data_format=data_format,
         )  # fmt: skip
-        return finish(outputs, None, outputs_collections, sc)  # type: ignore[no-any-return]
+        return finish(outputs, None, outputs_collections, sc)

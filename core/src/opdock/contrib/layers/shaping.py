@@ -49,7 +49,7 @@ def images_to_sequence(
         sizes = shape(inputs)
         lines = transpose(inputs, [2, 0, 1, 3])
         outputs = reshape(lines, [width, sizes[0] * sizes[1], depth])
-        return finish(outputs, None, outputs_collections, sc)  # type: ignore[no-any-return]
+        return finish(outputs, None, outputs_collections, sc)
 
 
 @add_arg_scope
@@ -72,7 +72,7 @@ def sequence_to_images(
         count = -1 if lines is None else lines // height
         whole = reshape(inputs, [width, count, height, depth])
         order = [1, 3, 2, 0] if output_data_format == "channels_first" else [1, 2, 0, 3]
-        return finish(transpose(whole, order), None, outputs_collections, sc)  # type: ignore[no-any-return]
+        return finish(transpose(whole, order), None, outputs_collections, sc)
 
 
 @add_arg_scope
@@ -94,7 +94,7 @@ def one_hot_encoding(
         if labels.dtype == dtypes.int32:
             labels = cast(labels, dtypes.int64)
         outputs = one_hot(labels, num_classes, on_value=on_value, off_value=off_value)
-        return finish(outputs, None, outputs_collections, sc)  # type: ignore[no-any-return]
+        return finish(outputs, None, outputs_collections, sc)
 
 
 @add_arg_scope

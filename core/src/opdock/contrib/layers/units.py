@@ -70,10 +70,10 @@ def bias_add(
         size = inputs.shape.as_list()[1 if first else -1]
         if size is None:
             raise ValueError("`C` dimension must be known but is None")
-        outputs = biased(
+        outputs: Tensor = biased(
             inputs, size, initializer, regularizer, trainable, variables_collections, data_format
         )
-        return finish(outputs, activation_fn, outputs_collections, sc.name)  # type: ignore[no-any-return]
+        return finish(outputs, activation_fn, outputs_collections, sc.name)
 
 
 @add_arg_scope

@@ -7,7 +7,7 @@ look up what lies between the layers of a network.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from opdock import dtypes
 from opdock.graph.nodes.collections import add_to_collections, get_collection
@@ -25,6 +25,8 @@ __all__ = [
     "static_cond", "two_element_tuple",
 ]  # fmt: skip
 
+_T = TypeVar("_T")
+
 
 class NamedOutputs(NamedTuple):
     """Outputs with the name that they have."""
@@ -34,7 +36,7 @@ class NamedOutputs(NamedTuple):
 
 
 # ------------------------------------------------------------------------- aliases of outputs
-def collect_named_outputs(collections: Any, alias: str, outputs: Any) -> Any:
+def collect_named_outputs(collections: Any, alias: str, outputs: _T) -> _T:
     """Adds a tensor to collections, if there are any, under one more alias.
 
     Args:
