@@ -55,12 +55,6 @@ def _binary(rng: Sampler, attrs: dict[str, Any] | None = None) -> Iterable[Sampl
 def activation_grads(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     """A gradient and the feature (or output) it belongs to."""
     yield from _binary(rng)
-    if dtype.kind not in "iu":
-        # What is not finite goes through slopes of 0 as well: it spoils the product with them.
-        gradients = np.array([np.nan, np.inf, -np.inf, 1, -1, 0]).astype(dtype)
-        features = np.array([-30, -0.5, -0.0, 0, 0.5, 5, 6, 7]).astype(dtype)
-        pairs = [np.tile(np.repeat(gradients, 8), 32), np.tile(np.tile(features, 6), 32)]
-        yield Sample(pairs, tag="not-finite", grad=False)
 
 
 @error_samples("ReluGrad")
