@@ -162,6 +162,8 @@ def test_what_crosses_between_processes_and_what_errors_say(cluster):
         tf.train.Server(addresses, job_name="worker", task_index=0)
 
 
+# Python, and JAX where it is installed, warn of forks beside threads: that is what is tried.
+@pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning", "ignore:.*fork:DeprecationWarning")
 def test_a_child_of_fork_is_told_that_ray_is_its_parent_s(engine):
     reads, writes = os.pipe()
     child = os.fork()

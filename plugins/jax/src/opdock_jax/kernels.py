@@ -87,8 +87,7 @@ def conv(sig: NodeSig) -> Run:
     node = Convolution(sig)
 
     def run(x: Any, kernel: Any) -> Any:
-        where = node.window(x.shape, kernel.shape)
-        return node(wide(x), wide(kernel), where).astype(x.dtype)
+        return node(wide(x), wide(kernel), node.window(x.shape, kernel.shape)).astype(x.dtype)
 
     return run
 

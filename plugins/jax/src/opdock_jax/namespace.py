@@ -43,8 +43,7 @@ class Linalg:
         """The solutions of linear systems."""
         packed, _, order = lax.linalg.lu(a)
         self._refuse(jnp.any(jnp.diagonal(packed, axis1=-2, axis2=-1) == 0))
-        batch = a.shape[:-2]
-        b = jnp.broadcast_to(b, (*batch, *b.shape[-2:]))
+        b = jnp.broadcast_to(b, (*a.shape[:-2], *b.shape[-2:]))
         b = jnp.take_along_axis(b, order[..., None], axis=-2)
         lower = lax.linalg.triangular_solve(
             packed, b, left_side=True, lower=True, unit_diagonal=True
