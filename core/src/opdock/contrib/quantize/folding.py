@@ -9,16 +9,16 @@ moving average, which changes slowly, and a correction brings the product back t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from opdock import dtypes
-from opdock.contrib.quantize.wiring import quantization_step, reroute
+from opdock.contrib.quantize.wiring import chosen, quantization_step, reroute
+from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.gradient_registry import RegisterGradient
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.layers.utils import smart_cond
 from opdock.ops.arithmetic import add, multiply, subtract
 from opdock.ops.array import reshape, size
 from opdock.ops.cast import cast
@@ -91,27 +91,19 @@ def corrections(known: Statistics, prefix: str, delay: int | None) -> Correction
         inverse = reciprocal(scale, name="reciprocal_compute")
         apart = known.mean * batch - known.moving_mean * average
         offset = multiply(known.gamma, apart, name="offset_compute")
-        frozen: Any = False
-        if delay is not None:
-            frozen = greater_equal(quantization_step(), delay, name="use_moving_average")
-            for decay, name in (
-                (known.mean_decay, "freeze_moving_mean"),
-                (known.variance_decay, "freeze_moving_var"),
-            ):
-                users = list(decay.consumers())
-                reroute(_either(frozen, lambda: 0.0, decay, name), decay, users)
-        inverse = _either(frozen, lambda: ones(scale.shape), inverse, "correction_recip")
+        if delay is None:
+            return Correction(scale, inverse, zeros(offset.shape))
+        frozen = greater_equal(quantization_step(), delay, name="use_moving_average")
+        for decay, name in (
+            (known.mean_decay, "freeze_moving_mean"),
+            (known.variance_decay, "freeze_moving_var"),
+        ):
+            users = list(decay.consumers())
+            reroute(chosen(frozen, constant(0.0), decay, name), decay, users)
+        inverse = chosen(frozen, ones(scale.shape), inverse, "correction_recip")
         # What the batch's statistics give needs no offset.
-        begun = offset
-        offset = smart_cond(
-            frozen, lambda: begun, lambda: zeros(begun.shape), name="correction_offset"
-        )
+        offset = chosen(frozen, offset, zeros(offset.shape), "correction_offset")
     return Correction(scale, inverse, offset)
-
-
-def _either(frozen: Any, then: Callable[[], Any], otherwise: Any, name: str) -> Any:
-    """What `then` makes once the averages are used, a tensor until then."""
-    return smart_cond(frozen, then, lambda: otherwise, name=name)
 
 
 def copied(layer: Operation, inputs: tuple[Tensor, Tensor], name: str) -> Tensor:

@@ -40,8 +40,17 @@ def fold_unfused_batch_norms(graph: Graph, is_training: bool, delay: int | None 
             # A bypass adds in the scope around that of the layer.
             around = context_of(scope.rstrip("/"))
             user = graph.get_operation_by_name(f"{around}/AddV2" if around else "AddV2")
-        if reroute(folded, shifted.outputs[0], [user]) != 1:
+        if reroute(folded, shifted.outputs[0], [user, *_waiting(shifted)]) != 1:
             raise ValueError(f"Unexpected inputs to op: {user.name}")
+
+
+def _waiting(shifted: Operation) -> list[Operation]:
+    """What hands a normalization on once its averages are updated, where a program asked for it."""
+    scope = shifted.name.partition(_NORM)[0] + "BatchNorm/"
+    return [
+        user for user in shifted.outputs[0].consumers()
+        if user.type == "Identity" and user.name.startswith(scope)
+    ]  # fmt: skip
 
 
 def _folded(

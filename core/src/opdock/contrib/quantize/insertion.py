@@ -9,12 +9,17 @@ from typing import Any, Final
 from opdock.api import logging
 from opdock.contrib.quantize import ranges
 from opdock.contrib.quantize.layers import ACTIVATIONS, RELUS, Layer, layers
-from opdock.contrib.quantize.wiring import Consumers, context_of, quantization_step, reroute
+from opdock.contrib.quantize.wiring import (
+    Consumers,
+    chosen,
+    context_of,
+    quantization_step,
+    reroute,
+)
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.compare import greater_equal
-from opdock.ops.control import cond
 
 __all__ = ["quantize"]
 
@@ -192,8 +197,7 @@ class _Insertion:
         if not self.delay or self.delay < 0:
             return rounded
         begun = greater_equal(quantization_step(), self.delay, name=f"{prefix}/activate_quant")
-        found: Tensor = cond(begun, lambda: rounded, lambda: value, name=f"{prefix}{_DELAYED}")
-        return found
+        return chosen(begun, rounded, value, f"{prefix}{_DELAYED}")
 
 
 def _is_rounded(value: Tensor) -> bool:

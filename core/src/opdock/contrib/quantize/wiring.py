@@ -14,10 +14,11 @@ from opdock.graph.variables.initializers import zeros_initializer
 from opdock.graph.variables.variable_scope import get_variable
 from opdock.ops.identity import identity
 from opdock.ops.state import assign_add
+from opdock.ops.switch import merge_op, switch_op
 
 __all__ = [
-    "Consumers", "batch_norm_groups", "context_of", "endpoint_activation", "quantization_step",
-    "reroute",
+    "Consumers", "batch_norm_groups", "chosen", "context_of", "endpoint_activation",
+    "quantization_step", "reroute",
 ]  # fmt: skip
 
 SKIPPED_PREFIXES: Final = (
@@ -65,6 +66,26 @@ def reroute(new: Tensor, old: Tensor, can_modify: Collection[Operation] | None =
                 user._update_input(index, new)
                 changed += 1
     return changed
+
+
+def chosen(condition: Any, then: Tensor, otherwise: Tensor, name: str) -> Tensor:
+    """One of two tensors, chosen in each step by the nodes that TensorFlow has there.
+
+    What reads rewritten graphs, converters for one, looks for a Merge behind what is rounded, which
+    no functional branch has.
+
+    Args:
+        condition: a bool scalar.
+        then: what is taken where it holds.
+        otherwise: what is taken else.
+        name: the scope of the nodes.
+    """
+    with get_default_graph().name_scope(name):
+        decided = identity(condition, name="pred_id")
+        kept = switch_op(then, decided, name="Switch_1")[1]
+        left = switch_op(otherwise, decided, name="Switch_2")[0]
+        found: Tensor = merge_op([left, kept], name="Merge")[0]
+    return found
 
 
 def context_of(name: str) -> str:
