@@ -181,6 +181,7 @@ def make(folder: Path, build: Callable[..., Any] | None, side: int, epochs: int)
     graphs = {
         "folded": folded,
         "bytes": label_digits.calibrated(eight, train[:512], folder / "ranges.log"),
+        "layers": label_digits.by_layers(folded, folder / "ranges.log"),
     }
     for name, graph_def in graphs.items():
         (folder / f"{name}.pb").write_bytes(graph_def.SerializeToString())
@@ -197,7 +198,8 @@ def measured(pythons: dict[str, str], folder: Path, rounds: int) -> list[str]:
     for _ in range(rounds):
         for library, python in pythons.items():
             kind = "onnx" if library == "onnxruntime" else "pb"
-            for graph in ("frozen", "folded", "bytes") if kind == "pb" else ("folded", "bytes"):
+            graphs = ("frozen", "folded", "bytes", "layers")
+            for graph in graphs if kind == "pb" else graphs[1:3]:
                 path = folder / f"{graph}.{kind}"
                 out = subprocess.run(
                     [python, __file__, "--work", library, str(path)],

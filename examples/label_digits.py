@@ -45,6 +45,12 @@ QUANTIZE = """
     strip_unused_nodes
     sort_by_execution_order
 """
+LAYERS = """
+    quantize_layers(min_max_log_file="{log}")
+    quantize_weights
+    strip_unused_nodes
+    sort_by_execution_order
+"""
 LOG = 'insert_logging(op=RequantizationRange, show_name=true, message="__requant_min_max:")'
 
 
@@ -114,6 +120,11 @@ def calibrated(graph_def: Any, images: np.ndarray, log: Path) -> Any:
     return transform_graph(graph_def, [INPUT], [OUTPUT], f"{freeze} strip_unused_nodes")
 
 
+def by_layers(graph_def: Any, log: Path) -> Any:
+    """A folded graph in 8 bits by layers, with the ranges that `calibrated` wrote."""
+    return transform_graph(graph_def, [INPUT], [OUTPUT], LAYERS.format(log=log))
+
+
 def run(graph_def: Any, batches: list[np.ndarray]) -> tuple[np.ndarray, float]:
     """The probabilities, and how many milliseconds a batch took once the first was done."""
     with tf.Graph().as_default(), tf.Session() as session:
@@ -165,7 +176,8 @@ def main() -> None:
     args = parser.parse_args()
     folder, console, data = args.folder, Console(), bundled_digits()
     folder.mkdir(parents=True, exist_ok=True)
-    paths = {name: folder / f"{name}.pb" for name in ("frozen", "folded", "8 bits", "8 bits fixed")}
+    names = ("frozen", "folded", "8 bits", "8 bits fixed", "8-bit layers")
+    paths = {name: folder / f"{name}.pb" for name in names}
 
     train(data, args.epochs, folder, console)
     tool(
@@ -181,13 +193,18 @@ def main() -> None:
     eight = tf.GraphDef.FromString(paths["8 bits"].read_bytes())
     fixed = calibrated(eight, as_images(data.train_images), folder / "ranges.log")
     paths["8 bits fixed"].write_bytes(fixed.SerializeToString())
+    told = tool(
+        console, "transform_graph", in_graph=paths["folded"], out_graph=paths["8-bit layers"],
+        inputs=INPUT, outputs=OUTPUT, transforms=LAYERS.format(log=folder / "ranges.log"),
+    )  # fmt: skip
+    console.print(told, highlight=False)
 
     reports = [report(name, path, data) for name, path in paths.items()]
     console.print(table(reports))
     for path, label in write_images(data, folder, 3):
         console.print(f"a {label}:")
         told = tool(
-            console, "label_image", image=path, graph=paths["8 bits fixed"],
+            console, "label_image", image=path, graph=paths["8-bit layers"],
             labels=folder / "labels.txt", input_width=SIDE, input_height=SIDE, input_mean=0,
             input_std=255, input_layer=INPUT, output_layer=OUTPUT,
         )  # fmt: skip

@@ -73,6 +73,7 @@ def test_calls() -> None:
         ("strip_unused_nodes(name=x)strip_unused_nodes(type_for_name=int32)", "for every 'name'"),
         ("freeze_requantization_ranges", "exactly one 'min_max_log_file'"),
         ("freeze_requantization_ranges(min_max_log_file=a, max_percentile=101)", "is 101, not in"),
+        ("quantize_layers(min_max_log_file=a, min_percentile=-1)", "quantize_layers: min_per.* -1"),
     ],
 )
 def test_what_is_wrong_is_named(text: str, message: str) -> None:

@@ -304,6 +304,12 @@ TABLES: Final[Mapping[str, str]] = {
         "AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad MaxPool MaxPool3D MaxPoolGrad"
     ),
     "opdock_cpu.onednn.kernels.quantized:table": "QuantizedConv2D QuantizedMatMul",
+    "opdock_cpu.onednn.kernels.quantized_fused:table": (
+        "QuantizedConv2DAndReluAndRequantize QuantizedConv2DAndRequantize "
+        "QuantizedConv2DWithBiasAndReluAndRequantize QuantizedConv2DWithBiasAndRequantize "
+        "QuantizedConv2DWithBiasSignedSumAndReluAndRequantize "
+        "QuantizedConv2DWithBiasSumAndReluAndRequantize"
+    ),
     "opdock_cpu.onednn.kernels.xent:table": "LogSoftmax Softmax",
     "opdock_cpu.jit.cluster:table": "opdock>Cluster",
     "opdock_cpu.jit.elementary:table": (

@@ -35,7 +35,7 @@ CORE_TRANSFORMS: Final = (
     "flatten_atrous_conv", "fold_batch_norms", "fold_constants", "fold_old_batch_norms",
     "freeze_requantization_ranges", "fuse_convolutions", "fuse_pad_and_conv",
     "fuse_resize_and_conv", "fuse_resize_pad_and_conv", "insert_logging", "merge_duplicate_nodes",
-    "obfuscate_names", "quantize_nodes", "quantize_weights", "remove_attribute",
+    "obfuscate_names", "quantize_layers", "quantize_nodes", "quantize_weights", "remove_attribute",
     "remove_control_dependencies", "remove_device", "remove_nodes", "rename_attribute", "rename_op",
     "round_weights", "set_device", "sort_by_execution_order", "sparsify_gather",
     "strip_unused_nodes",

@@ -6,8 +6,8 @@ TensorFlow has for these ops: bias, scale, summand, relu, the nearest integer (h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from opdock_cpu.int8 import BYTES, INT32, Outputs, centred, wrapped
 from opdock_cpu.portable import portable_kernel
 from opdock_cpu.ranges import F32, integers, invalid, scalar, storage
 
-__all__ = ["table"]
+__all__ = ["Narrowed", "narrowed", "table"]
 
 Array = npt.NDArray[Any]
 
@@ -140,6 +140,58 @@ def _sums(sig: NodeSig) -> Callable[[Array, Array], Array]:
     return run
 
 
+class Narrowed(NamedTuple):
+    """What a layer that gives bytes does to its sums.
+
+    Attributes:
+        bias: is added, in the scale of the sums; 0 without one.
+        scale: multiplies that.
+        step: multiplies the summand, which is added then; 0 without one.
+        ends: of the result's range.
+    """
+
+    bias: Any
+    scale: Any
+    step: np.float32
+    ends: tuple[np.float32, np.float32]
+
+
+def narrowed(sig: NodeSig, args: Sequence[Array], outputs: int) -> Narrowed:
+    """What a layer that gives bytes does to its sums.
+
+    Args:
+        sig: the node.
+        args: what it takes beside the two factors; the summand's values are not looked at.
+        outputs: how many channels there are.
+
+    Raises:
+        InvalidArgumentError: ends of ranges are no scalars, nor one for each channel.
+    """
+    rest = iter(args)
+    bias = next(rest) if "WithBias" in sig.op else None
+    low, high = scalar(next(rest), "min_input"), scalar(next(rest), "max_input")
+    reach, each = _reach(low, high), _reach(*_weights(next(rest), next(rest), outputs))
+    summand: Any = F32(0)
+    if bias is not None:
+        summand = bias if bias.dtype.names is None else storage(bias)
+        if bias.dtype.names is None:
+            summand = summand * (255.0 * 127.0 / (reach * each)).astype(F32)
+    ends = (
+        scalar(next(rest), "min_freezed_output"), scalar(next(rest), "max_freezed_output"),
+    )  # fmt: skip
+    highest, target = _highest(sig.out_dtypes[0]), _reach(*ends)
+    scale = highest * reach * each / (F32(255 * 127) * target)
+    step = _step(sig, list(rest)[1:], highest / target) if "Sum" in sig.op else F32(0)
+    return Narrowed(summand, scale, step, ends)
+
+
+def _step(sig: NodeSig, ends: Sequence[Array], scale: Any) -> np.float32:
+    """What one of a summand's integers is in the scale of the result."""
+    low, high = scalar(ends[0], "min_summand"), scalar(ends[1], "max_summand")
+    step = _reach(low, high) / _highest(dtypes.as_dtype(sig.attrs["Tsummand"]))
+    return F32(step * scale)
+
+
 @table.binder(
     *_CONVOLUTIONS, Tinput=dtypes.quint8, Tfilter=dtypes.qint8, when=_types
 )  # fmt: skip
@@ -147,37 +199,27 @@ def _convolution(sig: NodeSig) -> Callable[..., Outputs]:
     sums, after = _sums(sig), _After(sig)
     biased, summed = "WithBias" in sig.op, "Sum" in sig.op
 
-    def run(x: Array, kernel: Array, *args: Array) -> Outputs:
+    def whole(product: Array, *args: Array) -> Outputs:
         rest = iter(args)
         bias = next(rest) if biased else None
         low, high = scalar(next(rest), "min_input"), scalar(next(rest), "max_input")
-        product = sums(storage(x), storage(kernel))
         weights = _weights(next(rest), next(rest), product.shape[-1])
-        reach, each = _reach(low, high), _reach(*weights)
-        if bias is not None and bias.dtype.names is None:
-            bias = bias * (255.0 * 127.0 / (reach * each)).astype(F32)
+        unit = (255.0 * 127.0 / (_reach(low, high) * _reach(*weights))).astype(F32)
+        if bias is not None:
+            bias = bias * unit if bias.dtype.names is None else storage(bias)
+        addend = np.rint(next(rest) * unit) if summed else None
+        return after(product, bias, None, addend), *_product_range((low, high, *weights))
+
+    def run(x: Array, kernel: Array, *args: Array) -> Outputs:
+        product = sums(storage(x), storage(kernel))
         if not after.narrowed:
-            addend = None
-            if summed:
-                addend = np.rint(next(rest) * (255.0 * 127.0 / (reach * each)).astype(F32))
-            out = after(product, None if bias is None else storage(bias), None, addend)
-            return out, *_product_range((low, high, *weights))
-        ends = [scalar(next(rest), f"{end}_freezed_output") for end in ("min", "max")]
-        target = _reach(*ends)
-        scale = after.highest * reach * each / (F32(255 * 127) * target)
-        addend = _summand(sig, rest, after.highest / target) if summed else None
-        out = after(product, None if bias is None else storage(bias), scale, addend)
-        return out, np.asarray(ends[0]), np.asarray(ends[1])
+            return whole(product, *args)
+        how = narrowed(sig, args, product.shape[-1])
+        addend = storage(args[-3]) * how.step if summed else None
+        out = after(product, how.bias if biased else None, how.scale, addend)
+        return out, np.asarray(how.ends[0]), np.asarray(how.ends[1])
 
     return run
-
-
-def _summand(sig: NodeSig, rest: Iterator[Array], scale: Any) -> Array:
-    """The summand of a layer that gives bytes, in the scale of its result."""
-    value = next(rest)
-    low, high = scalar(next(rest), "min_summand"), scalar(next(rest), "max_summand")
-    step = _reach(low, high) / _highest(dtypes.as_dtype(sig.attrs["Tsummand"]))
-    return storage(value) * F32(step * scale)
 
 
 # ---------------------------------------------------------------- products of matrices

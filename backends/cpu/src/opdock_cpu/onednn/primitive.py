@@ -95,8 +95,8 @@ class Attributes:
     Its scratch memory is the caller's, for every primitive.
 
     Args:
-        eltwise: (algorithm, alpha, beta) or ("sum",) or ("binary", algorithm, descriptor), in
-            order.
+        eltwise: (algorithm, alpha, beta) or ("sum",) or ("sum", factor, element type) or ("binary",
+            algorithm, descriptor), in order.
         scales: (argument, mask) pairs: factors that arrive with each call.
 
     Attributes:
@@ -132,7 +132,8 @@ def _plain() -> Attributes:
 
 def _append(a: Api, ops: Any, op: tuple[Any, ...]) -> int:
     if op[0] == "sum":
-        return int(a.lib.dnnl_post_ops_append_sum(ops, 1.0, 0, 0))
+        scale, kind = op[1:] or (1.0, 0)
+        return int(a.lib.dnnl_post_ops_append_sum(ops, scale, 0, kind))
     if op[0] == "binary":
         return int(a.lib.dnnl_post_ops_append_binary(ops, op[1], op[2].ptr))
     return int(a.lib.dnnl_post_ops_append_eltwise(ops, *op))

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from opdock import errors
-from opdock.io.files import read_file
 from opdock.transforms.editor import Editor
+from opdock.transforms.logged_ranges import logged_ranges
 from opdock.transforms.registry import Context
-
-_NUMBER: Final = r"\[([^\]\[]*)\]"
-_LINE: Final = re.compile(rf";([^;]*)__print__;__requant_min_max:{_NUMBER}{_NUMBER}")
 
 
 def freeze_requantization_ranges(
@@ -35,14 +31,11 @@ def freeze_requantization_ranges(
         InvalidArgumentError: no ranges are in the file, a node of it is not in the graph or is
             another op, or a percentage is not between 0 and 100.
     """
-    for option, value in (("min", min_percentile), ("max", max_percentile)):
-        if not 0 <= value <= 100:
-            raise errors.InvalidArgumentError(
-                None, None,
-                f"freeze_requantization_ranges: {option}_percentile is {value:g}, not in [0, 100]",
-            )  # fmt: skip
     editor = Editor(graph_def, context.ends)
-    for name, (lows, highs) in _logged(min_max_log_file).items():
+    ranges = logged_ranges(
+        "freeze_requantization_ranges", min_max_log_file, min_percentile, max_percentile
+    )
+    for name, ends in ranges:
         node = editor.nodes.get(name)
         if node is None:
             raise errors.InvalidArgumentError(
@@ -55,36 +48,8 @@ def freeze_requantization_ranges(
                 None, None,
                 f"Node is expected to be a RequantizationRange op: {name}, but is: {node.op}",
             )  # fmt: skip
-        ends = (
-            _ranked(lows, min_percentile / 100),
-            _ranked(highs, 1 - max_percentile / 100),
-        )
         for i, (which, end) in enumerate(zip(("min", "max"), ends, strict=True)):
             constant = editor.constant(editor.unique(f"{name}/frozen_{which}"), np.float32(end))
             editor.redirect(f"{name}:{i}", constant)
         editor.sweep([name])
     return editor.result()
-
-
-def _logged(path: str) -> dict[str, tuple[list[float], list[float]]]:
-    found: dict[str, tuple[list[float], list[float]]] = {}
-    for line in read_file(path).decode(errors="replace").splitlines():
-        for name, low, high in _LINE.findall(line):
-            try:
-                ends = float(low), float(high)
-            except ValueError:
-                continue
-            if np.all(np.isfinite(ends)):
-                for values, end in zip(found.setdefault(name, ([], [])), ends, strict=True):
-                    values.append(end)
-    if not found:
-        raise errors.InvalidArgumentError(
-            None, None, f"No min/max range logs were found in the log file {path}"
-        )
-    return found
-
-
-def _ranked(values: list[float], share: float) -> float:
-    """The value with this share of the values below it; ranks are rounded up from the middle."""
-    rank = int(np.floor(len(values) * share + 0.5))
-    return sorted(values)[min(rank, len(values) - 1)]
