@@ -335,7 +335,6 @@ def command_lines(
 ) -> Iterator[str]:
     """The section of one command."""
     from opdock.cli._command import Command
-    from opdock.cli._tool import Tool
 
     yield f"{head} `{context.command_path}`\n"
     for paragraph in inspect.cleandoc(command.help or "").split("\n\n"):
@@ -344,15 +343,17 @@ def command_lines(
         yield f"```\n{paragraph[2:]}\n```\n" if kept else f"{paragraph}\n"
     pieces = " ".join(command.collect_usage_pieces(context))
     yield f"```\n{context.command_path} {pieces}\n```\n"
-    options = (p for p in command.params if isinstance(p, click.Option))
+    options = (
+        p
+        for p in command.get_params(context)
+        if isinstance(p, click.Option) and "--help" not in p.opts
+    )
     rows = [row for p in options if (row := p.get_help_record(context))]
     if rows:
         yield "| option | |\n| --- | --- |"
         for option, text in rows:
             said = text.replace("|", "\\|")
             yield f"| `{option.replace('|', chr(92) + '|')}` | {said} |"
-    if isinstance(command, Tool):
-        yield f"`{context.command_path} --help` lists the options, those of TensorFlow's tool.\n"
     if isinstance(command, Command):
         yield from common_lines(command)
 

@@ -16,12 +16,12 @@ import sys
 import termios
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from opdock.cli import _screen
 from opdock.cli._command import Command
-from opdock.cli._tool import Tool
 from opdock.cli.main import main
 from tests.core.cli import workshop
 
@@ -95,8 +95,36 @@ def test_a_folder_stands_for_its_latest_checkpoint(folder: Path) -> None:
 
 def test_commands_with_the_option_tell_their_keys() -> None:
     for name, command in COMMANDS.items():
-        options = {o for p in command.params for o in p.opts}
-        assert ("--json" in options) == bool(command.keys) or isinstance(command, Tool), name
+        with click.Context(command, info_name=name) as context:
+            options = {o for p in command.get_params(context) for o in p.opts}
+        assert ("--json" in options) == bool(command.keys), name
+        # What else there is prints a program's words, a script or JSON anyway, or has commands.
+        assert command.keys or name in {*NO_PROCESS, "completion", "timeline", "saved-model"}, name
+
+
+def test_tools_take_their_options_as_other_commands_do(folder: Path) -> None:
+    said = CliRunner().invoke(main, ["transform-graph", "--help"], prog_name="opdock").output
+    assert said.startswith("Usage: opdock transform-graph [OPTIONS]")
+    assert re.search(r"--in_graph TEXT +File of the GraphDef, binary or text. +\[required\]", said)
+    assert "\ntransforms:\n" in said and "JSON (an object):" in said
+    for words, told in (
+        ("--in_grph=a", "there is no option --in_grph; did you mean --in_graph?"),
+        ("--in_graph=graph.pb", "required: --out_graph, --transforms"),
+        ("--in_graph=graph.pb --out_graph=o.pb --transforms=no", "Transform 'no' not recognized"),
+    ):
+        done = CliRunner().invoke(main, ["transform-graph", *words.split()], prog_name="opdock")
+        assert done.exit_code == 2
+        assert done.output.startswith("opdock transform-graph: ") and told in done.output
+        assert not (folder / "o.pb").exists()
+
+
+def test_shells_complete_the_options_of_tools() -> None:
+    env = {"COMP_WORDS": "opdock summarize-graph --p", "COMP_CWORD": "2"}
+    env |= {"_OPDOCK_COMPLETE": "bash_complete"}
+    code = "import sys; from opdock.cli.main import main; main(prog_name='opdock')"
+    line = [sys.executable, "-c", code]
+    done = subprocess.run(line, env={**os.environ, **env}, capture_output=True, text=True)
+    assert done.stdout.split() == ["plain,--print_structure"]
 
 
 @pytest.mark.parametrize(

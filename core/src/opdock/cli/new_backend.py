@@ -19,7 +19,7 @@ from typing import Final
 import click
 
 from opdock import errors
-from opdock.cli._command import Command
+from opdock.cli._command import Command, emit, json_option
 
 _SUFFIX: Final = ".tmpl"
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
@@ -80,7 +80,10 @@ _RENAMED: Final = {
 }  # fmt: skip
 
 
-@click.command("new-backend", cls=Command, example="opdock new-backend mychip --start namespace")
+@click.command(
+    "new-backend", cls=Command, example="opdock new-backend mychip --start namespace",
+    keys={"folder": "the package that was written", "files": "what is in it"},
+)  # fmt: skip
 @click.argument("name")
 @click.option(
     "--dir",
@@ -94,14 +97,19 @@ _RENAMED: Final = {
     "--start", type=click.Choice(list(STARTS)),
     help="What it begins with; asked for on a terminal, else namespace.",
 )  # fmt: skip
-def command(name: str, folder: Path, start: str | None) -> None:
+@json_option
+def command(name: str, folder: Path, start: str | None, json_output: bool) -> None:
     """Write the package of a new backend: device, kernels, tests, CI file.
 
     NAME is the backend's name: lower case letters, digits and underscores. The devices will be
     called /device:NAME:0 and so on.
     """
     _check(name)
-    made = create(name, folder, start or _asked())
+    made = create(name, folder, start or (next(iter(STARTS)) if json_output else _asked()))
+    if json_output:
+        files = sorted(str(p.relative_to(made)) for p in made.rglob("*") if p.is_file())
+        emit({"folder": str(made), "files": files})
+        return
     click.echo(f"{made} is a package whose tests say what to do next:\n")
     click.echo(f'    cd {made}\n    pip install -e ".[test]"\n    pytest')
 

@@ -7,6 +7,7 @@ from opdock.cli._tool import tool
 command = tool(
     "summarize-graph",
     "summarize_graph",
+    help="Say what a GraphDef holds: inputs, outputs, parameters, ops.",
     example="opdock summarize-graph --in_graph=graph.pb",
     keys={
         "inputs": "name, type and shape of what can be fed",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from opdock.cli._command import Command, Wrong
+from opdock.cli._command import Command, Wrong, emit, json_option
 from opdock.cli._graphs import Wish, explain_file, read_graph
 from opdock.cli._report import size
 from opdock.cli._screen import working
@@ -21,6 +21,12 @@ from opdock.view.trace import view_of_graph, view_of_run
 @click.command(
     "view", cls=Command,
     example="opdock view graph.pb --time --device cpu:0 -o page.html",
+    keys={
+        "output": "the page that was written",
+        "programs": "what each is called",
+        "nodes": "how many nodes the page has",
+        "bytes": "its size",
+    },
 )  # fmt: skip
 @click.argument(
     "files", metavar="FILE [FILE]", nargs=-1, required=True,
@@ -46,6 +52,7 @@ from opdock.view.trace import view_of_graph, view_of_run
 @click.option("--title", "titles", multiple=True, help="What to call it; one a program.")
 @click.option("--serve", is_flag=True, help="Serve the page on this machine instead of writing it.")
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="To serve on; 0: any.")
+@json_option
 @click.option("--open", "opened", is_flag=True, help="Open the page in the browser.")
 def command(
     files: tuple[Path, ...],
@@ -60,6 +67,7 @@ def command(
     titles: tuple[str, ...],
     serve: bool,
     port: int,
+    json_output: bool,
     opened: bool,
 ) -> None:
     """Make a page of a program: where each op runs and why, fusions, copies, time, memory.
@@ -75,6 +83,8 @@ def command(
         )
     if titles and len(titles) != len(wanted):
         raise click.UsageError(f"--title is given {len(titles)} times for {len(wanted)} programs")
+    if serve and json_output:
+        raise click.UsageError("--json tells of a page that is written, and --serve writes none")
     names = titles or _titles(wanted)
     try:
         views = []
@@ -90,7 +100,11 @@ def command(
     except (ValueError, KeyError, TypeError, OSError, RuntimeError) as e:
         raise Wrong(str(e.args[0] if isinstance(e, KeyError) else e)) from e
     nodes = sum(len(view.rows) for view in views)
-    click.echo(f"{target}: {nodes} nodes, {size(target.stat().st_size)}")
+    length = target.stat().st_size
+    if json_output:
+        emit({"output": str(target), "programs": list(names), "nodes": nodes, "bytes": length})
+    else:
+        click.echo(f"{target}: {nodes} nodes, {size(length)}")
     if opened:
         webbrowser.open(target.resolve().as_uri())
 

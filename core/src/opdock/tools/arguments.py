@@ -3,15 +3,82 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from opdock import dtypes
 from opdock.dtypes import DType
+from opdock.nearest import nearest
 
-__all__ = ["add_switch", "listed", "shape_of", "type_of"]
+__all__ = [
+    "ToolParser", "add_json", "add_switch", "change", "described_change", "listed", "shape_of",
+    "split_by", "type_number", "type_of",
+]  # fmt: skip
 
 _WORDS = {"true": True, "1": True, "false": False, "0": False}
+
+
+class ToolParser(argparse.ArgumentParser):
+    """A parser that says what is wrong in a line, and what an unknown option was meant to be."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        self.options: list[argparse.Action] = []
+        super().__init__(*args, **options)
+
+    def add_argument(self, *names: Any, **options: Any) -> argparse.Action:
+        """Adds an option, which `options` has too."""
+        made = super().add_argument(*names, **options)
+        self.options.append(made)
+        return made
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Reads a command line; an unknown option is told of before one that is missing."""
+        words = list(sys.argv[1:] if args is None else args)
+        known = [name for option in self.options for name in option.option_strings]
+        for word in words:
+            name = word.partition("=")[0]
+            # A name may be cut short.
+            if name.startswith("--") and not any(o.startswith(name) for o in known):
+                close = nearest(name, known)
+                self.error(f"there is no option {name}" + f"; did you mean {close}?" * bool(close))
+        return super().parse_known_args(words, namespace)
+
+    def error(self, message: str) -> NoReturn:
+        """Ends the program with exit status 2."""
+        self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Adds `--json`."""
+    parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def change(path: Any, before: Any, after: Any) -> dict[str, Any]:
+    """What became of a graph, as JSON has it: nodes, bytes, and the ops that went and came.
+
+    Args:
+        path: what was written.
+        before, after: GraphDefs.
+    """
+    old, new = (Counter(node.op for node in graph.node) for graph in (before, after))
+    return {
+        "output": str(path), "nodes_before": len(before.node), "nodes": len(after.node),
+        "bytes_before": before.ByteSize(), "bytes": after.ByteSize(),
+        "removed": dict(sorted((old - new).items())), "added": dict(sorted((new - old).items())),
+    }  # fmt: skip
+
+
+def described_change(found: dict[str, Any]) -> str:
+    """The same in a line."""
+    ops = [f"-{n} {op}" for op, n in found["removed"].items()]
+    ops += [f"+{n} {op}" for op, n in found["added"].items()]
+    return (
+        f"{found['output']}: {found['nodes_before']} -> {found['nodes']} nodes, "
+        f"{found['bytes_before']:,} -> {found['bytes']:,} bytes"
+        + (f" ({', '.join(ops)})" if ops else "")
+    )
 
 
 def add_switch(parser: argparse.ArgumentParser, name: str, default: bool, text: str) -> None:
@@ -60,6 +127,18 @@ def type_of(text: str) -> DType:
         return dtypes.as_dtype(text)
     except TypeError:
         raise argparse.ArgumentTypeError(f"{text!r} is no type such as float or uint8") from None
+
+
+def type_number(text: str) -> int:
+    """The number that `DataType` has for a type.
+
+    Raises:
+        argparse.ArgumentTypeError: it has none.
+    """
+    try:
+        return dtypes.as_dtype(int(text)).as_datatype_enum
+    except (TypeError, ValueError):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of DataType, such as 1") from None
 
 
 def split_by(separator: str, one: Any) -> Any:

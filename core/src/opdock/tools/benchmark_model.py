@@ -19,12 +19,20 @@ from opdock.graph.serial.importer import import_graph_def
 from opdock.io import protos
 from opdock.runtime.inspect.explain import Memory
 from opdock.runtime.session import Session
-from opdock.tools.arguments import add_switch, listed, shape_of, split_by, type_of
+from opdock.tools.arguments import (
+    ToolParser,
+    add_json,
+    add_switch,
+    listed,
+    shape_of,
+    split_by,
+    type_of,
+)
 from opdock.tools.model_flops import count_flops
 from opdock.tools.protos_in_files import read_graph
 from opdock.tools.step_tables import StepTables, readable_bytes
 
-__all__ = ["Latencies", "latencies", "main", "value_of"]
+__all__ = ["Latencies", "create_parser", "latencies", "main", "value_of"]
 
 
 class Latencies(NamedTuple):
@@ -105,7 +113,7 @@ def main(argv: Sequence[str] | None = None, prog: str = "benchmark_model") -> in
         NotFoundError: there is no graph.
         InvalidArgumentError: a layer does not exist, or an input does not fit.
     """
-    parser = _parser(prog)
+    parser = create_parser(prog)
     args = parser.parse_args(argv)
     layers, shapes, types = args.input_layer, args.input_layer_shape, args.input_layer_type
     if not len(layers) == len(shapes) == len(types):
@@ -235,8 +243,9 @@ def _numbers(text: str) -> list[float]:
         raise argparse.ArgumentTypeError(f"{text!r} are no numbers") from None
 
 
-def _parser(prog: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
+def create_parser(prog: str) -> ToolParser:
+    """The tool's options."""
+    parser = ToolParser(prog=prog, description=__doc__)
     parser.add_argument("--graph", required=True, help="file of the GraphDef")
     parser.add_argument("--init_ops", type=listed, default=[], help="ops to run first, by commas")
     parser.add_argument("--input_layer", type=listed, default=[], help="inputs, by commas")
@@ -275,7 +284,7 @@ def _parser(prog: str) -> argparse.ArgumentParser:
         ("--show_flops", False, "estimate floating-point operations"),
     ):
         add_switch(parser, name, default_on, text)
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_json(parser)
     return parser
 
 

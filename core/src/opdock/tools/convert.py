@@ -12,6 +12,7 @@ named.
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -24,11 +25,11 @@ from opdock.graph.serial.importer import import_graph_def
 from opdock.runtime.session import Session
 from opdock.saved_model import loader
 from opdock.saved_model.simple import simple_save
-from opdock.tools.arguments import listed
+from opdock.tools.arguments import ToolParser, add_json, listed
 from opdock.tools.protos_in_files import read_graph, write_message
 from opdock.tools.saved_model_utils import get_meta_graph_def
 
-__all__ = ["convert", "main"]
+__all__ = ["convert", "create_parser", "main"]
 
 
 class Model(NamedTuple):
@@ -138,9 +139,9 @@ def _save(model: Model, directory: str) -> None:
         simple_save(session, directory, *ends)
 
 
-def main(argv: Sequence[str] | None = None, prog: str = "convert") -> int:
-    """Runs the tool; returns its exit status."""
-    parser = argparse.ArgumentParser(
+def create_parser(prog: str = "convert") -> ToolParser:
+    """The tool's options."""
+    parser = ToolParser(
         prog=prog, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--input", required=True, help="what to read")
@@ -151,10 +152,23 @@ def main(argv: Sequence[str] | None = None, prog: str = "convert") -> int:
     parser.add_argument(
         "--signature", default="serving_default", help="of the SavedModel that is read"
     )
-    args = parser.parse_args(argv)
+    add_json(parser)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None, prog: str = "convert") -> int:
+    """Runs the tool; returns its exit status."""
+    args = create_parser(prog).parse_args(argv)
     model = convert(
         args.input, args.output, args.inputs, args.outputs, args.tag_set, args.signature
     )
+    if args.json:
+        found = {
+            "input": args.input, "output": args.output, "inputs": model.inputs,
+            "outputs": model.outputs, "nodes": len(model.graph_def.node),
+        }  # fmt: skip
+        print(json.dumps(found, indent=2))
+        return 0
     for what, part in (("inputs", model.inputs), ("outputs", model.outputs)):
         print(f"{what}: {', '.join(f'{name} ({tensor})' for name, tensor in part.items())}")
     print(f"{len(model.graph_def.node)} nodes: {args.input} -> {args.output}")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
+import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,13 +17,13 @@ from opdock.io.checkpoint_reader import NewCheckpointReader
 from opdock.io.files import as_path
 from opdock.runtime.session import Session
 from opdock.saved_model import loader, tag_constants
-from opdock.tools.arguments import add_switch
+from opdock.tools.arguments import ToolParser, add_json, add_switch
 from opdock.tools.protos_in_files import read_message, write_message
 from opdock.tools.saved_model_utils import get_meta_graph_def
 from opdock.train.checkpoint_management import checkpoint_exists
 from opdock.train.saver import Saver, import_meta_graph
 
-__all__ = ["freeze_graph", "freeze_graph_with_def_protos", "main"]
+__all__ = ["create_parser", "freeze_graph", "freeze_graph_with_def_protos", "main"]
 
 
 def freeze_graph_with_def_protos(
@@ -156,9 +157,9 @@ def freeze_graph(
     )  # fmt: skip
 
 
-def main(argv: Sequence[str] | None = None, prog: str = "freeze_graph") -> int:
-    """Runs the tool; returns its exit status."""
-    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
+def create_parser(prog: str = "freeze_graph") -> ToolParser:
+    """The tool's options."""
+    parser = ToolParser(prog=prog, description=__doc__)
     for name, text in (
         ("--input_graph", "file of the GraphDef"),
         ("--input_meta_graph", "file of a MetaGraphDef in its place"),
@@ -166,19 +167,45 @@ def main(argv: Sequence[str] | None = None, prog: str = "freeze_graph") -> int:
         ("--input_saver", "file of a SaverDef"),
         ("--input_checkpoint", "prefix of the checkpoint"),
         ("--output_graph", "file to write"),
-        ("--output_node_names", "separated by commas"),
+        ("--output_node_names", "nodes wanted, by commas"),
         ("--restore_op_name", "not used"),
         ("--filename_tensor_name", "not used"),
-        ("--initializer_nodes", "separated by commas"),
-        ("--variable_names_whitelist", "separated by commas"),
-        ("--variable_names_blacklist", "separated by commas"),
+        ("--initializer_nodes", "nodes to run before the values are taken, by commas"),
+        ("--variable_names_whitelist", "variables to freeze, by commas (default: all)"),
+        ("--variable_names_blacklist", "variables to leave, by commas"),
     ):
         parser.add_argument(name, default="", help=text)
-    parser.add_argument("--saved_model_tags", default=tag_constants.SERVING)
-    parser.add_argument("--checkpoint_version", type=int, choices=(1, 2), default=2)
+    parser.add_argument(
+        "--saved_model_tags", default=tag_constants.SERVING,
+        help="those of the SavedModel's graph, by commas (default: serve)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--checkpoint_version", type=int, choices=(1, 2), default=2,
+        help="the checkpoint's format (default: 2)",
+    )  # fmt: skip
     add_switch(parser, "--input_binary", False, "whether the messages in files are binary")
     add_switch(parser, "--clear_devices", True, "take off the device of every node")
-    freeze_graph(**vars(parser.parse_args(argv)))
+    add_json(parser)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None, prog: str = "freeze_graph") -> int:
+    """Runs the tool; returns its exit status."""
+    options = vars(create_parser(prog).parse_args(argv))
+    as_json = options.pop("json")
+    frozen = freeze_graph(**options)
+    ops = Counter(node.op for node in frozen.node)
+    found = {
+        "output": options["output_graph"], "nodes": len(frozen.node), "bytes": frozen.ByteSize(),
+        "constants": ops["Const"],
+    }  # fmt: skip
+    if as_json:
+        print(json.dumps(found, indent=2))
+    else:
+        print(
+            f"{found['output'] or 'frozen'}: {found['nodes']} nodes, {found['constants']} of them "
+            f"constants, {found['bytes']:,} bytes"
+        )
     return 0
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -22,9 +22,17 @@ from opdock.ops.cast import cast
 from opdock.ops.composed.division import divide
 from opdock.ops.identity import placeholder
 from opdock.runtime.session import Session
+from opdock.tools.arguments import ToolParser, add_json
 from opdock.tools.protos_in_files import read_graph
 
-__all__ = ["load_graph", "load_labels", "main", "read_tensor_from_image_file", "top_labels"]
+__all__ = [
+    "create_parser",
+    "load_graph",
+    "load_labels",
+    "main",
+    "read_tensor_from_image_file",
+    "top_labels",
+]
 
 
 def load_graph(model_file: str) -> Graph:
@@ -107,11 +115,14 @@ def main(argv: Sequence[str] | None = None, prog: str = "label_image") -> int:
         NotFoundError: a file does not exist.
         InvalidArgumentError: the image, a layer or the labels do not fit.
     """
-    args = _parser(prog).parse_args(argv)
-    graph = load_graph(args.graph)
-    labels = load_labels(args.labels)
+    args = create_parser(prog).parse_args(argv)
+    image, graph_file, labels_file = (
+        os.path.join(args.root_dir, name) for name in (args.image, args.graph, args.labels)
+    )
+    graph = load_graph(graph_file)
+    labels = load_labels(labels_file)
     pixels = read_tensor_from_image_file(
-        args.image, args.input_height, args.input_width, args.input_mean, args.input_std
+        image, args.input_height, args.input_width, args.input_mean, args.input_std
     )
     layers = [_tensor(graph, option, getattr(args, option)) for option in _LAYERS]
     with Session(graph=graph) as session:
@@ -130,8 +141,9 @@ def main(argv: Sequence[str] | None = None, prog: str = "label_image") -> int:
 _LAYERS = ("input_layer", "output_layer")
 
 
-def _parser(prog: str) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
+def create_parser(prog: str) -> ToolParser:
+    """The tool's options."""
+    parser = ToolParser(prog=prog, description=__doc__)
     parser.add_argument("--image", required=True, help="the image: PNG, GIF, BMP or JPEG")
     parser.add_argument("--graph", required=True, help="file of the GraphDef")
     parser.add_argument("--labels", required=True, help="file with a label in each line")
@@ -140,8 +152,12 @@ def _parser(prog: str) -> argparse.ArgumentParser:
     parser.add_argument("--input_mean", type=float, default=0.0, help="default: 0")
     parser.add_argument("--input_std", type=float, default=255.0, help="default: 255")
     parser.add_argument("--input_layer", default="input", help="default: input")
-    parser.add_argument("--output_layer", default="InceptionV3/Predictions/Reshape_1")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument(
+        "--output_layer", default="InceptionV3/Predictions/Reshape_1",
+        help="default: InceptionV3/Predictions/Reshape_1",
+    )  # fmt: skip
+    parser.add_argument("--root_dir", default="", help="where files are whose names are relative")
+    add_json(parser)
     return parser
 
 

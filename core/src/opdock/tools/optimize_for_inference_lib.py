@@ -10,6 +10,7 @@ it, and resizes and mirrored margins go into the convolution after them.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +20,15 @@ import numpy as np
 from opdock.api.graph_util import remove_training_nodes
 from opdock.io import protos
 from opdock.io.tensor_proto import make_ndarray
-from opdock.tools.arguments import add_switch
+from opdock.tools.arguments import (
+    ToolParser,
+    add_json,
+    add_switch,
+    change,
+    described_change,
+    split_by,
+    type_number,
+)
 from opdock.tools.protos_in_files import read_message, write_message
 from opdock.tools.strip_unused_lib import strip_unused
 from opdock.transforms.library.fold_old_batch_norms import fold_old_batch_norms
@@ -27,8 +36,8 @@ from opdock.transforms.library.fuse_convolutions import fuse_convolutions
 from opdock.transforms.registry import Context
 
 __all__ = [
-    "ensure_graph_is_valid", "fold_batch_norms", "fuse_resize_and_conv", "main", "node_from_map",
-    "node_name_from_input", "optimize_for_inference", "values_from_const",
+    "create_parser", "ensure_graph_is_valid", "fold_batch_norms", "fuse_resize_and_conv", "main",
+    "node_from_map", "node_name_from_input", "optimize_for_inference", "values_from_const",
 ]  # fmt: skip
 
 
@@ -132,23 +141,36 @@ def fuse_resize_and_conv(input_graph_def: Any, output_node_names: Sequence[str])
     return fuse_convolutions(input_graph_def, Context(outputs=tuple(output_node_names)))
 
 
+def create_parser(prog: str = "optimize_for_inference") -> ToolParser:
+    """The tool's options."""
+    parser = ToolParser(
+        prog=prog, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--input", required=True, help="file of the frozen GraphDef")
+    parser.add_argument("--output", required=True, help="file to write")
+    parser.add_argument("--input_names", required=True, help="nodes that are fed, by commas")
+    parser.add_argument("--output_names", required=True, help="nodes wanted, by commas")
+    add_switch(parser, "--frozen_graph", True, "whether the files are binary")
+    parser.add_argument(
+        "--placeholder_type_enum", type=split_by(",", type_number), default=[1],
+        help="the inputs' types as numbers of DataType, one for all or by commas (default: 1)",
+    )  # fmt: skip
+    add_json(parser)
+    return parser
+
+
 def main(argv: Sequence[str] | None = None, prog: str = "optimize_for_inference") -> int:
     """Runs the tool; returns its exit status."""
-    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
-    parser.add_argument("--input", required=True)
-    parser.add_argument("--output", required=True)
-    parser.add_argument("--input_names", required=True, help="separated by commas")
-    parser.add_argument("--output_names", required=True, help="separated by commas")
-    add_switch(parser, "--frozen_graph", True, "whether the files are binary")
-    parser.add_argument("--placeholder_type_enum", default="1", help="separated by commas")
-    args = parser.parse_args(argv)
+    args = create_parser(prog).parse_args(argv)
     graph = read_message(args.input, protos.GraphDef(), args.frozen_graph, "Input graph")
-    kinds = [int(kind) for kind in args.placeholder_type_enum.split(",")]
+    kinds = args.placeholder_type_enum
     out = optimize_for_inference(
         graph, args.input_names.split(","), args.output_names.split(","),
         kinds if len(kinds) > 1 else kinds[0],
     )  # fmt: skip
     write_message(args.output, out, args.frozen_graph)
+    found = change(args.output, graph, out)
+    print(json.dumps(found, indent=2) if args.json else described_change(found))
     return 0
 
 

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-import argparse
+import json
 import sys
 from collections.abc import Sequence
 from typing import Any
 
-from opdock import dtypes
 from opdock.api.graph_util import extract_sub_graph
 from opdock.io import protos
-from opdock.tools.arguments import add_switch
+from opdock.tools.arguments import (
+    ToolParser,
+    add_json,
+    add_switch,
+    change,
+    described_change,
+    split_by,
+    type_number,
+)
 from opdock.tools.protos_in_files import read_message, write_message
 
-__all__ = ["main", "strip_unused", "strip_unused_from_files"]
+__all__ = ["create_parser", "main", "strip_unused", "strip_unused_from_files"]
 
 
 def strip_unused(
@@ -83,25 +90,36 @@ def strip_unused_from_files(
     return None
 
 
+def create_parser(prog: str = "strip_unused") -> ToolParser:
+    """The tool's options."""
+    parser = ToolParser(prog=prog, description=__doc__)
+    parser.add_argument("--input_graph", required=True, help="file of the GraphDef")
+    add_switch(parser, "--input_binary", False, "whether the input is binary")
+    parser.add_argument("--output_graph", required=True, help="file to write")
+    add_switch(parser, "--output_binary", True, "whether to write a binary file")
+    parser.add_argument("--input_node_names", required=True, help="nodes that are fed, by commas")
+    parser.add_argument("--output_node_names", required=True, help="nodes wanted, by commas")
+    parser.add_argument(
+        "--placeholder_type_enum", type=split_by(",", type_number), default=[1],
+        help="the inputs' types as numbers of DataType, one for all or by commas (default: 1)",
+    )  # fmt: skip
+    add_json(parser)
+    return parser
+
+
 def main(argv: Sequence[str] | None = None, prog: str = "strip_unused") -> int:
     """Runs the tool; returns its exit status."""
-    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
-    parser.add_argument("--input_graph", required=True)
-    add_switch(parser, "--input_binary", False, "whether the input is binary")
-    parser.add_argument("--output_graph", required=True)
-    add_switch(parser, "--output_binary", True, "whether to write a binary file")
-    parser.add_argument("--input_node_names", required=True, help="separated by commas")
-    parser.add_argument("--output_node_names", required=True, help="separated by commas")
-    parser.add_argument("--placeholder_type_enum", default="1", help="separated by commas")
-    args = parser.parse_args(argv)
-    kinds = [
-        dtypes.as_dtype(int(k)).as_datatype_enum for k in args.placeholder_type_enum.split(",")
-    ]
-    done = strip_unused_from_files(
-        args.input_graph, args.input_binary, args.output_graph, args.output_binary,
-        args.input_node_names, args.output_node_names, kinds if len(kinds) > 1 else kinds[0],
+    args = create_parser(prog).parse_args(argv)
+    kinds = args.placeholder_type_enum
+    graph = read_message(args.input_graph, protos.GraphDef(), args.input_binary, "Input graph")
+    out = strip_unused(
+        graph, args.input_node_names.split(","), args.output_node_names.split(","),
+        kinds if len(kinds) > 1 else kinds[0],
     )  # fmt: skip
-    return 0 if done is None else 1
+    write_message(args.output_graph, out, args.output_binary)
+    found = change(args.output_graph, graph, out)
+    print(json.dumps(found, indent=2) if args.json else described_change(found))
+    return 0
 
 
 if __name__ == "__main__":

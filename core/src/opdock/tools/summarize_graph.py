@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections import Counter
@@ -14,13 +13,13 @@ import numpy as np
 from opdock import errors, shapes
 from opdock.graph.serial.attr_proto import decode_shape
 from opdock.io.tensor_proto import make_ndarray
-from opdock.tools.arguments import add_switch
+from opdock.tools.arguments import ToolParser, add_json, add_switch
 from opdock.tools.protos_in_files import read_graph
 from opdock.transforms.definitions import attribute
 from opdock.transforms.editor import node_name
 from opdock.transforms.order import in_order
 
-__all__ = ["main", "summarize_graph"]
+__all__ = ["create_parser", "main", "summarize_graph"]
 
 _VARIABLES: Final = ("Variable", "VariableV2", "VarHandleOp")
 _NO_OUTPUTS: Final = ("Const", "Assign", "NoOp", "Placeholder")
@@ -201,13 +200,18 @@ def _structure(node: Any) -> str:
     return line
 
 
-def main(argv: Sequence[str] | None = None, prog: str = "summarize_graph") -> int:
-    """Runs the tool; returns its exit status."""
-    parser = argparse.ArgumentParser(prog=prog, description=__doc__)
+def create_parser(prog: str = "summarize_graph") -> ToolParser:
+    """The tool's options."""
+    parser = ToolParser(prog=prog, description=__doc__)
     parser.add_argument("--in_graph", required=True, help="file of the GraphDef, binary or text")
     add_switch(parser, "--print_structure", False, "list all nodes with their inputs")
-    parser.add_argument("--json", action="store_true", help="print JSON")
-    args = parser.parse_args(argv)
+    add_json(parser)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None, prog: str = "summarize_graph") -> int:
+    """Runs the tool; returns its exit status."""
+    args = create_parser(prog).parse_args(argv)
     if args.json:
         print(json.dumps(described(read_graph(args.in_graph)), indent=2))
         return 0

@@ -3,19 +3,42 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 from opdock import errors
 from opdock.graph.serial.import_arguments import parse_input
-from opdock.tools.arguments import add_switch, listed
+from opdock.tools.arguments import (
+    ToolParser,
+    add_json,
+    add_switch,
+    change,
+    described_change,
+    listed,
+)
 from opdock.tools.protos_in_files import read_graph, write_message
 from opdock.transforms import find_transform, transform_graph, transform_names
 from opdock.transforms.options import Option
 
-__all__ = ["main"]
+__all__ = ["create_parser", "main"]
+
+
+def create_parser(prog: str = "transform_graph") -> ToolParser:
+    """The tool's options."""
+    parser = ToolParser(
+        prog=prog, description=__doc__, epilog=_listing(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
+    parser.add_argument("--in_graph", required=True, help="file of the GraphDef, binary or text")
+    parser.add_argument("--out_graph", required=True, help="file to write")
+    parser.add_argument("--inputs", type=listed, default=[], help="nodes that are fed, by commas")
+    parser.add_argument("--outputs", type=listed, default=[], help="nodes wanted, by commas")
+    parser.add_argument("--transforms", required=True, help="names, with options in parentheses")
+    add_switch(parser, "--output_as_text", False, "write text")
+    add_json(parser)
+    return parser
 
 
 def main(argv: Sequence[str] | None = None, prog: str = "transform_graph") -> int:
@@ -27,16 +50,7 @@ def main(argv: Sequence[str] | None = None, prog: str = "transform_graph") -> in
         InvalidArgumentError: a transform or an option is unknown or malformed, or the graph is not
             what a transform asks for.
     """
-    parser = argparse.ArgumentParser(
-        prog=prog, description=__doc__, epilog=_listing(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    parser.add_argument("--in_graph", required=True, help="file of the GraphDef, binary or text")
-    parser.add_argument("--out_graph", required=True, help="file to write")
-    parser.add_argument("--inputs", type=listed, default=[], help="nodes that are fed, by commas")
-    parser.add_argument("--outputs", type=listed, default=[], help="nodes wanted, by commas")
-    parser.add_argument("--transforms", required=True, help="names, with options in parentheses")
-    add_switch(parser, "--output_as_text", False, "write text")
+    parser = create_parser(prog)
     args = parser.parse_args(argv)
     if not args.transforms.strip():
         parser.error("argument --transforms: You must specify at least one transform.")
@@ -45,7 +59,8 @@ def main(argv: Sequence[str] | None = None, prog: str = "transform_graph") -> in
         _check_nodes(graph, option, getattr(args, option))
     out = transform_graph(graph, args.inputs, args.outputs, args.transforms)
     write_message(args.out_graph, out, not args.output_as_text)
-    print(f"{args.out_graph}: {_change(graph, out)}")
+    found = change(args.out_graph, graph, out)
+    print(json.dumps(found, indent=2) if args.json else described_change(found))
     return 0
 
 
@@ -60,17 +75,6 @@ def _check_nodes(graph: Any, option: str, texts: Sequence[str]) -> None:
             raise errors.InvalidArgumentError(
                 None, None, f"--{option}: the graph has no node '{name}'"
             )
-
-
-def _change(before: Any, after: Any) -> str:
-    """What became of the graph, in a line: nodes, bytes, and the ops that went and came."""
-    old, new = (Counter(node.op for node in graph.node) for graph in (before, after))
-    changes = [f"-{n} {op}" for op, n in sorted((old - new).items())]
-    changes += [f"+{n} {op}" for op, n in sorted((new - old).items())]
-    return (
-        f"{len(before.node)} -> {len(after.node)} nodes, {before.ByteSize():,} -> "
-        f"{after.ByteSize():,} bytes" + (f" ({', '.join(changes)})" if changes else "")
-    )
 
 
 def _listing() -> str:
