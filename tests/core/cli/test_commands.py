@@ -30,6 +30,13 @@ NO_PROCESS = {"launch", "run", "record"}
 """Those whose program needs a process of its own."""
 
 
+GRAPH = "--in_graph=graph.pb --out_graph=out.pb --inputs=x"
+OTHER = "--input_graph=graph.pb --input_binary --output_graph=out.pb"
+MODEL = "--input_meta_graph=model.ckpt.meta --input_checkpoint=model.ckpt --input_binary"
+SHOWN = "--graph=classifier.pb --labels=labels.txt --input_layer=x --output_layer=y --input_width=8"
+TIMED = "--graph=graph.pb --input_layer=x --output_layer=y"
+
+
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made")
@@ -142,6 +149,27 @@ def test_shells_complete_the_options_of_tools() -> None:
         ("summarize-graph --in_graph=none.pb", "opdock summarize-graph: none.pb"),
         ("saved-model show --dir none --all", "opdock saved-model: "),
         ("convert-checkpoint a b", "ends with .safetensors"),
+        (
+            f"transform-graph {GRAPH} --outputs=q --transforms=round_weights",
+            "--outputs: the graph has",
+        ),
+        (f"transform-graph {GRAPH} --outputs=y --transforms=a(", "--transforms: Looking for param"),
+        (
+            f"strip-unused {OTHER} --input_node_names=x --output_node_names=q",
+            "--output_node_names: ",
+        ),
+        (f"strip-unused {OTHER} --input_node_names=X --output_node_names=y", "did you mean 'x'?"),
+        (f"freeze-graph {MODEL} --output_node_names=q", "--output_node_names: q is not in graph"),
+        (f"label-image {SHOWN} --image=labels.txt --input_height=8", "--image: "),
+        (
+            f"label-image {SHOWN} --image=images/red/0.png",
+            "--input_height, --input_width: images of",
+        ),
+        (
+            f"benchmark-model {TIMED} --input_layer_shape=1,5 --input_layer_type=float",
+            "_shape: 'x'",
+        ),
+        (f"benchmark-model {TIMED} --input_layer_shape=1,4 --input_layer_type=int32", "_type: 'x'"),
         ("devcies", "No such command 'devcies'; did you mean 'devices'?"),
         ("devices --jsn", "Did you mean --json?"),
     ],
@@ -151,6 +179,7 @@ def test_wrong_use_ends_with_2_and_a_line(line: str, told: str, folder: Path) ->
     assert done.exit_code == 2, done.output
     assert told in done.output or told.replace("--json", "'--json'") in done.output
     assert "Traceback" not in done.output
+    assert not (folder / "out.pb").exists()
 
 
 # ---------------------------------------------------------------- terminals

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
-from opdock import dtypes
+from opdock import dtypes, errors
 from opdock.dtypes import DType
-from opdock.nearest import nearest
+from opdock.graph.serial.import_arguments import parse_input
+from opdock.nearest import meant, nearest
 
 __all__ = [
-    "ToolParser", "add_json", "add_switch", "change", "described_change", "listed", "shape_of",
-    "split_by", "type_number", "type_of",
+    "ToolParser", "add_json", "add_switch", "change", "check_nodes", "described_change", "listed",
+    "naming", "shape_of", "split_by", "type_number", "type_of",
 ]  # fmt: skip
 
 _WORDS = {"true": True, "1": True, "false": False, "0": False}
@@ -48,6 +50,46 @@ class ToolParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Ends the program with exit status 2."""
         self.exit(2, f"{self.prog}: {message} (see {self.prog} --help)\n")
+
+
+@contextlib.contextmanager
+def naming(option: str) -> Iterator[None]:
+    """Has errors begin with the option whose value is at fault.
+
+    Raises:
+        OpError: an error of its kind.
+        ValueError: another error.
+    """
+    try:
+        yield
+    except errors.OpError as e:
+        kind = errors.exception_type_from_error_code(e.error_code)
+        text = str(e.message).partition("\n")[0]
+        raise kind(None, None, f"{option}: {text}") from e
+    except (ValueError, KeyError, OSError) as e:
+        raise ValueError(f"{option}: {e.args[0] if isinstance(e, KeyError) else e}") from e
+
+
+def check_nodes(graph: Any, option: str, texts: Iterable[str]) -> None:
+    """Checks that a graph has the nodes that an option names.
+
+    Args:
+        graph: a GraphDef.
+        option: how it is written: "--inputs".
+        texts: names of nodes or of their outputs.
+
+    Raises:
+        InvalidArgumentError: a name is malformed, or the graph has no such node.
+    """
+    known = {node.name: None for node in graph.node}
+    for text in texts:
+        try:
+            name, _ = parse_input(text)
+        except ValueError as e:
+            raise errors.InvalidArgumentError(None, None, f"{option}: {e}") from None
+        if name not in known:
+            told = f"{option}: the graph has no node '{name}'{meant(name, known)}"
+            raise errors.InvalidArgumentError(None, None, told)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

@@ -134,6 +134,8 @@ def main(argv: Sequence[str] | None = None, prog: str = "benchmark_model") -> in
             _element(graph, "input_layer", name): value_of(shape, dtype, values)
             for name, shape, dtype, values in zip(layers, shapes, types, given, strict=False)
         }
+        for tensor, value in feeds.items():
+            _check_fit(tensor, value)
         fetches = [_element(graph, "output_layer", name) for name in args.output_layer]
         fetches += [_element(graph, "target_layer", name, False) for name in args.target_layer]
         found = _benchmark(session, fetches, feeds, args)
@@ -144,6 +146,18 @@ def main(argv: Sequence[str] | None = None, prog: str = "benchmark_model") -> in
     for line in found.lines(args):
         print(line)
     return 0
+
+
+def _check_fit(tensor: Any, value: np.ndarray[Any, Any]) -> None:
+    told = f"'{tensor.op.name}' has"
+    if not tensor.get_shape().is_compatible_with(value.shape):
+        raise errors.InvalidArgumentError(
+            None, None, f"--input_layer_shape: {told} shape {tensor.get_shape()}, not {value.shape}"
+        )
+    if tensor.dtype.base_dtype.np != value.dtype:
+        raise errors.InvalidArgumentError(
+            None, None, f"--input_layer_type: {told} type {tensor.dtype.name}, not {value.dtype}"
+        )
 
 
 @dataclass(slots=True)

@@ -193,7 +193,10 @@ def main(argv: Sequence[str] | None = None, prog: str = "freeze_graph") -> int:
     """Runs the tool; returns its exit status."""
     options = vars(create_parser(prog).parse_args(argv))
     as_json = options.pop("json")
-    frozen = freeze_graph(**options)
+    try:
+        frozen = freeze_graph(**options)
+    except AssertionError as e:  # TensorFlow's error for a node that there is not
+        raise ValueError(f"--output_node_names: {e}") from e
     ops = Counter(node.op for node in frozen.node)
     found = {
         "output": options["output_graph"], "nodes": len(frozen.node), "bytes": frozen.ByteSize(),

@@ -22,7 +22,7 @@ from opdock.ops.cast import cast
 from opdock.ops.composed.division import divide
 from opdock.ops.identity import placeholder
 from opdock.runtime.session import Session
-from opdock.tools.arguments import ToolParser, add_json
+from opdock.tools.arguments import ToolParser, add_json, naming
 from opdock.tools.protos_in_files import read_graph
 
 __all__ = [
@@ -121,10 +121,13 @@ def main(argv: Sequence[str] | None = None, prog: str = "label_image") -> int:
     )
     graph = load_graph(graph_file)
     labels = load_labels(labels_file)
-    pixels = read_tensor_from_image_file(
-        image, args.input_height, args.input_width, args.input_mean, args.input_std
-    )
+    with naming("--image"):
+        pixels = read_tensor_from_image_file(
+            image, args.input_height, args.input_width, args.input_mean, args.input_std
+        )
     layers = [_tensor(graph, option, getattr(args, option)) for option in _LAYERS]
+    with naming("--input_height, --input_width"):
+        _check_shape(layers[0], pixels.shape)
     with Session(graph=graph) as session:
         scores = session.run(layers[1], {layers[0]: _as_type(pixels, layers[0])})
     best = top_labels(scores, labels)
@@ -159,6 +162,13 @@ def create_parser(prog: str) -> ToolParser:
     parser.add_argument("--root_dir", default="", help="where files are whose names are relative")
     add_json(parser)
     return parser
+
+
+def _check_shape(layer: Tensor, shape: tuple[int, ...]) -> None:
+    if not layer.get_shape().is_compatible_with(shape):
+        raise errors.InvalidArgumentError(
+            None, None, f"images of shape {shape} do not fit {layer.get_shape()}"
+        )
 
 
 def _tensor(graph: Graph, option: str, name: str) -> Tensor:

@@ -25,7 +25,9 @@ from opdock.tools.arguments import (
     add_json,
     add_switch,
     change,
+    check_nodes,
     described_change,
+    listed,
     split_by,
     type_number,
 )
@@ -148,8 +150,12 @@ def create_parser(prog: str = "optimize_for_inference") -> ToolParser:
     )
     parser.add_argument("--input", required=True, help="file of the frozen GraphDef")
     parser.add_argument("--output", required=True, help="file to write")
-    parser.add_argument("--input_names", required=True, help="nodes that are fed, by commas")
-    parser.add_argument("--output_names", required=True, help="nodes wanted, by commas")
+    parser.add_argument(
+        "--input_names", type=listed, required=True, help="nodes that are fed, by commas"
+    )
+    parser.add_argument(
+        "--output_names", type=listed, required=True, help="nodes wanted, by commas"
+    )
     add_switch(parser, "--frozen_graph", True, "whether the files are binary")
     parser.add_argument(
         "--placeholder_type_enum", type=split_by(",", type_number), default=[1],
@@ -164,8 +170,10 @@ def main(argv: Sequence[str] | None = None, prog: str = "optimize_for_inference"
     args = create_parser(prog).parse_args(argv)
     graph = read_message(args.input, protos.GraphDef(), args.frozen_graph, "Input graph")
     kinds = args.placeholder_type_enum
+    check_nodes(graph, "--input_names", args.input_names)
+    check_nodes(graph, "--output_names", args.output_names)
     out = optimize_for_inference(
-        graph, args.input_names.split(","), args.output_names.split(","),
+        graph, args.input_names, args.output_names,
         kinds if len(kinds) > 1 else kinds[0],
     )  # fmt: skip
     write_message(args.output, out, args.frozen_graph)

@@ -14,7 +14,9 @@ from opdock.tools.arguments import (
     add_json,
     add_switch,
     change,
+    check_nodes,
     described_change,
+    listed,
     split_by,
     type_number,
 )
@@ -97,8 +99,12 @@ def create_parser(prog: str = "strip_unused") -> ToolParser:
     add_switch(parser, "--input_binary", False, "whether the input is binary")
     parser.add_argument("--output_graph", required=True, help="file to write")
     add_switch(parser, "--output_binary", True, "whether to write a binary file")
-    parser.add_argument("--input_node_names", required=True, help="nodes that are fed, by commas")
-    parser.add_argument("--output_node_names", required=True, help="nodes wanted, by commas")
+    parser.add_argument(
+        "--input_node_names", type=listed, required=True, help="nodes that are fed, by commas"
+    )
+    parser.add_argument(
+        "--output_node_names", type=listed, required=True, help="nodes wanted, by commas"
+    )
     parser.add_argument(
         "--placeholder_type_enum", type=split_by(",", type_number), default=[1],
         help="the inputs' types as numbers of DataType, one for all or by commas (default: 1)",
@@ -112,8 +118,10 @@ def main(argv: Sequence[str] | None = None, prog: str = "strip_unused") -> int:
     args = create_parser(prog).parse_args(argv)
     kinds = args.placeholder_type_enum
     graph = read_message(args.input_graph, protos.GraphDef(), args.input_binary, "Input graph")
+    check_nodes(graph, "--input_node_names", args.input_node_names)
+    check_nodes(graph, "--output_node_names", args.output_node_names)
     out = strip_unused(
-        graph, args.input_node_names.split(","), args.output_node_names.split(","),
+        graph, args.input_node_names, args.output_node_names,
         kinds if len(kinds) > 1 else kinds[0],
     )  # fmt: skip
     write_message(args.output_graph, out, args.output_binary)

@@ -6,17 +6,16 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
-from typing import Any
 
-from opdock import errors
-from opdock.graph.serial.import_arguments import parse_input
 from opdock.tools.arguments import (
     ToolParser,
     add_json,
     add_switch,
     change,
+    check_nodes,
     described_change,
     listed,
+    naming,
 )
 from opdock.tools.protos_in_files import read_graph, write_message
 from opdock.transforms import find_transform, transform_graph, transform_names
@@ -56,25 +55,13 @@ def main(argv: Sequence[str] | None = None, prog: str = "transform_graph") -> in
         parser.error("argument --transforms: You must specify at least one transform.")
     graph = read_graph(args.in_graph)
     for option in ("inputs", "outputs"):
-        _check_nodes(graph, option, getattr(args, option))
-    out = transform_graph(graph, args.inputs, args.outputs, args.transforms)
+        check_nodes(graph, f"--{option}", getattr(args, option))
+    with naming("--transforms"):
+        out = transform_graph(graph, args.inputs, args.outputs, args.transforms)
     write_message(args.out_graph, out, not args.output_as_text)
     found = change(args.out_graph, graph, out)
     print(json.dumps(found, indent=2) if args.json else described_change(found))
     return 0
-
-
-def _check_nodes(graph: Any, option: str, texts: Sequence[str]) -> None:
-    known = {node.name for node in graph.node}
-    for text in texts:
-        try:
-            name, _ = parse_input(text)
-        except ValueError as e:
-            raise errors.InvalidArgumentError(None, None, f"--{option}: {e}") from None
-        if name not in known:
-            raise errors.InvalidArgumentError(
-                None, None, f"--{option}: the graph has no node '{name}'"
-            )
 
 
 def _listing() -> str:
