@@ -150,3 +150,54 @@ def test_a_graph_that_trains_already_is_refused():
         tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(v))
         with pytest.raises(ValueError, match="Training op found in graph, exiting"):
             tf.contrib.quantize.create_training_graph(graph)
+
+
+def test_what_begins_late_is_chosen_by_a_switch() -> None:
+    """Tools look for the nodes that TensorFlow 1 has there; gradients go through them."""
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        x, y = network(True)
+        tf.contrib.quantize.experimental_create_training_graph(
+            graph, quant_delay=3, freeze_bn_delay=3
+        )
+        names = {op.name: op.type for op in graph.get_operations()}
+        for scope in ("delayed_quant", "correction_recip", "freeze_moving_mean"):
+            found = [n for n in names if n.endswith(f"/{scope}/Merge")]
+            assert found, scope
+            assert all(names[n.replace("Merge", "Switch_1")] == "Switch" for n in found)
+        assert not {"If", "StatelessIf"} & set(names.values())
+        moved = [v for v in tf.global_variables() if "moving" in v.name]
+        updates = tf.get_collection(tf.GraphKeys.UPDATE_OPS)
+        grads = tf.gradients(y, [x, *tf.trainable_variables()])
+        session.run(tf.global_variables_initializer())
+        kept, got = [], []
+        for _ in range(5):
+            got.append(session.run([y, grads, updates], {x: PIXELS})[1])
+            kept.append(np.concatenate([v.eval(session).ravel() for v in moved]))
+    assert all(np.abs(grad).max() > 0 for grad in got[0][:2])
+    assert np.abs(kept[1] - kept[0]).max() > 0
+    np.testing.assert_array_equal(kept[4], kept[3])
+
+
+def test_updates_that_are_forced_go_on_behind_what_is_folded() -> None:
+    def build() -> tuple[object, list[object]]:
+        x = tf.placeholder(tf.float32, [16, 8, 8, 3])
+        norm = {"fused": False, "scale": True, "decay": 0.5, "updates_collections": None}
+        y = tf.contrib.layers.conv2d(
+            x, 4, 3, normalizer_fn=tf.contrib.layers.batch_norm, normalizer_params=norm, scope="a"
+        )
+        return x, [y, *(v for v in tf.global_variables() if "moving" in v.name)]
+
+    found = []
+    for fold in (False, True):
+        with tf.Graph().as_default() as graph, tf.Session() as session:
+            tf.set_random_seed(1)
+            x, fetches = build()
+            if fold:
+                fold_batch_norms(graph, True)
+                assert any(name.endswith("_Fold") for name in types(graph, "Conv2D"))
+            session.run(tf.global_variables_initializer())
+            session.run(fetches[0], {x: PIXELS})
+            found.append([*session.run(fetches[1:]), session.run(fetches[0], {x: PIXELS})])
+    for plain, folded in zip(*found, strict=True):
+        np.testing.assert_allclose(folded, plain, rtol=1e-4, atol=1e-4)
+    assert np.abs(found[0][0]).max() > 0  # a moving mean that has moved
