@@ -18,7 +18,7 @@ from opdock_cpu.int8 import BYTES, INT32, Outputs, centred, wrapped
 from opdock_cpu.portable import portable_kernel
 from opdock_cpu.ranges import F32, integers, invalid, scalar, storage
 
-__all__ = ["Narrowed", "narrowed", "table"]
+__all__ = ["Narrowed", "layer", "narrowed", "table"]
 
 Array = npt.NDArray[Any]
 
@@ -125,10 +125,13 @@ def _sums(sig: NodeSig) -> Callable[[Array, Array], Array]:
         kinds = [dtypes.float64] * 2
         plain = NodeSig("DepthwiseConv2dNative", sig.name, attrs, (), kinds, (), kinds[:1])
         depthwise = portable_kernel(plain)
-        return lambda x, kernel: depthwise(x.astype(np.float64), kernel.astype(np.float64))
+        return lambda x, kernel: depthwise(
+            storage(x).astype(np.float64), storage(kernel).astype(np.float64)
+        )
     layout = windows.Layout(sig.attrs)
 
     def run(x: Array, kernel: Array) -> Array:
+        x, kernel = storage(x), storage(kernel)
         for name, array in (("input", x), ("filter", kernel)):
             if array.ndim != 4:
                 raise invalid(f"{name} must be 4-dimensional: {list(array.shape)}")
@@ -196,7 +199,17 @@ def _step(sig: NodeSig, ends: Sequence[Array], scale: Any) -> np.float32:
     *_CONVOLUTIONS, Tinput=dtypes.quint8, Tfilter=dtypes.qint8, when=_types
 )  # fmt: skip
 def _convolution(sig: NodeSig) -> Callable[..., Outputs]:
-    sums, after = _sums(sig), _After(sig)
+    return layer(sig, _sums(sig))
+
+
+def layer(sig: NodeSig, sums: Callable[[Array, Array], Array]) -> Callable[..., Outputs]:
+    """A layer over sums that come from elsewhere.
+
+    Args:
+        sig: the node.
+        sums: the exact sums of images times filter, from both as they come.
+    """
+    after = _After(sig)
     biased, summed = "WithBias" in sig.op, "Sum" in sig.op
 
     def whole(product: Array, *args: Array) -> Outputs:
@@ -211,7 +224,7 @@ def _convolution(sig: NodeSig) -> Callable[..., Outputs]:
         return after(product, bias, None, addend), *_product_range((low, high, *weights))
 
     def run(x: Array, kernel: Array, *args: Array) -> Outputs:
-        product = sums(storage(x), storage(kernel))
+        product = sums(x, kernel)
         if not after.narrowed:
             return whole(product, *args)
         how = narrowed(sig, args, product.shape[-1])

@@ -122,9 +122,15 @@ def product_sums(asked: Summed) -> Sums:
 
 
 # ---------------------------------------------------------------- images
-def convolution_sums(asked: Summed) -> Sums:
-    """The sums of a convolution."""
-    placement, middle = Placement(asked.attrs), 128 if asked.unsigned else 0
+def convolution_sums(asked: Summed, placement: Placement | None = None) -> Sums:
+    """The sums of a convolution.
+
+    Args:
+        asked: what it is to do.
+        placement: where its windows stand; as those of QuantizedConv2D without it.
+    """
+    placement = placement or Placement(asked.attrs)
+    middle = 128 if asked.unsigned else 0
 
     def plainly(x: Array, kernel: Array, zeros: tuple[int, int]) -> Sums32:
         return Sums32(convolved(x, storage(kernel), zeros, placement))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, dtypes, errors, windows
 from opdock_cpu.int8 import Outputs
-from opdock_cpu.kernels.quantized_fused import narrowed
+from opdock_cpu.kernels.quantized_fused import layer, narrowed
+from opdock_cpu.kernels.quantized_nn import Placement
 from opdock_cpu.onednn.conv import ConvShape, forward
 from opdock_cpu.onednn.declarations import Alg, Arg, Type
 from opdock_cpu.onednn.kernels.common import PRIORITY, Array, PerShape, declined, size
-from opdock_cpu.onednn.kernels.quantized import Summed
+from opdock_cpu.onednn.kernels.quantized import Summed, convolution_sums
 from opdock_cpu.onednn.memory import dense
 from opdock_cpu.onednn.quantized import exact
 from opdock_cpu.ranges import storage
@@ -33,7 +34,7 @@ _BYTES: Final = {dtypes.quint8: Type.U8, dtypes.qint8: Type.S8}
 
 
 def _when(sig: NodeSig) -> bool | str:
-    why = declined(sig, 0, 1) or exact()
+    why = declined(sig, 0, 1)
     if why:
         return why
     out = sig.out_dtypes[0]
@@ -75,6 +76,33 @@ class _Convolution:
     *_CONVOLUTIONS, Tinput=dtypes.quint8, Tfilter=dtypes.qint8, priority=PRIORITY, when=_when
 )  # fmt: skip
 def _convolution(sig: NodeSig) -> Callable[..., Outputs]:
+    return _carried(sig) if exact() else _at_once(sig)
+
+
+class _Plain(Placement):
+    """Where the windows of a plain convolution stand."""
+
+    def __init__(self, attrs: Mapping[str, Any]) -> None:
+        self._layout = windows.Layout(attrs)
+
+    def __call__(
+        self, x: tuple[int, ...], kernel: tuple[int, ...]
+    ) -> tuple[tuple[int, int], windows.Window]:
+        """No row and no column is left out at the start."""
+        if len(x) != 4 or len(kernel) != 4:
+            raise errors.InvalidArgumentError(None, None, "input and filter must be 4-dimensional")
+        windows.check_depth(x[3], kernel[2])
+        return (0, 0), self._layout.window(x[1:3], kernel[:2])
+
+
+def _carried(sig: NodeSig) -> Callable[..., Outputs]:
+    """The layer where floats carry the products, and NumPy does what follows."""
+    sums = convolution_sums(Summed.of(sig), _Plain(sig.attrs))
+    return layer(sig, lambda x, kernel: sums(storage(x), kernel, (0, 0)).whole())
+
+
+def _at_once(sig: NodeSig) -> Callable[..., Outputs]:
+    """The layer in one pass."""
     layout, dtype, out = windows.Layout(sig.attrs), sig.out_dtypes[0].np, sig.out_dtypes[0]
     summed, asked = "Sum" in sig.op, Summed.of(sig)
     other = dtypes.as_dtype(sig.attrs["Tsummand"]) if summed else out
