@@ -305,7 +305,7 @@ TABLES: Final[Mapping[str, str]] = {
     ),
     "opdock_cpu.onednn.kernels.quantized:table": "QuantizedConv2D QuantizedMatMul",
     "opdock_cpu.onednn.kernels.xent:table": "LogSoftmax Softmax",
-    "opdock_cpu.jit.cluster:table": "opdock>Cluster",
+    "opdock_cpu.jit.cluster:table": "opdock>Cluster opdock>OpenCluster",
     "opdock_cpu.jit.elementary:table": (
         "Acos Acosh Asin Asinh Atan Atan2 Atanh BesselI0e BesselI1e Cosh DivNoNan Elu EluGrad Erf "
         "Erfc Exp Expm1 LeakyRelu LeakyReluGrad Log Log1p ReciprocalGrad Relu6Grad Rsqrt "
