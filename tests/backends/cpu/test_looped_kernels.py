@@ -429,3 +429,48 @@ def test_gradients_of_the_nearest_keep_their_type(both: Any) -> None:
     pair = both(build)
     assert pair[0][0].dtype == np.float64
     _same(pair, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize(("window", "stride"), [(2, 2), (3, 1), (3, 2)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_maxima_with_their_places(
+    both: Any, padding: str, window: int, stride: int, dtype: Any
+) -> None:
+    values = RNG.integers(-4, 5, (2, 13, 12, 5)).astype(dtype)
+    values[0, :6, :5, 0], values[1, 3, 4], values[0, 8:, 8:] = -np.inf, np.nan, -np.inf
+
+    def build() -> Any:
+        sizes = [1, window, window, 1], [1, stride, stride, 1]
+        x = given(values)
+        return [
+            part for whole in (False, True) for element in (tf.int32, tf.int64)
+            for part in tf.nn.max_pool_with_argmax(
+                x, *sizes, padding, Targmax=element, include_batch_in_index=whole
+            )
+        ]  # fmt: skip
+
+    _same(both(build, "_largest"), rtol=0)
+
+
+@pytest.mark.parametrize("overlapping", [False, True])
+@pytest.mark.parametrize("pseudo_random", [False, True])
+def test_pools_of_different_windows(both: Any, overlapping: bool, pseudo_random: bool) -> None:
+    values = RNG.integers(-4, 5, (2, 23, 18, 5)).astype(np.float32)
+    values[1, 3, 4], values[0, :9, :9, 0] = np.nan, -np.inf
+
+    def build() -> Any:
+        x, fetches = given(values), []
+        for pool, clean in (
+            (tf.nn.fractional_max_pool, x),
+            (tf.nn.fractional_avg_pool, _array(2, 23, 18, 5)),
+        ):
+            found = pool(
+                clean, [1, 1.7, 1.4, 1], pseudo_random, overlapping,
+                deterministic=True, seed=5, seed2=7,
+            )  # fmt: skip
+            fetches += [*found, *tf.gradients(found[0] * found[0], clean)]
+        return fetches
+
+    names = ("_largest", "_means", "_shares", "_to_largest")
+    _same(both(build, *names), rtol=1e-5, atol=1e-5)
