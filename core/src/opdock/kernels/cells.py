@@ -7,6 +7,7 @@ and by backends' own, which find this as `opdock.plugin.cells`; values stay wher
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from opdock.kernels.array_api import dims, invalid
 
 __all__ = [
     "Array", "Runs", "Union", "check_inside", "check_order", "check_parts", "check_ranks",
-    "distinct", "flat", "keys", "pick", "runs", "sizes", "unflat", "union",
+    "combined", "distinct", "flat", "keys", "pick", "runs", "sizes", "unflat", "union",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -101,9 +102,17 @@ def check_order(indices: Array, shape: tuple[int, ...]) -> Array:
 
 def flat(indices: Array, shape: tuple[int, ...]) -> Array:
     """The place of each cell in the flat dense tensor; the cells are inside of the shape."""
-    place = np.zeros(indices.shape[0], np.int64)
-    for axis, n in enumerate(shape):
-        place = place * n + indices[:, axis]
+    if not len(shape):
+        return np.zeros(indices.shape[0], np.int64)
+    return combined(list(indices.T), shape)
+
+
+def combined(columns: Sequence[Array], shape: tuple[int, ...]) -> Array:
+    """`flat` of coordinates that come dimension by dimension, of one at least."""
+    place = columns[0].astype(np.int64)
+    for column, n in zip(columns[1:], shape[1:], strict=True):
+        place *= n
+        place += column
     return place
 
 
