@@ -148,7 +148,7 @@ def test_ctc_loss(both: Any, merge: bool, collapse: bool) -> None:
     _same(both(build, "_align"), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(("radius", "beta"), [(5, 0.5), (1, 0.75), (9, 1.3)])
+@pytest.mark.parametrize(("radius", "beta"), [(5, 0.5), (1, 0.75), (9, 1.3), (4, 1.0), (2, 0.25)])
 def test_local_response_normalization(both: Any, radius: int, beta: float) -> None:
     def build() -> Any:
         x = _array(2, 9, 8, 7)
