@@ -148,7 +148,7 @@ def test_ctc_loss(both: Any, merge: bool, collapse: bool) -> None:
     _same(both(build, "_align"), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(("radius", "beta"), [(5, 0.5), (1, 0.75), (9, 1.3), (4, 1.0), (2, 0.25)])
+@pytest.mark.parametrize(("radius", "beta"), [(5, 0.5), (1, 0.75), (9, 1.3), (4, 1.0), (4, 0.25)])
 def test_local_response_normalization(both: Any, radius: int, beta: float) -> None:
     def build() -> Any:
         x = _array(2, 9, 8, 7)
@@ -474,3 +474,20 @@ def test_pools_of_different_windows(both: Any, overlapping: bool, pseudo_random:
 
     names = ("_largest", "_means", "_shares", "_to_largest")
     _same(both(build, *names), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize(("window", "stride"), [(2, 2), (3, 1), (3, 2)])
+def test_gradients_of_maxima_in_three_dimensions(
+    both: Any, padding: str, window: int, stride: int
+) -> None:
+    values = RNG.integers(-2, 3, (2, 7, 6, 5, 4)).astype(np.float32)
+    values += RNG.choice([0, 4e-6, 2e-5], values.shape).astype(np.float32)  # near, and not so
+    values[0, :3, :3, 2] = -np.inf
+
+    def build() -> Any:
+        x = given(values)
+        y = tf.nn.max_pool3d(x, window, stride, padding)
+        return tf.gradients(y, x, grad_ys=_array(*y.shape.as_list()))
+
+    _same(both(build, "_to_near"), rtol=1e-6, atol=1e-6)

@@ -133,7 +133,7 @@ TABLES: Final[Mapping[str, str]] = {
         "ParseSingleSequenceExample"
     ),
     "opdock_cpu.kernels.partition:table": "DynamicPartition DynamicStitch ParallelDynamicStitch",
-    "opdock_cpu.kernels.pool:table": "MaxPoolWithArgmax",
+    "opdock_cpu.kernels.pool:table": "MaxPool3DGrad MaxPoolWithArgmax",
     "opdock_cpu.kernels.quantize:table": (
         "Dequantize QuantizeDownAndShrinkRange QuantizeV2 RequantizationRange Requantize"
     ),
@@ -309,7 +309,7 @@ TABLES: Final[Mapping[str, str]] = {
     ),
     "opdock_cpu.onednn.kernels.quantized:table": "QuantizedConv2D QuantizedMatMul",
     "opdock_cpu.onednn.kernels.xent:table": "LogSoftmax Softmax",
-    "opdock_cpu.jit.cluster:table": "opdock>Cluster opdock>OpenCluster",
+    "opdock_cpu.jit.cluster:table": "opdock>Cluster opdock>ClusterOpen",
     "opdock_cpu.jit.elementary:table": (
         "Acos Acosh Asin Asinh Atan Atan2 Atanh BesselI0e BesselI1e Cosh DivNoNan Elu EluGrad Erf "
         "Erfc Exp Expm1 LeakyRelu LeakyReluGrad Log Log1p ReciprocalGrad Relu6Grad Rsqrt "

@@ -23,7 +23,7 @@ The kernel's `NodeSig` has these attributes: `line`, a `Line` with a result for 
 `Reduce` for each of the last results; `members`, the (name, op type) of what was fused.
 """
 
-OPEN_CLUSTER: Final = "opdock>OpenCluster"
+OPEN_CLUSTER: Final = "opdock>ClusterOpen"
 """The op type of clusters whose shape is not fully known, for backends that have a kernel for it.
 
 The attributes are those of `CLUSTER`, without reductions; `shape` has None for what is not known,
