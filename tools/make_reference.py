@@ -36,7 +36,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "HeldVariable", "Refusal", "Executable", "Loan", "SegmentCompiler", "record_segment",
     ),
     "Portable kernels": ("portable", "mount", "Exclusion", "NumpyNamespace"),
-    "Fusion": ("FusionPattern", "FusionModule", "P", "CLUSTER", "TURNS", "UPDATES"),
+    "Fusion": ("FusionPattern", "FusionModule", "P", "CLUSTER", "OPEN_CLUSTER", "TURNS", "UPDATES"),
     "Graphs": (
         "GraphPass", "GraphTransform", "GraphView", "NodeView", "ValueView", "Candidate",
     ),
@@ -66,6 +66,8 @@ VALUES: dict[str, str] = {
     "Handle": "What a task makes of a `Packet`, which is another. It raises nothing, may take as "
     "long as a step does, and is called by many threads at once.",
     "CLUSTER": "The op type of elementwise clusters: a backend with a kernel for it gets them.",
+    "OPEN_CLUSTER": "The op type of elementwise clusters whose sizes come with each step: a "
+    "backend with a kernel for it gets them.",
     "READ": "Mark of an array's place in a loop of `TURNS`: its element was read.",
     "CLEARED": "The same: its element was dropped when it was read.",
     "WRITTEN": "The same: there is an element, or was one.",

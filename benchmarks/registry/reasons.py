@@ -24,22 +24,24 @@ _PASSES: Final = "several passes of NumPy's where TensorFlow has one loop"
 REASONS: Final = {
     "SpaceToBatch* BatchToSpace*": "NumPy copies pieces of a few elements",
     "String* Regex* StaticRegex* AsString Decode* Encode* ReduceJoin* Substr Unicode*": _STRINGS,
+    "SdcaFprint": _STRINGS,
     "UnsortedSegmentJoin Parse* Serialize* Deserialize*": _STRINGS,
     "Igamma* Betainc* Zeta* Polygamma* Lgamma* Digamma* Erfinv* Ndtri* RandomGammaGrad": _SCIPY,
     "Acos* Asin* Atan* Cosh* Sinh* Erf Erfc Bessel* Pow": _DOUBLE,
     "*FFT*": "SciPy's transform in single precision",
     "Matrix* Batch* Lu* Cholesky* SelfAdjoint* Svd* Qr* LogMatrix* Tridiagonal* Einsum*": _LAPACK,
     "BlockLSTM* GRU* LSTMBlock* CTC*": _STEPS,
+    "Fractional*": "where windows begin is drawn in each step, in Python",
     "*Pool*": _TAPS,
     "RandomGamma* RandomPoisson* *TruncatedNormal": _REJECTION,
     "Random* Stateful* Stateless*": _FEW,
     "CropAndResize": _LITTLE,
     "EditDistance": "NumPy sorts the cells by sequence; the distances themselves are a loop",
-    "Fingerprint *SetOperation KMC2* SampleDistorted*": _ROWS,
+    "Fingerprint *SetOperation KMC2*": _ROWS,
     "NearestNeighbors CombinedNonMax* Nth* ImageProj* Ragged* Histogram* Bucketize": _PASSES,
     "Complex* Angle Cast FloorMod Quantize* FakeQuant* Cumulative*": _PASSES,
     "*SegmentM* *SegmentSqrtN* Resize* ScaleAndTranslate* *ScatterDiv* Inplace*": _PASSES,
-    "Elu* Selu* Resource* Sparse* Unique* Where*": _PASSES,
+    "Elu* Selu* Resource* Sparse* Unique* Where* SampleDistorted* SdcaShrink*": _PASSES,
 }
 """Patterns of op types, apart by spaces, with the reason; the first that matches counts."""
 

@@ -72,7 +72,7 @@ from opdock.graph.nodes.traits import (
     Traits,
 )
 from opdock.kernels import philox
-from opdock.kernels.expr.cluster import CLUSTER
+from opdock.kernels.expr.cluster import CLUSTER, OPEN_CLUSTER
 from opdock.kernels.expr.turns import TURNS
 from opdock.kernels.expr.updates import UPDATES
 from opdock.kernels.numpy_namespace import NumpyNamespace
@@ -127,6 +127,7 @@ __all__ = [
     "HOST",
     "INTS",
     "NUMBERS",
+    "OPEN_CLUSTER",
     "QUANTIZED",
     "REALS",
     "SIGNED",

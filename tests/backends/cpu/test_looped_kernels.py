@@ -148,7 +148,7 @@ def test_ctc_loss(both: Any, merge: bool, collapse: bool) -> None:
     _same(both(build, "_align"), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize(("radius", "beta"), [(5, 0.5), (1, 0.75), (9, 1.3)])
+@pytest.mark.parametrize(("radius", "beta"), [(5, 0.5), (1, 0.75), (9, 1.3), (4, 1.0), (4, 0.25)])
 def test_local_response_normalization(both: Any, radius: int, beta: float) -> None:
     def build() -> Any:
         x = _array(2, 9, 8, 7)
@@ -429,3 +429,65 @@ def test_gradients_of_the_nearest_keep_their_type(both: Any) -> None:
     pair = both(build)
     assert pair[0][0].dtype == np.float64
     _same(pair, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize(("window", "stride"), [(2, 2), (3, 1), (3, 2)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_maxima_with_their_places(
+    both: Any, padding: str, window: int, stride: int, dtype: Any
+) -> None:
+    values = RNG.integers(-4, 5, (2, 13, 12, 5)).astype(dtype)
+    values[0, :6, :5, 0], values[1, 3, 4], values[0, 8:, 8:] = -np.inf, np.nan, -np.inf
+
+    def build() -> Any:
+        sizes = [1, window, window, 1], [1, stride, stride, 1]
+        x = given(values)
+        return [
+            part for whole in (False, True) for element in (tf.int32, tf.int64)
+            for part in tf.nn.max_pool_with_argmax(
+                x, *sizes, padding, Targmax=element, include_batch_in_index=whole
+            )
+        ]  # fmt: skip
+
+    _same(both(build, "_largest"), rtol=0)
+
+
+@pytest.mark.parametrize("overlapping", [False, True])
+@pytest.mark.parametrize("pseudo_random", [False, True])
+def test_pools_of_different_windows(both: Any, overlapping: bool, pseudo_random: bool) -> None:
+    values = RNG.integers(-4, 5, (2, 23, 18, 5)).astype(np.float32)
+    values[1, 3, 4], values[0, :9, :9, 0] = np.nan, -np.inf
+
+    def build() -> Any:
+        x, fetches = given(values), []
+        for pool, clean in (
+            (tf.nn.fractional_max_pool, x),
+            (tf.nn.fractional_avg_pool, _array(2, 23, 18, 5)),
+        ):
+            found = pool(
+                clean, [1, 1.7, 1.4, 1], pseudo_random, overlapping,
+                deterministic=True, seed=5, seed2=7,
+            )  # fmt: skip
+            fetches += [*found, *tf.gradients(found[0] * found[0], clean)]
+        return fetches
+
+    names = ("_largest", "_means", "_shares", "_to_largest")
+    _same(both(build, *names), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize(("window", "stride"), [(2, 2), (3, 1), (3, 2)])
+def test_gradients_of_maxima_in_three_dimensions(
+    both: Any, padding: str, window: int, stride: int
+) -> None:
+    values = RNG.integers(-2, 3, (2, 7, 6, 5, 4)).astype(np.float32)
+    values += RNG.choice([0, 4e-6, 2e-5], values.shape).astype(np.float32)  # near, and not so
+    values[0, :3, :3, 2] = -np.inf
+
+    def build() -> Any:
+        x = given(values)
+        y = tf.nn.max_pool3d(x, window, stride, padding)
+        return tf.gradients(y, x, grad_ys=_array(*y.shape.as_list()))
+
+    _same(both(build, "_to_near"), rtol=1e-6, atol=1e-6)

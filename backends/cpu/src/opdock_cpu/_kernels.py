@@ -76,6 +76,9 @@ TABLES: Final[Mapping[str, str]] = {
         "FFT FFT2D FFT3D IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D RFFT RFFT2D RFFT3D"
     ),
     "opdock_cpu.kernels.fill:table": "Fill OnesLike ZerosLike",
+    "opdock_cpu.kernels.fractional_pool:table": (
+        "FractionalAvgPool FractionalAvgPoolGrad FractionalMaxPool FractionalMaxPoolGrad"
+    ),
     "opdock_cpu.kernels.gather:table": "Gather GatherV2",
     "opdock_cpu.kernels.hashing:table": (
         "Fingerprint StringToHashBucket StringToHashBucketFast StringToHashBucketStrong"
@@ -130,6 +133,7 @@ TABLES: Final[Mapping[str, str]] = {
         "ParseSingleSequenceExample"
     ),
     "opdock_cpu.kernels.partition:table": "DynamicPartition DynamicStitch ParallelDynamicStitch",
+    "opdock_cpu.kernels.pool:table": "MaxPool3DGrad MaxPoolWithArgmax",
     "opdock_cpu.kernels.quantize:table": (
         "Dequantize QuantizeDownAndShrinkRange QuantizeV2 RequantizationRange Requantize"
     ),
@@ -311,7 +315,7 @@ TABLES: Final[Mapping[str, str]] = {
         "QuantizedConv2DWithBiasSumAndReluAndRequantize"
     ),
     "opdock_cpu.onednn.kernels.xent:table": "LogSoftmax Softmax",
-    "opdock_cpu.jit.cluster:table": "opdock>Cluster",
+    "opdock_cpu.jit.cluster:table": "opdock>Cluster opdock>ClusterOpen",
     "opdock_cpu.jit.elementary:table": (
         "Acos Acosh Asin Asinh Atan Atan2 Atanh BesselI0e BesselI1e Cosh DivNoNan Elu EluGrad Erf "
         "Erfc Exp Expm1 LeakyRelu LeakyReluGrad Log Log1p ReciprocalGrad Relu6Grad Rsqrt "

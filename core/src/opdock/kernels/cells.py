@@ -7,6 +7,7 @@ and by backends' own, which find this as `opdock.plugin.cells`; values stay wher
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from opdock.kernels.array_api import dims, invalid
 
 __all__ = [
     "Array", "Runs", "Union", "check_inside", "check_order", "check_parts", "check_ranks",
-    "distinct", "flat", "keys", "pick", "runs", "sizes", "unflat", "union",
+    "combined", "distinct", "flat", "keys", "pick", "runs", "sizes", "unflat", "union",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -71,16 +72,24 @@ def check_inside(indices: Array, shape: tuple[int, ...]) -> None:
 
 def _outside(indices: Array, shape: tuple[int, ...]) -> Array:
     # As numbers without a sign what is negative is beyond every limit.
-    places = indices.astype(np.int64, copy=False).view(np.uint64)
-    return np.asarray((places >= np.array(shape, np.uint64)).any(axis=1))
+    places = np.ascontiguousarray(indices, np.int64).view(np.uint64)
+    bad = np.zeros(len(places), np.bool_)
+    for column, size in zip(places.T, shape, strict=True):
+        bad |= column >= size
+    return bad
 
 
-def check_order(indices: Array, shape: tuple[int, ...]) -> None:
-    """Raises InvalidArgumentError unless all cells are inside, in order, and different."""
+def check_order(indices: Array, shape: tuple[int, ...]) -> Array:
+    """The place of each cell in the flat dense tensor.
+
+    Raises:
+        InvalidArgumentError: they are not all inside, in order, and different.
+    """
     check_inside(indices, shape)
-    step = np.diff(flat(indices, shape))
+    place = flat(indices, shape)
+    step = np.diff(place)
     if (step > 0).all():
-        return
+        return place
     row = int(np.argmax(step <= 0)) + 1
     what = f"indices[{row}] = {dims(indices[row])}"
     if step[row - 1] == 0:
@@ -93,9 +102,17 @@ def check_order(indices: Array, shape: tuple[int, ...]) -> None:
 
 def flat(indices: Array, shape: tuple[int, ...]) -> Array:
     """The place of each cell in the flat dense tensor; the cells are inside of the shape."""
-    place = np.zeros(indices.shape[0], np.int64)
-    for axis, n in enumerate(shape):
-        place = place * n + indices[:, axis]
+    if not len(shape):
+        return np.zeros(indices.shape[0], np.int64)
+    return combined(list(indices.T), shape)
+
+
+def combined(columns: Sequence[Array], shape: tuple[int, ...]) -> Array:
+    """`flat` of coordinates that come dimension by dimension, of one at least."""
+    place = columns[0].astype(np.int64)
+    for column, n in zip(columns[1:], shape[1:], strict=True):
+        place *= n
+        place += column
     return place
 
 
@@ -112,11 +129,22 @@ def keys(indices: Array) -> Array:
     """Numbers that order cells as their coordinates do, wherever they are."""
     if not indices.size:
         return np.zeros(indices.shape[0], np.int64)
-    low = indices.min(axis=0)
-    span = [int(n) for n in indices.max(axis=0) - low + 1]
-    if min(span) > 0 and math.prod(span) <= _LIMIT:
-        return flat(indices - low, tuple(span))
-    return np.unique(indices, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    low = [int(n) for n in indices.min(axis=0)]
+    span = [int(n) - start + 1 for n, start in zip(indices.max(axis=0), low, strict=True)]
+    key, count = np.zeros(len(indices), np.int64), 1
+    for column, start, size in zip(indices.T, low, span, strict=True):
+        wide = size > _LIMIT // len(indices)
+        places, most = (_ranks(column), len(indices)) if wide else (column - start, size)
+        if count * most > _LIMIT:
+            # Numbers that grow too large give way to their ranks, of which there are few.
+            key, count = _ranks(key), len(indices)
+        key, count = key * most + places, count * most
+    return key
+
+
+def _ranks(values: Array) -> Array:
+    """The place of each value among the different ones."""
+    return np.unique(values, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 class Runs(NamedTuple):
@@ -177,7 +205,7 @@ def union(a: Array, b: Array) -> Union:
     A cell that both repeat is repeated: the first of one with the first of the other, as in TF.
     """
     key = keys(np.concatenate([a, b]))
-    order = np.argsort(key, kind="stable")
+    order = _merged(key, len(a))
     found, from_b = key[order], order >= len(a)
     if ((found[1:] == found[:-1]) & (from_b[1:] == from_b[:-1])).any():
         key = np.concatenate(distinct(key[: len(a)], key[len(a) :]))
@@ -192,6 +220,18 @@ def union(a: Array, b: Array) -> Union:
     in_a = np.where(from_b, -1, order)
     in_b = np.where(from_b, order - len(a), np.where(both, partner, -1))
     return Union(order[kept], in_a[kept], in_b[kept])
+
+
+def _merged(key: Array, count: int) -> Array:
+    """The stable order of keys of which the first so many are sorted, and the others, mostly."""
+    first, second = key[:count], key[count:]
+    if not all((part[1:] >= part[:-1]).all() for part in (first, second)):
+        return np.argsort(key, kind="stable")
+    order = np.empty(len(key), np.int64)
+    order[np.arange(count) + np.searchsorted(second, first)] = np.arange(count)
+    after = np.searchsorted(first, second, side="right")
+    order[np.arange(len(second)) + after] = np.arange(count, len(key))
+    return order
 
 
 def pick(values: Array, at: Array) -> Array:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from opdock.kernels.portable.diag import check_set_diag
     from opdock.kernels.portable.fill import filled_shape
     from opdock.kernels.portable.fill import steps as range_steps
+    from opdock.kernels.portable.fractional_pool import drawn_windows
     from opdock.kernels.portable.gather import axes_of, check_params, not_in, outside
     from opdock.kernels.portable.histogram import bins_of
     from opdock.kernels.portable.image_boxes import check_drawing, usual_colors
@@ -96,6 +97,7 @@ __all__ = [
     "dense_places",
     "diagonals",
     "dims",
+    "drawn_windows",
     "equal_lengths",
     "filled_shape",
     "given_lengths",
@@ -127,6 +129,7 @@ _WHERE: Final = {
     "decompositions": "check_square",
     "diag": "check_set_diag",
     "fill": "filled_shape steps",
+    "fractional_pool": "drawn_windows",
     "gather": "axes_of check_params not_in outside",
     "histogram": "bins_of",
     "image_boxes": (

@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from opdock.plugin import CLUSTER, KernelTable, NodeSig
+from opdock.plugin import CLUSTER, OPEN_CLUSTER, KernelTable, NodeSig
 from opdock_cpu.jit import llvm, render
 from opdock_cpu.jit.generated import Generated, folds_well
+from opdock_cpu.jit.sized import Sized, unsaid
 
 __all__ = ["table"]
 
@@ -53,3 +54,29 @@ def cluster(sig: NodeSig) -> Callable[..., Any]:
     if len(outputs) == 1:
         return lambda *args: code(args[:-1], None if args[-1] is None else args[-1:])[0]
     return lambda *args: tuple(code(args[:-1], args[-1]))
+
+
+def _opens(sig: NodeSig) -> bool | str:
+    if not llvm.available():
+        return llvm.why_not()
+    if unsaid(_open(sig.in_shapes), sig.attrs["shape"]):
+        return "no input says all sizes"
+    return render.renders(sig.attrs["line"])
+
+
+def _open(shapes: Any) -> list[tuple[int | None, ...]]:
+    return [tuple(s or ()) for s in shapes]  # the ranks of a cluster's are known
+
+
+@table.binder(OPEN_CLUSTER, when=_opens)
+def open_cluster(sig: NodeSig) -> Callable[..., Any]:
+    """The cluster as generated code for whatever sizes come."""
+    attrs = sig.attrs
+    inputs = list(zip(sig.in_dtypes, _open(sig.in_shapes), strict=True))
+    code = Sized(
+        attrs["line"], attrs["names"], inputs, attrs["shape"], sig.out_dtypes,
+        len(attrs["members"]),
+    )  # fmt: skip
+    if len(sig.out_dtypes) == 1:
+        return lambda *args: code(*args)[0]
+    return lambda *args: tuple(code(*args))

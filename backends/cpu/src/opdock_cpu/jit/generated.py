@@ -17,7 +17,7 @@ from opdock_cpu.jit.plain import Plain
 from opdock_cpu.jit.plan import Layout, Plan
 from opdock_cpu.threads import threads
 
-__all__ = ["Generated", "chunks_of", "cost", "folds_well", "in_buffer", "layout_of"]
+__all__ = ["Generated", "chunks_of", "cost", "folds_well", "in_buffer", "layout_of", "walked"]
 
 _PARALLEL: Final = 40_000
 """Nanoseconds of work from which a second thread pays: waking it takes a few thousand."""
@@ -29,6 +29,7 @@ _SCRATCH: Final = 1 << 12
 _FREE: Final = frozenset({codegen.INPUT, codegen.NUMBER})
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
+Open = tuple[int | None, ...]
 
 
 def layout_of(
@@ -41,7 +42,19 @@ def layout_of(
         shape: what is computed.
         gone: for each of the last results the axes that it is folded over.
     """
-    sizes: list[int] = []
+    layout, merged = walked(inputs, shape, gone)
+    return layout, [math.prod(shape[d] for d in dims) for dims in merged]
+
+
+def walked(
+    inputs: Sequence[Open], shape: Open, gone: Sequence[Collection[int]] = ()
+) -> tuple[Layout, list[list[int]]]:
+    """How a line is walked, and the dimensions that are merged into each of the walk.
+
+    Args:
+        inputs, shape, gone: those of `layout_of`; sizes that are not known agree, and are not 1.
+    """
+    merged: list[list[int]] = []
     patterns: list[tuple[bool, ...]] = []
     for d, n in enumerate(shape):
         if n == 1:
@@ -50,16 +63,16 @@ def layout_of(
         pattern = (
             *(len(s) >= -at and s[at] != 1 for s in inputs), *(d not in axes for axes in gone)
         )  # fmt: skip
-        if sizes and patterns[-1] == pattern:
-            sizes[-1] *= n
+        if merged and patterns[-1] == pattern:
+            merged[-1].append(d)
         else:
-            sizes.append(n)
+            merged.append([d])
             patterns.append(pattern)
-    if not sizes:
+    if not merged:
         # One element, which a fold over nothing keeps.
-        sizes, patterns = [1], [(False,) * (len(inputs) + len(gone))]
+        merged, patterns = [[]], [(False,) * (len(inputs) + len(gone))]
     columns = tuple(zip(*patterns, strict=True))
-    return Layout(columns[: len(inputs)], columns[len(inputs) :]), sizes
+    return Layout(columns[: len(inputs)], columns[len(inputs) :]), merged
 
 
 def folds_well(inputs: Sequence[Shape], shape: Shape, gone: Sequence[Collection[int]]) -> bool:

@@ -179,21 +179,19 @@ def _area(box: Rectangle) -> int:
     return (box[2] - box[0]) * (box[3] - box[1])
 
 
-def _common(a: Rectangle, b: Rectangle) -> Rectangle:
-    x1, y1 = max(a[0], b[0]), max(a[1], b[1])
-    x2, y2 = min(a[2], b[2]), min(a[3], b[3])
-    return (0, 0, 0, 0) if x1 > x2 or y1 > y2 else (x1, y1, x2, y2)
-
-
-def _covers(crop: Rectangle, least: np.float32, objects: list[Rectangle]) -> bool:
-    """Whether enough of one object is in the crop; what has no pixel is no object."""
+def _covers(crop: Rectangle, least: np.float32, objects: Array) -> bool:
+    """Whether enough of one object is in the crop."""
     if _area(crop) < 1:
         return False
-    return any(
-        np.float32(_area(_common(crop, box))) / np.float32(_area(box)) >= least
-        for box in objects
-        if _area(box) >= 1
-    )
+    x1, y1 = (np.maximum(crop[i], objects[:, i]) for i in (0, 1))
+    x2, y2 = (np.minimum(crop[i], objects[:, i]) for i in (2, 3))
+    common = np.where((x1 > x2) | (y1 > y2), 0, (x2 - x1) * (y2 - y1)).astype(np.float32)
+    return bool((common / _areas(objects).astype(np.float32) >= least).any())
+
+
+def _areas(boxes: Array) -> Array:
+    area: Array = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
+    return area
 
 
 def _times(n: int, ratio: np.float32) -> int:
@@ -255,8 +253,12 @@ def _pixels(size: Array) -> tuple[int, int]:
     return height, width
 
 
-def _objects(boxes: Array, height: int, width: int, use_image: bool) -> list[Rectangle]:
-    """Boxes in pixels; InvalidArgumentError when they are none or not of the image."""
+def _objects(boxes: Array, height: int, width: int, use_image: bool) -> Array:
+    """The boxes that have a pixel, each a row as a `Rectangle` is one.
+
+    Raises:
+        InvalidArgumentError: they are none, or not of the image.
+    """
     if boxes.ndim != 3:
         raise checks.invalid(
             "input boxes must be 3-dimensional [batch, num_boxes, coords]: "
@@ -272,7 +274,7 @@ def _objects(boxes: Array, height: int, width: int, use_image: bool) -> list[Rec
                 "No bounding boxes provided as input. One must enable "
                 "use_image_if_no_bounding_boxes if you wish to not provide any bounding boxes."
             )
-        return [(0, 0, width, height)]
+        return np.array([(0, 0, width, height)])
     flat = boxes.reshape(-1, 4)
     bad = ~((flat >= 0) & (flat <= 1))
     if bad.any():
@@ -280,8 +282,8 @@ def _objects(boxes: Array, height: int, width: int, use_image: bool) -> list[Rec
             f"All bounding box coordinates must be in [0.0, 1.0]: {flat[bad][0]:g}"
         )
     scale = np.array([height, width, height, width], np.float32)
-    rows = (flat.astype(np.float32) * scale).astype(np.int64).tolist()
-    return [(x1, y1, x2, y2) for y1, x1, y2, x2 in rows]
+    found = (flat.astype(np.float32) * scale).astype(np.int64)[:, [1, 0, 3, 2]]
+    return found[_areas(found) >= 1]
 
 
 @table.binder("SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2")

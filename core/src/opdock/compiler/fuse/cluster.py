@@ -15,7 +15,7 @@ from opdock.compiler.fuse.instead import put
 from opdock.compiler.fuse.merge import merge
 from opdock.compiler.ir.block import Block
 from opdock.compiler.place.placer import Placer
-from opdock.kernels.expr.cluster import CLUSTER
+from opdock.kernels.expr.cluster import CLUSTER, OPEN_CLUSTER
 
 
 def cluster(block: Block, placer: Placer) -> None:
@@ -27,8 +27,12 @@ def cluster(block: Block, placer: Placer) -> None:
     """
     # A device is not asked, which may have to load its kernels first, where nothing could be one.
     count = Counter(node.target for node in block.nodes if node.kernel is not None)
-    able = {t for t in placer.targets if count[t] > 1 and t.is_open and CLUSTER in t.index}
-    parts = find(block, placer, able) if able else None
+    able = {
+        t: [op for op in (CLUSTER, OPEN_CLUSTER) if op in t.index]
+        for t in placer.targets
+        if count[t] > 1 and t.is_open
+    }
+    parts = find(block, placer, able) if any(able.values()) else None
     if parts is None:
         return
     merge(parts)

@@ -55,9 +55,9 @@ class Member(NamedTuple):
     computing: int
     quick: bool
 
-    def size(self, elements: int) -> float:
-        """The steps as they count for `MAX_STEPS` where they compute so many elements."""
-        few = self.quick and elements <= _FEW
+    def size(self, elements: int | None) -> float:
+        """The steps as they count for `MAX_STEPS` where they compute so many elements, if known."""
+        few = self.quick and elements is not None and elements <= _FEW
         return self.computing / _SHARE if few else self.computing
 
 

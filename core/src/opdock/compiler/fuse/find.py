@@ -10,11 +10,11 @@ parts that read the same array.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from opdock.compiler.fuse.cluster_line import MAX_STEPS, alike_as, ending_of, member_of
-from opdock.compiler.fuse.form import FUSION, refused_alone
+from opdock.compiler.fuse.form import FUSION, op_of, refused_alone
 from opdock.compiler.fuse.parts import MOST_ENDS, Candidate, Flow, Key, Part, Parts
 from opdock.compiler.fuse.patterns import may_fuse
 from opdock.compiler.ir.block import Block, Node, Value
@@ -28,13 +28,13 @@ _MOST_BESIDE: Final = 6
 """Results up to which parts that depend on nothing of each other are joined."""
 
 
-def find(block: Block, placer: Placer, able: set[Target]) -> Parts | None:
+def find(block: Block, placer: Placer, able: Mapping[Target, Collection[str]]) -> Parts | None:
     """The parts of a block as they are found, each connected or with an array that all of it reads.
 
     Args:
         block: in executable order; ops that the device declines are noted in `block.missed`.
         placer: knows the devices.
-        able: the devices that have a kernel for clusters.
+        able: for each device the op types of the clusters for which it has kernels.
 
     Returns:
         The state for the other phases; None if no two ops could be one.
@@ -61,16 +61,19 @@ def find(block: Block, placer: Placer, able: set[Target]) -> Parts | None:
 
 
 # ---------------------------------------------------------------- candidates
-def _candidates(block: Block, placer: Placer, able: set[Target]) -> dict[Node, Candidate]:
+def _candidates(
+    block: Block, placer: Placer, able: Mapping[Target, Collection[str]]
+) -> dict[Node, Candidate]:
     found: dict[Node, Candidate] = {}
     known: dict[Any, tuple[Candidate | None, str]] = {}
     for node in block.nodes:
-        if node.target not in able or node.kernel is None:
+        ways = able.get(node.target) if node.target is not None else None
+        if not ways or node.kernel is None:
             continue
         alike = alike_as(node)
         answer = known.get(alike)
         if answer is None:
-            candidate, refused = _candidate(node), ""
+            candidate, refused = _candidate(node, ways), ""
             if candidate is not None and candidate.reduce is None:
                 refused = refused_alone(node, candidate, placer)
             answer = candidate, refused
@@ -84,17 +87,22 @@ def _candidates(block: Block, placer: Placer, able: set[Target]) -> dict[Node, C
     return found
 
 
-def _candidate(node: Node) -> Candidate | None:
+def _candidate(node: Node, ways: Collection[str]) -> Candidate | None:
     """What a node would be in a cluster, if it can be in one at all."""
     if len(node.out_dtypes) != 1 or not may_fuse(node):
         return None
+    closed = True
     for before, index in node.inputs:
         known = before.out_shapes[index]
-        if known is None or None in known:
+        if known is None:
             return None
+        closed = closed and None not in known
     ending = ending_of(node)
     shape = node.out_shapes[0] if ending is None else node.inputs[0].shape
-    if shape is None or None in shape or not num_elements(shape):
+    if shape is None or 0 in shape or op_of(shape) not in ways:
+        return None
+    # What is open comes of what is open alone, and ends nowhere: how much is folded is not known.
+    if closed == (None in shape) or not (closed or ending is None):
         return None
     key: Key = node.target, shape  # type: ignore[assignment]
     if ending is not None:

@@ -18,7 +18,7 @@ from opdock.compiler.fuse.recompute import recomputed, source
 from opdock.compiler.ir.block import FEED, Block, Fused, Node, Value
 from opdock.compiler.place.experience import GAVE_UP
 from opdock.compiler.place.placer import Placer
-from opdock.kernels.expr.cluster import CLUSTER, Reduce
+from opdock.kernels.expr.cluster import CLUSTER, OPEN_CLUSTER, Reduce
 from opdock.kernels.expr.lowering import Line
 
 FUSION: Final = "cluster"
@@ -41,6 +41,11 @@ def form(parts: Parts, block: Block, placer: Placer) -> list[Instead]:
         former.settle(part)
     former.made.reverse()
     return former.made
+
+
+def op_of(shape: tuple[int | None, ...]) -> str:
+    """The op type of a cluster of a shape."""
+    return OPEN_CLUSTER if None in shape else CLUSTER
 
 
 def refused_alone(node: Node, candidate: Candidate, placer: Placer) -> str:
@@ -201,7 +206,7 @@ def _node(
         "members": tuple((n.name, n.op) for n in members),
     }  # fmt: skip
     node = Node(
-        CLUSTER, last.name, spec=None, attrs=attrs, inputs=list(inputs),
+        op_of(part.key[1]), last.name, spec=None, attrs=attrs, inputs=list(inputs),
         out_dtypes=[v.dtype.base_dtype for v in firsts], out_shapes=[v.shape for v in firsts],
         origin=last.origin, requested=last.requested, order=last.id,
     )  # fmt: skip

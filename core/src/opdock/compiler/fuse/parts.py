@@ -13,8 +13,8 @@ from opdock.compiler.place.target import Target
 from opdock.kernels.expr.cluster import Reduce
 from opdock.shapes import num_elements
 
-Key = tuple[Target, tuple[int, ...]]
-"""The device, and the shape over which all of a part is computed."""
+Key = tuple[Target, tuple[int | None, ...]]
+"""The device, and the shape over which all of a part is computed, as far as it is known."""
 MOST_ENDS: Final = 16
 """Reductions of one part."""
 
@@ -38,7 +38,7 @@ class Candidate:
     used: Collection[int] = field(init=False)
 
     def __post_init__(self) -> None:
-        elements = num_elements(self.key[1]) or 0
+        elements = num_elements(self.key[1])
         self.size = 0 if self.member is None else self.member.size(elements)
         self.used = self.member.used if self.member is not None and self.reduce is None else (0,)
 

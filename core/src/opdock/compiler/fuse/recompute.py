@@ -114,7 +114,7 @@ def _is_there(parts: Parts, value: Value) -> bool:
 
 
 # ---------------------------------------------------------------- sources
-def source(flow: Flow, value: Value, shape: tuple[int, ...]) -> tuple[Value, list[Node]]:
+def source(flow: Flow, value: Value, shape: tuple[int | None, ...]) -> tuple[Value, list[Node]]:
     """The smaller array whose broadcast to `shape` has the same elements, and what it skips."""
     skipped: list[Node] = []
     while True:

@@ -23,6 +23,14 @@ The kernel's `NodeSig` has these attributes: `line`, a `Line` with a result for 
 `Reduce` for each of the last results; `members`, the (name, op type) of what was fused.
 """
 
+OPEN_CLUSTER: Final = "opdock>ClusterOpen"
+"""The op type of clusters whose shape is not fully known, for backends that have a kernel for it.
+
+The attributes are those of `CLUSTER`, without reductions; `shape` has None for what is not known,
+as `in_shapes` have. Ops are put together as if sizes that are not known agree wherever they meet.
+Where arrays broadcast after all, the kernel raises `UnimplementedError`: the ops run one by one.
+"""
+
 REDUCTIONS: Final = {"Sum": "sum", "Mean": "mean", "Max": "max", "Min": "min", "Prod": "prod"}
 """The reductions over given axes that may be in a cluster: op type -> kind."""
 

@@ -34,6 +34,8 @@ def nearest_neighbors(xp: Any, sig: NodeSig) -> Callable[..., tuple[Any, Any]]:
         if k < 0:
             raise invalid(f"Expected k >= 0, got {k}.")
         count = min(int(k), centers.shape[0])
+        if not count:
+            return xp.zeros((points.shape[0], 0), dtype=xp.int64), points[:, :0]
         norms, rows = _norms(xp, centers), points.shape[0]
         step = max(1, _DISTANCES_AT_ONCE // max(1, centers.shape[0]))
         found = [

@@ -85,19 +85,38 @@ def _windows(starts: Any, overlapping: bool, length: int) -> list[slice]:
 
 
 # ---------------------------------------------------------------- pools
-@portable("FractionalMaxPool", "FractionalAvgPool", T=_TYPES)
-def fractional_pool(xp: Any, sig: NodeSig) -> Any:
-    """The pooled values and where windows begin."""
+def drawn_windows(sig: NodeSig) -> Callable[[tuple[int, ...]], list[Sequence]]:
+    """A function of an input's shape: where the windows of rows and of columns begin, and end.
+
+    Raises:
+        UnimplementedError, InvalidArgumentError: the attributes say what cannot be.
+    """
     ratio = [float(r) for r in sig.attrs["pooling_ratio"]]
-    largest = sig.op == "FractionalMaxPool"
-    kind = "max" if largest else "avg"
+    kind = "max" if sig.op == "FractionalMaxPool" else "avg"
     if ratio[0] != 1.0 or ratio[3] != 1.0:
         raise errors.UnimplementedError(
             None, None,
             f"Fractional {kind} pooling is not yet supported on the batch nor channel dimension.",
         )  # fmt: skip
-    stream, overlapping = _stream(sig), bool(sig.attrs["overlapping"])
-    even = bool(sig.attrs["pseudo_random"])
+    stream, even = _stream(sig), bool(sig.attrs["pseudo_random"])
+
+    def draw(shape: tuple[int, ...]) -> list[Sequence]:
+        if len(shape) != 4:
+            raise invalid("tensor_in must be 4-dimensional")
+        drawn = stream()
+        return [
+            _starts(shape[axis], math.floor(shape[axis] / ratio[axis]), drawn, even)
+            for axis in (1, 2)
+        ]
+
+    return draw
+
+
+@portable("FractionalMaxPool", "FractionalAvgPool", T=_TYPES)
+def fractional_pool(xp: Any, sig: NodeSig) -> Any:
+    """The pooled values and where windows begin."""
+    draw, overlapping = drawn_windows(sig), bool(sig.attrs["overlapping"])
+    largest = sig.op == "FractionalMaxPool"
 
     def reduce(part: Array, axis: int) -> Array:
         if largest:
@@ -105,20 +124,16 @@ def fractional_pool(xp: Any, sig: NodeSig) -> Any:
         return xp.sum(part, axis=axis, keepdims=True, dtype=part.dtype)
 
     def run(x: Array) -> tuple[Array, Array, Array]:
-        if len(x.shape) != 4:
-            raise invalid("tensor_in must be 4-dimensional")
-        drawn, starts, counts = stream(), [], []
-        for axis in (1, 2):
-            count = math.floor(x.shape[axis] / ratio[axis])
-            found = _starts(x.shape[axis], count, drawn, even)
+        starts, counts = draw(tuple(x.shape)), []
+        for axis, found in enumerate(starts, 1):
             places = _windows(found, overlapping, x.shape[axis])
             parts = [reduce(x[_along(axis, p)], axis) for p in places]
             x = xp.concat(parts, axis=axis)
-            starts.append(device_ints(xp, found, x))
             counts.append([p.stop - p.start for p in places])
         if not largest:
             x = _divided(xp, x, np.multiply.outer(*map(np.array, counts)))
-        return x, starts[0], starts[1]
+        rows, columns = (device_ints(xp, found, x) for found in starts)
+        return x, rows, columns
 
     return run
 

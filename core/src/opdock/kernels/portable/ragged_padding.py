@@ -38,10 +38,15 @@ def to_tensor(xp: Any, sig: NodeSig) -> Callable[..., Any]:
             )
         size = _size(shape, widths, tuple(values.shape))
         outer, inner = size[: len(widths)], size[len(widths) :]
-        inside = np.all([p < n for p, n in zip(places, outer, strict=True)], axis=0)
-        source = np.full(math.prod(outer), len(places[0]))
-        at = cells.flat(np.stack([p[inside] for p in places], axis=1), outer)
-        source[at] = np.flatnonzero(inside)
+        count = len(places[0])
+        which = np.arange(count)
+        if any(width > n for width, n in zip(widths, outer, strict=True)):
+            which = np.flatnonzero(
+                np.all([p < n for p, n in zip(places, outer, strict=True)], axis=0)
+            )
+            places = [p[which] for p in places]
+        source = np.full(math.prod(outer), count)
+        source[cells.combined(places, outer)] = which
         gap = xp.expand_dims(_broadcast(xp, default, tuple(values.shape), size, inner), axis=0)
         return xp.reshape(taken(xp, xp.concat([values, gap], axis=0), source), size)
 

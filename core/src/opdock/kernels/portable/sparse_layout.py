@@ -60,8 +60,8 @@ def dense_places(
     places = places.reshape(-1, places.shape[1] if places.ndim == 2 else 1)
     wanted = cells.sizes(shape.reshape(-1))
     if validate:
-        cells.check_order(places, wanted)
-    elif ((places < 0) | (places >= np.array(wanted))).any():
+        return wanted, cells.check_order(places, wanted)
+    if ((places < 0) | (places >= np.array(wanted))).any():
         raise invalid(f"Indices are not valid (out of bounds). Shape: {dims(wanted)}")
     return wanted, cells.flat(places, wanted)
 

@@ -142,7 +142,9 @@ class Fallback:
             raise
         finally:
             if faulty:
-                self._placer.experience.ban(node, node.target.name, kernel, reason)
+                # The members too: a smaller group of them would give up in the next step.
+                for one in (node, *fused.members):
+                    self._placer.experience.ban(one, node.target.name, kernel, reason)
         self._moved(node, f"its {len(members)} ops on {node.target.name}", reason)
         return results
 
