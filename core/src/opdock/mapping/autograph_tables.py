@@ -36,4 +36,8 @@ AUTOGRAPH_SOURCES: Final[dict[str, tuple[str, ...]]] = {
 # Internal module -> name -> "module:name" of opdock.
 AUTOGRAPH_NAMES: Final[dict[str, dict[str, str]]] = {
     "python.autograph.core.converter": {"STANDARD_OPTIONS": f"{_REWRITING}.status:STANDARD"},
+    "python.autograph.operators.py_builtins": {
+        "eval_in_original_context": f"{_REWRITING}.scope:eval_in_caller",
+        "super_in_original_context": f"{_REWRITING}.scope:super_in_caller",
+    },
 }

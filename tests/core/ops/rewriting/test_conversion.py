@@ -356,6 +356,15 @@ def test_strict_conversion_raises(monkeypatch):
         value(made_from_text("<typed in, too>"), 2.0)
 
 
+def test_a_program_may_go_to_another_folder(tmp_path, monkeypatch):
+    path = tmp_path / "moved.py"
+    path.write_text("def f(x):\n    return x if x > 0 else -x\n")
+    function = made_from_text("moved.py", path.read_text())
+    function.__globals__["__file__"] = str(path)
+    monkeypatch.chdir("/")
+    assert value(function, -2.0) == 2.0
+
+
 def test_a_file_that_changed_is_told(tmp_path):
     path = tmp_path / "changed.py"
     text = "def f(x):\n    return x if x is not None else 0"

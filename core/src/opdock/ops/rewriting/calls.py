@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import logging
@@ -94,10 +95,21 @@ def converted_call(
     if not options.internal_convert_user_code or _unchanged(f, options):
         return f(*args, **kwargs)
     target, own = _function_of(f)
-    if target is None or (is_plain(target) and not options.user_requested):
+    if target is None:
         return f(*args, **kwargs)
-    rewritten = _rewritten(target, options)
-    return f(*args, **kwargs) if rewritten is None else rewritten(*own, *args, **kwargs)
+    # A feature may be about any line.
+    plain = not options.optional_features and is_plain(target)
+    rewritten = None if plain else _rewritten(target, options)
+    if rewritten is not None:
+        return rewritten(*own, *args, **kwargs)
+    with _asked_for(options):
+        return f(*args, **kwargs)
+
+
+def _asked_for(options: ConversionOptions) -> contextlib.AbstractContextManager[Any]:
+    """The context of a function that the user asked for, as rewritten ones have it."""
+    asked = options.user_requested
+    return ControlStatusCtx(Status.ENABLED, options) if asked else contextlib.nullcontext()
 
 
 def call(f: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None, scope: FunctionScope) -> Any:
@@ -128,7 +140,7 @@ def _call_of_pythons(
     if scope is not None and needs_frame(f):
         if f is eval:
             return eval_in_caller(f, args, scope)
-        return super_in_caller(args, scope) if f is super else names_in_caller(f, scope)
+        return super_in_caller(f, args, scope) if f is super else names_in_caller(f, scope)
     if f not in OVERLOADED:
         return f(*args, **kwargs)
     from opdock.ops.rewriting.overloads import overload_of

@@ -26,7 +26,7 @@ from opdock.ops.tensor_list import tensor_list_length_op, tensor_list_push_back_
 
 __all__ = [
     "GetItemOpts", "ListPopOpts", "ListStackOpts", "get_item", "list_append", "list_pop",
-    "list_stack", "new_list", "set_item", "stack", "tensor_list",
+    "list_stack", "match_staging_level", "new_list", "set_item", "stack", "tensor_list",
     "update_item_with_op",
 ]  # fmt: skip
 
@@ -256,3 +256,8 @@ def stack(list_or_tensor: Any, element_dtype: Any = None, strict: bool = True) -
         return value
 
     return list_stack(list_or_tensor, ListStackOpts(element_dtype, other))
+
+
+def match_staging_level(value: Any, like_value: Any) -> Any:
+    """A value as a tensor, if another one is a tensor."""
+    return convert_to_tensor(value) if is_tensor(like_value) else value

@@ -58,6 +58,10 @@ class FunctionScope:
             return value
         return after(in_order(get_default_graph().get_operations()[self._before :]), value)
 
+    def mark_return_value(self, value: Any) -> Any:
+        """`ret` as TensorFlow 1.15 calls it."""
+        return self.ret(value, True)
+
 
 def with_function_scope(
     thunk: Callable[[FunctionScope], Any], scope_name: str, options: ConversionOptions
@@ -96,12 +100,12 @@ def eval_in_caller(
     return evaluate(args[0], *args[1:], *around[len(args) - 1 :])
 
 
-def super_in_caller(args: tuple[Any, ...], scope: FunctionScope) -> Any:
+def super_in_caller(of: Callable[..., Any], args: tuple[Any, ...], scope: FunctionScope) -> Any:
     """`super` where the rewritten function calls it."""
     if args:
-        return super(*args)
+        return of(*args)
     frame = _frames_of(scope)[-1]
-    return super(frame.f_locals["__class__"], frame.f_locals[frame.f_code.co_varnames[0]])
+    return of(frame.f_locals["__class__"], frame.f_locals[frame.f_code.co_varnames[0]])
 
 
 def names_in_caller(which: Any, scope: FunctionScope) -> dict[str, Any]:

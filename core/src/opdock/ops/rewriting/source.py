@@ -7,6 +7,7 @@ import copy
 import functools
 import inspect
 import linecache
+import os
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -26,11 +27,7 @@ def definition(function: FunctionType) -> tuple[Definition, str]:
         NoSource: there is no file, or the function is not in it.
     """
     code = function.__code__
-    try:
-        name = inspect.getsourcefile(function) or code.co_filename
-    except TypeError:
-        name = code.co_filename
-    text = "".join(linecache.getlines(name, function.__globals__))
+    name, text = _text(function)
     if not text:
         raise NoSource(
             f"Unable to locate the source code of {function}. Functions that are typed in, or made "
@@ -48,6 +45,20 @@ def definition(function: FunctionType) -> tuple[Definition, str]:
             "changed since it was read."
         )
     return copy.deepcopy(found[0]), code.co_filename
+
+
+def _text(function: FunctionType) -> tuple[str, str]:
+    """The file of a function, and what is in it; nothing if there is none."""
+    name, own = function.__code__.co_filename, function.__globals__.get("__file__")
+    names = [inspect.getsourcefile(function) or name]
+    if isinstance(own, str) and os.path.basename(own) == os.path.basename(name):
+        # The code has a path from where the program was, and the module one from the root.
+        names.append(own)
+    for candidate in names:
+        lines = linecache.getlines(candidate, function.__globals__)
+        if lines:
+            return candidate, "".join(lines)
+    return name, ""
 
 
 @functools.lru_cache(maxsize=8)
