@@ -7,6 +7,7 @@ import functools
 import logging
 import traceback
 import types
+import unittest
 from typing import Any, NamedTuple
 
 import pytest
@@ -297,6 +298,19 @@ def test_what_is_left_alone(entity):
 @pytest.mark.parametrize("entity", [plus, Scale().method, Scale(), Scale.of_class])
 def test_what_is_not(entity):
     assert not rules.left_alone(entity)
+
+
+class Case(unittest.TestCase):
+    def method(self, x):
+        return x if x > 0 else -x
+
+
+def test_what_is_asked_for_is_rewritten_whosever_it_is():
+    assert value(Case().method, -2.0) == 2.0
+    with pytest.raises(TypeError, match="bool"):
+        value(lambda x: Case().method(x), -2.0)
+    assert rules.left_alone(tf.identity, asked_for=True)
+    assert value(tf.negative, 2.0) == -2.0
 
 
 def test_do_not_convert():

@@ -92,7 +92,7 @@ def converted_call(
         return f(*args, **kwargs)
     if inspect.isbuiltin(f) or inspect.isclass(f):
         return _call_of_pythons(f, args, kwargs, caller_fn_scope)
-    if not options.internal_convert_user_code or _unchanged(f, options):
+    if not options.internal_convert_user_code or left_alone(f, options.user_requested):
         return f(*args, **kwargs)
     target, own = _function_of(f)
     if target is None:
@@ -146,11 +146,6 @@ def _call_of_pythons(
     from opdock.ops.rewriting.overloads import overload_of
 
     return overload_of(f)(*args, **kwargs)
-
-
-def _unchanged(f: Any, options: ConversionOptions) -> bool:
-    """Whether a callable is left as it is; what the user asks for is not, whosever it is."""
-    return left_alone(f) and not (options.user_requested and inspect.isfunction(f))
 
 
 def _function_of(f: Any) -> tuple[FunctionType | None, tuple[Any, ...]]:

@@ -15,9 +15,10 @@ OVERLOADED: Final = frozenset((abs, enumerate, float, int, len, print, range, zi
 """Python's functions that mean something else of tensors, datasets and lists of tensors."""
 
 # What TensorFlow left alone, and what of TensorFlow 1.15 itself has become libraries since.
+_OWN: Final = frozenset(("opdock", "tensorflow"))
 _LIBRARIES: Final = frozenset(
     (
-        "opdock", "tensorflow", "numpy", "tensorflow_probability", "tensorflow_estimator",
+        "numpy", "tensorflow_probability", "tensorflow_estimator",
         "tf_keras", "keras", "tf_slim", "malt", "ipdb", "mock", "pytest", "absl", "six",
         "google", "tensorboard",
     )
@@ -49,45 +50,52 @@ def needs_frame(function: Any) -> bool:
     return function in (eval, super, globals, locals)
 
 
-def left_alone(entity: Any) -> bool:
-    """Whether a callable is a class, a library's, or of a kind that is never rewritten."""
+def left_alone(entity: Any, asked_for: bool = False) -> bool:
+    """Whether a callable is a class, a library's, or of a kind that is never rewritten.
+
+    Args:
+        entity: the callable.
+        asked_for: whether the user asked for this one: then a library's is rewritten too, other
+            than opdock's own.
+    """
     if inspect.isclass(entity) or isinstance(entity, functools._lru_cache_wrapper):
         return True
     if inspect.isbuiltin(entity) and entity not in OVERLOADED:
         return True
-    if _of_library(getattr(entity, "__module__", None)) or _by_wrapt(entity):
+    if _of_library(getattr(entity, "__module__", None), asked_for) or _by_wrapt(entity):
         return True
     if inspect.isgeneratorfunction(entity) or inspect.iscoroutinefunction(entity):
         return True
     if inspect.ismethod(entity):
-        return _method_left_alone(entity)
+        return _method_left_alone(entity, asked_for)
     if not inspect.isfunction(entity):
         # An object is called by a method of its class.
         call = type(entity).__call__
-        return not inspect.isfunction(call) or left_alone(call)
+        return not inspect.isfunction(call) or left_alone(call, asked_for)
     return False
 
 
-def _method_left_alone(method: Any) -> bool:
+def _method_left_alone(method: Any, asked_for: bool) -> bool:
     own = method.__self__
     owner = own if inspect.isclass(own) else type(own)
-    if issubclass(owner, unittest.TestCase):
+    if issubclass(owner, unittest.TestCase) and not asked_for:
         return True
     function = method.__func__
     if not inspect.isfunction(function):
-        return left_alone(function)
+        return left_alone(function, asked_for)
     defined = next((c for c in owner.__mro__ if function in vars(c).values()), owner)
-    return _of_library(defined.__module__) or left_alone(function)
+    return _of_library(defined.__module__, asked_for) or left_alone(function, asked_for)
 
 
-def _of_library(module: str | None) -> bool:
+def _of_library(module: str | None, asked_for: bool) -> bool:
     if module is None:
         return False
     top = module.partition(".")[0]
-    return (
+    if top in _OWN or top.startswith("opdock_"):
+        return True
+    return not asked_for and (
         top in _LIBRARIES
         or top in sys.stdlib_module_names
-        or (top != "__main__" and top.startswith("opdock_"))
         or any(module == part or module.startswith(part + ".") for part in _PARTS)
     )
 
