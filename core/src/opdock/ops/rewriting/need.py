@@ -44,12 +44,13 @@ def is_plain(function: FunctionType) -> bool:
 def _plain(code: CodeType, look_up: Callable[[str], Any], closure: dict[str, Any]) -> bool:
     if any(isinstance(c, CodeType) for c in code.co_consts):
         return False  # a function within: what it is called with, and by whom, is not seen
+    instructions = list(dis.get_instructions(code))
+    if any(word in i.opname for i in instructions for word in _TURNS):
+        return False
     value: Any = None
     is_called = False
-    for instruction in dis.get_instructions(code):
+    for instruction in instructions:
         name = instruction.opname
-        if any(word in name for word in _TURNS):
-            return False
         if name in _ATTRIBUTES:
             if _is_librarys(value):
                 value = getattr(value, instruction.argval, _UNKNOWN)
