@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -46,6 +48,19 @@ def test_a_branch_makes_a_dataset(walk):
     assert plain(walk(made)) == [[0, 1], [2], [0, 1], [2, 3]]
     made = tf.data.Dataset.range(5).interleave(several, cycle_length=2)
     assert plain(walk(made)) == [[0, 1], [0, 1], [2], [2, 3]]
+
+
+def test_functions_of_other_kinds(walk):
+    numbers = tf.data.Dataset.range(5)
+    made = tf.function(lambda x: x if x > 2 else -x)
+    assert plain(walk(numbers.map(made).map(functools.partial(keep_from, 0)))) == [0, 0, 0, 3, 4]
+    assert made.python_function is not made
+    assert plain(walk(numbers.map(made))) == [0, -1, -2, 3, 4]
+    assert plain(walk(numbers.map(tf.negative))) == [0, -1, -2, -3, -4]
+
+
+def keep_from(limit, x):
+    return x if x >= limit else tf.zeros_like(x)
 
 
 def test_reductions_and_scans(walk):

@@ -227,7 +227,7 @@ def tf_convert(
         convert_by_default: whether it is rewritten where the context says nothing.
         user_requested: whether it is rewritten even if it is a library's.
     """
-    if is_artifact(f):
+    if is_artifact(f) or left_alone(f, user_requested):
         return f
     decorators, inner = unwrap(f)
     if ctx.status is Status.DISABLED:

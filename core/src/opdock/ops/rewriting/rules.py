@@ -59,6 +59,8 @@ def left_alone(entity: Any, asked_for: bool = False) -> bool:
     """
     if inspect.isclass(entity) or isinstance(entity, functools._lru_cache_wrapper):
         return True
+    if isinstance(entity, functools.partial):
+        return left_alone(entity.func, asked_for)
     if inspect.isbuiltin(entity) and entity not in OVERLOADED:
         return True
     if _of_library(getattr(entity, "__module__", None), asked_for) or _by_wrapt(entity):
