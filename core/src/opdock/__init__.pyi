@@ -262,6 +262,7 @@ from opdock.ops.composed.division import div_no_nan as div_no_nan
 from opdock.ops.composed.division import divide as divide
 from opdock.ops.composed.division import floordiv as floordiv
 from opdock.ops.composed.division import truediv as truediv
+from opdock.ops.composed.effects import after as after
 from opdock.ops.composed.effects import in_order as in_order
 from opdock.ops.composed.example_features import FixedLenFeature as FixedLenFeature
 from opdock.ops.composed.example_features import FixedLenSequenceFeature as FixedLenSequenceFeature

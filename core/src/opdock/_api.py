@@ -110,6 +110,7 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "add_n": ("opdock.ops.sums", "add_n"),
     "add_to_collection": ("opdock.graph.nodes.collections", "add_to_collection"),
     "add_to_collections": ("opdock.graph.nodes.collections", "add_to_collections"),
+    "after": ("opdock.ops.composed.effects", "after"),
     "all_gather": ("opdock.ops.collective", "all_gather"),
     "all_reduce": ("opdock.ops.collective", "all_reduce"),
     "all_variables": ("opdock.graph.variables.variable_lists", "all_variables"),

@@ -167,10 +167,8 @@ def config_of_eager():
     return config._eager
 
 
-def test_what_is_rewritten_is_refused_by_name():
-    assert tf.autograph.experimental.do_not_convert(len) is len
-    with pytest.raises(tf.errors.UnimplementedError, match=r"tf\.autograph\.to_graph"):
-        tf.autograph.to_graph(len)
+def test_loop_options_are_kept_for_later():
+    assert tf.autograph.experimental.set_loop_options(maximum_iterations=1) is None
 
 
 def test_xla_changes_nothing():

@@ -91,3 +91,15 @@ def test_an_input_context_shares_a_batch_out():
     assert context.get_per_replica_batch_size(8) == 2
     with pytest.raises(ValueError, match="The `global_batch_size` 9 is not divisible"):
         context.get_per_replica_batch_size(9)
+
+
+def test_a_replica_of_a_function_has_its_control_flow_rewritten():
+    def step(x):
+        return x if x > 0 else -x
+
+    strategy = tf.distribute.get_strategy()
+    with tf.Graph().as_default(), tf.Session() as sess:
+        run = tf.function(lambda x: strategy.experimental_run_v2(step, args=(x,)))
+        assert sess.run(run(tf.constant(-2))) == 2
+        with pytest.raises(TypeError, match="bool"):
+            strategy.experimental_run_v2(step, args=(tf.constant(-2),))

@@ -15,6 +15,7 @@ from opdock.data.options import Options
 from opdock.data.spec import DatasetSpec
 from opdock.data.steps import Made, int64
 from opdock.data.util import nest, structure
+from opdock.graph.nodes.composite import CompositeTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Tensor
@@ -33,7 +34,7 @@ AUTOTUNE: Final = -1
 Fn = Callable[..., Any]
 
 
-class DatasetV2:
+class DatasetV2(CompositeTensor):
     """A sequence of elements, each a nested structure of tensors.
 
     Args:
@@ -118,6 +119,11 @@ class DatasetV2:
         raise RuntimeError(
             "__iter__() is only supported inside of tf.function or when eager execution is enabled."
         )
+
+    def _staged_loop(self, extra_test: Any, body: Fn, state: Any) -> None:
+        from opdock.data.loops import over_dataset
+
+        over_dataset(self, extra_test, body, state)
 
     def __repr__(self) -> str:
         shapes = nest.map_structure(str, structure.legacy_shapes(self.element_spec))

@@ -12,6 +12,8 @@ from opdock.data.util import structure
 from opdock.graph.control.func_graph import FuncGraph, read_reference
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.ops.rewriting.calls import tf_convert
+from opdock.ops.rewriting.status import control_status_ctx
 from opdock.ops.support.control_mode import inside_function
 
 __all__ = ["DatasetFunction", "StructuredFunctionWrapper", "traced_factory"]
@@ -108,7 +110,8 @@ class StructuredFunctionWrapper:
             specs = structure.get_flat_tensor_specs(input_structure)
             arguments = [graph.add_input(s.dtype, s.shape.raw, "args") for s in specs]
             element = structure.from_compatible_tensor_list(input_structure, arguments)
-            result = func(*element) if should_unpack(element) else func(element)
+            unpacked = element if should_unpack(element) else (element,)
+            result = tf_convert(func, control_status_ctx())(*unpacked)
             if isinstance(result, list):
                 # What gives a list, such as a Python function, means several components.
                 result = tuple(result)

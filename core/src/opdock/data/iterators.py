@@ -198,6 +198,11 @@ class Iterator:
         """The structure of types of an element."""
         return structure.legacy_types(self._element_spec)
 
+    def _staged_loop(self, extra_test: Any, body: Any, state: Any) -> None:
+        from opdock.data.loops import over_iterator
+
+        over_iterator(self, extra_test, body, state)
+
     def _gather_saveables_for_checkpoint(self) -> dict[str, Any]:
         return {"ITERATOR": lambda name: IteratorSaveable(self._iterator_resource, name)}
 

@@ -19,6 +19,8 @@ from opdock.ops.array import shape
 from opdock.ops.cast import cast
 from opdock.ops.composed.division import truediv
 from opdock.ops.reduce import reduce_sum
+from opdock.ops.rewriting.calls import tf_convert
+from opdock.ops.rewriting.status import control_status_ctx
 
 __all__ = ["InputContext", "InputReplicationMode", "Strategy"]
 
@@ -168,6 +170,8 @@ class Strategy:
             args, kwargs: its arguments; of those that have a value for each replica it gets its
                 own.
         """
+        # In a `tf.function` its control flow may depend on tensors as the function's may.
+        fn = tf_convert(fn, control_status_ctx(), convert_by_default=False)
         with self.scope():
             return self._extended.call_for_each_replica(fn, args=args, kwargs=kwargs)
 

@@ -17,7 +17,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def control_status_ctx() -> contextlib.AbstractContextManager[None]:
-    """Where AutoGraph stands in this code: nowhere, as Python is not rewritten."""
+    """Where AutoGraph stands in this code: nowhere, as Keras' Python is not rewritten."""
     return contextlib.nullcontext()
 
 
@@ -32,8 +32,11 @@ def function(
     func: Callable[..., Any] | None = None, input_signature: Any = None, autograph: bool = True,
     jit_compile: bool | None = None, reduce_retracing: bool = False, **options: Any,
 ) -> Any:  # fmt: skip
-    """`tf.function` with today's arguments, of which the others are about how it is compiled."""
-    return graph_function(func, input_signature, autograph)
+    """`tf.function` with today's arguments, of which the others are about how it is compiled.
+
+    Keras has its functions written for graphs, and is not rewritten.
+    """
+    return graph_function(func, input_signature, autograph=False)
 
 
 def execute_fn_for_device(

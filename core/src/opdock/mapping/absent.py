@@ -41,7 +41,7 @@ MODULES: Final[dict[str, str]] = {
     "contrib.tpu.python": "there are no TPUs here",
     "core.protobuf.tpu": "there are no TPUs here",
     "keras.optimizers.Optimizer": "Keras is a library: pip install 'opdock[keras]' brings tf.keras",
-    "python.autograph": "autograph rewrites Python into graphs: call tf.cond and tf.while_loop",
+    "python.autograph": "tf.autograph and its internal `impl.api` are there, TF's transformers not",
     **{
         f"python.data.ops.{name}_op": "datasets have no classes of their own by kind"
         for name in (

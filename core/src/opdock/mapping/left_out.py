@@ -8,7 +8,6 @@ __all__ = ["reason"]
 
 # Module, or one name -> the reason why it is not meant to come.
 _OUT: Final[dict[str, str]] = {
-    "autograph": "rewrites Python into graphs; TF 1 programs call tf.cond and tf.while_loop",
     "config": "settings of TF 2's runtime",
     "distribute.cluster_resolver.TPUClusterResolver": "needs a TPU's own runtime",
     "distribute.experimental.TPUStrategy": "needs a TPU's own runtime",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from opdock.mapping.autograph_tables import AUTOGRAPH_NAMES, AUTOGRAPH_SOURCES
 from opdock.mapping.contrib_tables import CONTRIB
 from opdock.mapping.data_tables import DATA_NAMES, DATA_SOURCES, DATA_V2
 from opdock.mapping.distribute_tables import DISTRIBUTE_NAMES, DISTRIBUTE_SOURCES
@@ -36,6 +37,7 @@ _ALIKE: Final = (
 # Internal module -> opdock's modules in which its names are looked up before TF's exports are.
 SOURCES: Final[dict[str, tuple[str, ...]]] = {
     **LATER_SOURCES,
+    **AUTOGRAPH_SOURCES,
     "python.client.session": ("opdock.runtime.session", "opdock.runtime.fetch"),
     "core.lib.core.error_codes_pb2": ("opdock.util.error_codes",),
     "python.client.timeline": ("opdock.api.timeline",),
@@ -251,12 +253,9 @@ _LAYERS_UTILS: Final = _in(
 _TF_RECORD: Final = {
     name: f"opdock:python_io.{name}"
     for name in (
-        "TFRecordCompressionType",
-        "TFRecordOptions",
-        "TFRecordWriter",
-        "tf_record_iterator",
+        "TFRecordCompressionType", "TFRecordOptions", "TFRecordWriter", "tf_record_iterator"
     )
-}
+}  # fmt: skip
 _GFILE: Final = {
     name: f"opdock.api.io_gfile:{name}"
     for name in (
@@ -273,6 +272,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "": LATER_V1,
     **LATER_NAMES,
+    **AUTOGRAPH_NAMES,
     **CONTRIB,
     **DATA_NAMES,
     **DISTRIBUTE_NAMES,

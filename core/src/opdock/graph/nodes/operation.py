@@ -428,14 +428,16 @@ class Tensor(Referable):
     def __iter__(self) -> Iterator[Any]:
         raise errors.OperatorNotAllowedInGraphError(
             "iterating over `tf.Tensor` is not allowed in Graph execution. To iterate over "
-            f"this tensor ({self.name}) use tf.map_fn or tf.unstack."
+            f"this tensor ({self.name}) use tf.map_fn or tf.unstack, or `for` in a function that "
+            "is decorated with @tf.function."
         )
 
     def __bool__(self) -> bool:
         raise errors.OperatorNotAllowedInGraphError(
             "using a `tf.Tensor` as a Python `bool` is not allowed in Graph execution. Ask "
             f"`if t is not None:` whether there is a tensor ({self.name}), and use tf.cond to "
-            "compute what depends on its value."
+            "compute what depends on its value, or `if` in a function that is decorated with "
+            "@tf.function."
         )
 
     __nonzero__ = __bool__  # Python 2's name, which code for both asks classes for

@@ -12,13 +12,13 @@ from typing import Any
 
 from opdock.graph.control.function_op import root_of
 from opdock.graph.nodes.graph import get_default_graph
-from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.scopes import control_dependencies, name_scope
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.composed.concrete_function import ConcreteFunction
-from opdock.ops.composed.effects import in_order
+from opdock.ops.composed.effects import after, in_order
 from opdock.ops.composed.function_spec import FunctionSpec, described
 from opdock.ops.composed.tracing import traced
-from opdock.ops.identity import identity
+from opdock.ops.rewriting.calls import converted_call
+from opdock.ops.rewriting.status import ConversionOptions
 from opdock.ops.support.control_mode import inside_function
 from opdock.util import nest
 from opdock.util.decorators import TFDecorator
@@ -62,11 +62,13 @@ class Function:
         input_signature: what its arguments are said to be, or None.
         own: the object of which it is a method, in a tuple.
         known: what is known of it.
+        conversion: how its control flow is rewritten; None if it is not.
     """
 
     def __init__(
         self, python_function: Callable[..., Any], name: str, input_signature: Any = None,
         own: tuple[Any, ...] = (), known: _Known | None = None,
+        conversion: ConversionOptions | None = None,
     ) -> None:  # fmt: skip
         functools.update_wrapper(self, python_function)
         # By this `tf_inspect` looks through to the function or method.
@@ -77,6 +79,7 @@ class Function:
         self._name = name
         self._own = own
         self._known = known or _Known()
+        self._conversion = conversion
         self._of_methods: weakref.WeakKeyDictionary[Any, _Known] = weakref.WeakKeyDictionary()
 
     # It is a descriptor, for methods, so Python takes it for a function of C without a signature.
@@ -89,7 +92,10 @@ class Function:
             known = self._of_methods.setdefault(instance, _Known())
         except TypeError:  # nothing can refer to it weakly, or it has no hash
             known = self._known
-        return Function(self.python_function, self._name, self.input_signature, (instance,), known)
+        return Function(
+            self.python_function, self._name, self.input_signature, (instance,), known,
+            self._conversion,
+        )  # fmt: skip
 
     @functools.cached_property
     def function_spec(self) -> FunctionSpec:
@@ -111,9 +117,15 @@ class Function:
         graph = get_default_graph()
         before, known = len(graph.get_operations()), _variables(graph)
         with name_scope(self._name), inside_function():
-            result = self.python_function(*self._own, *own, *args, **kwargs)
+            result = self._called(*self._own, *own, *args, **kwargs)
             self._check_new([v for v in _variables(graph) if v not in known])
-            return _after(in_order(graph.get_operations()[before:]), result)
+            return after(in_order(graph.get_operations()[before:]), result)
+
+    def _called(self, *args: Any, **kwargs: Any) -> Any:
+        """The function's result, with its control flow rewritten where that is asked for."""
+        if self._conversion is None:
+            return self.python_function(*args, **kwargs)
+        return converted_call(self.python_function, self._conversion, args, kwargs)
 
     def _note(self, args: Any, kwargs: Any) -> None:
         """Remembers what the function is called with, for a model in which it is saved."""
@@ -161,7 +173,7 @@ class Function:
                 return function
         names = [*spec.names, *(f"{spec.fullargspec.varargs}_{i}" for i in range(len(wanted[0])))]
         function = traced(
-            functools.partial(self.python_function, *self._own),
+            functools.partial(self._called, *self._own),
             self._name, names[: len(wanted[0])], *wanted,
         )  # fmt: skip
         self._check_new(list(getattr(function.graph, "variables", ())))
@@ -191,30 +203,6 @@ def _variables(graph: Any) -> list[Any]:
     return graph.get_collection("variables") + graph.get_collection("local_variables")  # type: ignore[no-any-return]
 
 
-def _after(effects: list[Operation], result: Any) -> Any:
-    """The function's results, which wait for its effects."""
-    if not effects:
-        return result
-
-    def waiting(value: Any) -> Any:
-        if isinstance(value, Tensor):
-            return identity(value)
-        if isinstance(value, dict):
-            return {k: waiting(v) for k, v in value.items()}
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return type(value)(*map(waiting, value))
-        if isinstance(value, (list, tuple)):
-            return type(value)(map(waiting, value))
-        return value
-
-    with control_dependencies(effects):
-        if result is None:
-            from opdock.ops.control import no_op
-
-            return no_op()
-        return waiting(result)
-
-
 def function(
     func: Callable[..., Any] | None = None, input_signature: Any = None, autograph: bool = True,
     experimental_autograph_options: Any = None, experimental_relax_shapes: bool = False,
@@ -223,13 +211,14 @@ def function(
     """Decorates a function of tensors whose effects happen in the order in which it has them.
 
     A call adds the function's operations to the graph that is being built. Variables may be made
-    in the first call only. Python's own control flow runs while the graph is built: `if` and
-    `while` over tensors need `tf.cond` and `tf.while_loop`, as AutoGraph is not there.
+    in the first call only. `if`, `while` and `for` may depend on tensors, in the function and in
+    those of the program that it calls.
 
     Args:
         func: the function; without it a decorator is returned.
         input_signature: a `tf.TensorSpec` for each argument, which is checked.
-        autograph, experimental_autograph_options: accepted for TF's signature.
+        autograph: whether control flow may depend on tensors.
+        experimental_autograph_options: a `tf.autograph.experimental.Feature`, or several.
         experimental_relax_shapes, experimental_compile: accepted for TF's signature.
 
     Raises:
@@ -241,12 +230,18 @@ def function(
             f"input_signature must be either a tuple or a list, received {type(input_signature)}"
         )
 
+    conversion = None
+    if autograph:
+        conversion = ConversionOptions(
+            recursive=True, user_requested=True, optional_features=experimental_autograph_options
+        )
+
     def decorate(inner: Callable[..., Any]) -> Function:
         name = getattr(inner, "__name__", type(inner).__name__)
         # A scope at the top begins with a letter.
         plain = name.lstrip("_") if name.isidentifier() else ""
         inspect.signature(inner)
-        return Function(inner, plain or "function", input_signature)
+        return Function(inner, plain or "function", input_signature, conversion=conversion)
 
     return decorate if func is None else decorate(func)
 
@@ -264,4 +259,4 @@ def defun_with_attributes(
         autograph, experimental_autograph_options: as of `function`.
         experimental_relax_shapes: as of `function`.
     """
-    return function(func, input_signature, autograph)
+    return function(func, input_signature, autograph, experimental_autograph_options)

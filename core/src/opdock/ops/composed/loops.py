@@ -16,7 +16,7 @@ from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.graph.nodes.typespec import TypeSpec
 from opdock.ops.control import check_scalar, stateless_while_op, while_op
 from opdock.ops.registry import get
-from opdock.ops.support import control_mode
+from opdock.ops.support import common_shapes, control_mode
 from opdock.ops.support.bodies import share_captures
 from opdock.shapes import Shape
 from opdock.util import nest
@@ -168,7 +168,7 @@ class _Loop:
                     "but has "
                     f"dtype {tensor.dtype.name} after one iteration."
                 )
-            if not _less_specific(shape, tensor.raw_shape):
+            if not common_shapes.covers(shape, tensor.raw_shape):
                 raise ValueError(
                     f"Input tensor '{start.name}' enters the loop with shape {_text(shape)}, but "
                     f"has shape {_text(tensor.raw_shape)} after one iteration. To allow the shape "
@@ -289,11 +289,3 @@ def _call(fn: Callable[..., Any], structure: Any, arguments: list[Tensor]) -> An
 
 def _text(shape: Shape) -> str:
     return str(shapes.TensorShape(shape))
-
-
-def _less_specific(wide: Shape, narrow: Shape) -> bool:
-    if wide is None:
-        return True
-    if narrow is None or len(wide) != len(narrow):
-        return False
-    return all(w is None or w == n for w, n in zip(wide, narrow, strict=True))

@@ -84,3 +84,12 @@ def check_scatter_nd(
             f"must match the inner {len(updates) - outer} dimensions of "
             f"updates.shape={shapes.text(updates)}"
         )
+
+
+def covers(wide: Shape, narrow: Shape) -> bool:
+    """Whether every concrete shape that fits `narrow` fits `wide`."""
+    if wide is None:
+        return True
+    if narrow is None or len(wide) != len(narrow):
+        return False
+    return all(w is None or w == n for w, n in zip(wide, narrow, strict=True))
