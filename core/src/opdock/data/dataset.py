@@ -18,6 +18,7 @@ from opdock.data.util import nest, structure
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.graph.nodes.typespec import (
     BatchableTypeSpec,
     register_type_spec_from_value_converter,
@@ -115,6 +116,11 @@ class DatasetV2:
         return found
 
     def __iter__(self) -> Any:
+        if executing_eagerly():
+            # A dataset of a graph needs none.
+            from opdock.data.eager_iterator import EagerIterator
+
+            return EagerIterator(self)
         raise RuntimeError(
             "__iter__() is only supported inside of tf.function or when eager execution is enabled."
         )

@@ -1,12 +1,11 @@
-"""TF's `eager.context`, as graph programs ask it: nothing runs eagerly in opdock."""
+"""TF's `eager.context`: in which way operations run, as internal code of TensorFlow asks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
-from opdock.errors import UnimplementedError
+from opdock.eager.modes import eager_mode, graph_mode
+from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.io import protos
 
 __all__ = [
@@ -19,46 +18,24 @@ GRAPH_MODE: Final = 0
 EAGER_MODE: Final = 1
 
 
-def executing_eagerly() -> bool:
-    """False."""
-    return False
-
-
 in_eager_execution = in_eager_mode = executing_eagerly
 
 
 def in_graph_mode() -> bool:
-    """True."""
-    return True
-
-
-@contextmanager
-def graph_mode() -> Iterator[None]:
-    """Changes nothing: graphs are the only mode."""
-    yield
-
-
-def eager_mode() -> Iterator[None]:
-    """Cannot be entered.
-
-    Raises:
-        UnimplementedError: always.
-    """
-    raise UnimplementedError(
-        None, None, "eager execution: opdock runs TensorFlow 1's graphs; build one and run it"
-    )
+    """Whether operations are added to a graph."""
+    return not executing_eagerly()
 
 
 def async_wait() -> None:
-    """Waits for nothing: a step is over when `Session.run` returns."""
+    """Waits for nothing: an operation is over when it returns its results."""
 
 
 class _Context:
-    """What is asked of TensorFlow's context where nothing runs eagerly."""
+    """What is asked of TensorFlow's context."""
 
     def executing_eagerly(self) -> bool:
-        """False."""
-        return False
+        """Whether operations run when they are made."""
+        return executing_eagerly()
 
     def num_gpus(self) -> int:
         """How many GPUs a session would find."""

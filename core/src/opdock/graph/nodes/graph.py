@@ -6,7 +6,7 @@ import contextlib
 import re
 import threading
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from opdock.dtypes import DType
 from opdock.graph.nodes.adoption import adopted
@@ -25,6 +25,9 @@ _SCOPE_NAME: Final = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
 
 class Graph(GraphContents):
     """A dataflow graph. Operations are added to the default graph; a Session runs them."""
+
+    eager: ClassVar[bool] = False
+    """Whether operations run when they are made."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -218,7 +221,24 @@ class Graph(GraphContents):
         if tensor.graph is not self:
             raise ValueError(f"{tensor} must be from the same graph as {self}.")
 
+    def _operation_seed(self) -> int:
+        """The seed of the next random operation that is given none of its own."""
+        self._seed_used = True
+        return self._last_id
+
+    def _record(self, tape: Any = None) -> Any:
+        """What keeps operations that run as they are made; a graph keeps its own."""
+        raise AssertionError("only where operations run as they are made are they not kept")
+
     # ------------------------------------------------------------ names
+    def _names_of_bodies(self) -> dict[str, int]:
+        """Where bodies of loops and branches note the names in use."""
+        return self._names_in_use
+
+    def _resource_name(self, name: str) -> str:
+        """The name by which a session keeps the state of what is made under `name`."""
+        return name
+
     @property
     def _name_stack(self) -> str:
         return self._thread.name_stack
@@ -471,6 +491,13 @@ def _the_global_graph() -> Graph:
     if _global_graph is None:
         _global_graph = Graph()
     return _global_graph
+
+
+def set_global_graph(graph: Graph | None) -> Graph | None:
+    """Puts a graph in the place of the global one, and gives that back if there was one."""
+    global _global_graph
+    old, _global_graph = _global_graph, graph
+    return old
 
 
 def default_graphs() -> list[Graph]:

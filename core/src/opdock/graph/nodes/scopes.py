@@ -115,7 +115,7 @@ def init_scope() -> Iterator[None]:
     """
     inner = get_default_graph()
     scope = inner.get_name_scope()
-    graph = _program_around(inner)
+    graph = program_around(inner)
     devices = inner._scopes.devices or graph._scopes.devices
     scope = f"{scope}/" if scope else ""
     with graph.as_default(), graph.control_dependencies(None), graph.name_scope(scope):
@@ -126,7 +126,7 @@ def init_scope() -> Iterator[None]:
             graph._scopes.devices = around
 
 
-def _program_around(graph: Any) -> Graph:
+def program_around(graph: Any) -> Graph:
     """The graph in which functions are called that are being built, this one or one around it."""
     while getattr(graph, "outer", None) is not None:
         graph = graph.outer
@@ -135,3 +135,8 @@ def _program_around(graph: Any) -> Graph:
     graphs = default_graphs()
     inside = len(graphs) - 1 - graphs[::-1].index(graph) if graph in graphs else len(graphs)
     return next((g for g in reversed(graphs[:inside]) if not g.building_function), graphs[0])
+
+
+def executing_eagerly() -> bool:
+    """Whether operations run when they are made, rather than when a session runs their graph."""
+    return get_default_graph().eager
