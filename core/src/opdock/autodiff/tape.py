@@ -198,13 +198,13 @@ class GradientTape:
                 waiting.extend(_behind(tensor))
         return False
 
-    def _recorded(self, entry: Callable[[Any], Any], i: Any) -> Any:
-        """What a function gives, made so that it can be differentiated."""
+    def _recorded(self, make: Callable[[], Any]) -> Any:
+        """What a function makes, in a way that it can be differentiated."""
         if self._kept is None or self._recording:
-            return entry(i)
+            return make()
         self._start()
         try:
-            return entry(i)
+            return make()
         finally:
             self._stop()
 
@@ -212,11 +212,15 @@ class GradientTape:
         """The gradients of `count` numbers, stacked; None for sources that none depends on."""
         persistent, self._persistent = self._persistent, True
         try:
-            connected = self.gradient(self._recorded(entry, 0), sources, unconnected_gradients=stop)
+            connected = self.gradient(
+                self._recorded(lambda: entry(0)), sources, unconnected_gradients=stop
+            )
             live = [s for s, g in zip(sources, connected, strict=True) if g is not None]
 
             def row(i: Tensor, rows: list[Any]) -> Any:
-                made = self.gradient(self._recorded(entry, i), live, unconnected_gradients=stop)
+                made = self.gradient(
+                    self._recorded(lambda: entry(i)), live, unconnected_gradients=stop
+                )
                 written = [
                     array.write(i, convert_to_tensor(g))
                     for array, g in zip(rows, made, strict=True)
@@ -252,7 +256,7 @@ class GradientTape:
             RuntimeError: the tape is not persistent and was asked before.
         """
         flat = nest.flatten(sources)
-        numbers = reshape(target, [-1])
+        numbers = self._recorded(lambda: reshape(target, [-1]))
         whole = shape(target)
         outputs = self._each(
             size(target), lambda i: gather(numbers, i), flat, unconnected_gradients
@@ -287,7 +291,7 @@ class GradientTape:
             )
         whole, given = shape(target), shape(source)
         with control_dependencies([assert_equal(whole[0], given[0])]):
-            rows = reshape(target, concat([whole[:1], [-1]], 0))
+            rows = self._recorded(lambda: reshape(target, concat([whole[:1], [-1]], 0)))
         columns = shape(rows)[1]
         (found,) = self._each(
             columns, lambda i: gather(rows, i, axis=1), [source], unconnected_gradients

@@ -16,14 +16,15 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock import errors
+from opdock import dtypes, errors
 from opdock.dtypes import DType
 from opdock.graph.control.func_graph import FuncGraph
+from opdock.graph.nodes.constant_value import handle_of
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.registry import OpSpec, get
+from opdock.graph.nodes.registry import Handle, OpSpec, get
 from opdock.runtime.cache.variants import Entry, Variants
-from opdock.runtime.engine import Engine
+from opdock.runtime.running import Runner
 from opdock.shapes import Shape
 
 __all__ = ["Calls"]
@@ -31,23 +32,41 @@ __all__ = ["Calls"]
 _MOST: Final = 4096
 _ARRAY: Final = np.ndarray
 _names: Final = itertools.count(1)
+_Input = tuple[DType, int, Handle | None]
 
 
 class _Call:
-    """An operation with placeholders for its inputs, and its programs by the inputs' shapes."""
+    """An operation with placeholders for its inputs, and its programs by the inputs' shapes.
+
+    Args:
+        engine: compiles and runs.
+        spec, attrs, outputs, device: of the operation.
+        inputs: the type and rank of each input, and what is known of it if it is a handle.
+    """
 
     def __init__(
-        self, engine: Engine, spec: OpSpec, attrs: dict[str, Any], kinds: Sequence[DType],
-        inputs: Sequence[Tensor], outputs: list[DType], device: str, name: str,
+        self, engine: Runner, spec: OpSpec, attrs: dict[str, Any], inputs: Sequence[_Input],
+        outputs: list[DType], device: str,
     ) -> None:  # fmt: skip
         self._engine = engine
         self._graph = Graph()
+        # As a function's graph says what its parameters stand for.
+        self._graph.outside = {}  # type: ignore[attr-defined]
         with self._graph.as_default():
-            self.feeds = [_placeholder(kind, t) for kind, t in zip(kinds, inputs, strict=True)]
+            self.feeds = [self._feed(*given) for given in inputs]
+            name = f"{spec.name}_{next(_names)}"
             self.op = self._graph._create_op(spec, name, self.feeds, attrs, outputs)
             self.op._set_device(device)
         self._variants = Variants()
         self._lock = threading.Lock()
+
+    def _feed(self, kind: DType, rank: int, handle: Handle | None) -> Tensor:
+        shape = None if kind._is_handle else (None,) * rank
+        made: Tensor = get("Placeholder")(dtype=kind, shape=shape)
+        if handle is not None:
+            twin = get("VarHandleOp")(dtype=handle.dtype, shape=handle.shape, shared_name="")
+            self._graph.outside[made] = twin  # type: ignore[attr-defined]
+        return made
 
     def run(self, values: list[Any]) -> list[Any]:
         """The results of a run."""
@@ -59,7 +78,11 @@ class _Call:
             with self._lock:
                 entry = self._variants.find(tuple(key), self._compile)
         given = entry.own(values) if entry.keep else values
-        raw = entry.program.run(given) if entry.plain else self._engine.run(entry.program, given, None, None)
+        raw = (
+            entry.program.run(given)
+            if entry.plain
+            else self._engine.run(entry.program, given, None, None)
+        )
         return [
             v.copy() if copy and type(v) is _ARRAY else v
             for v, copy in zip(raw, entry.copies, strict=True)
@@ -72,13 +95,6 @@ class _Call:
         return Entry(program, self._engine.plain(program))
 
 
-def _placeholder(kind: DType, tensor: Tensor) -> Tensor:
-    """What stands for an input of that type; a handle tells what it is the handle of."""
-    rank = None if kind._is_handle else (None,) * len(tensor._shape or ())
-    made: Tensor = get("Placeholder")(dtype=kind, shape=rank)
-    return made
-
-
 class Calls:
     """The calls of an engine; those that came earliest and not again go first.
 
@@ -86,7 +102,7 @@ class Calls:
         engine: compiles and runs.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Runner) -> None:
         self._engine = engine
         self._lock = threading.Lock()
         self.forget()
@@ -122,23 +138,22 @@ class Calls:
         self, spec: OpSpec, attrs: dict[str, Any], inputs: Sequence[Tensor], outputs: list[DType],
         device: str,
     ) -> _Call:  # fmt: skip
-        kinds = [t._dtype.base_dtype for t in inputs]
-        handles = [t._op for t in inputs if t._dtype._is_handle]
-        ranks = tuple(len(t._shape or ()) for t in inputs)
-        make = functools.partial(
-            _Call, self._engine, spec, {k: v for k, v in attrs.items() if k[0] != "_" or k == "_kernel"},
-            kinds, inputs, outputs, device or next((op._device for op in handles if op._device), ""),
-        )  # fmt: skip
-        name = f"{spec.name}_{next(_names)}"
-        if _makes_a_resource(outputs, kinds):
-            return make(name)
-        key = (spec, device, ranks, *kinds, *map(_frozen, attrs.items()))
-        function = next((v for v in attrs.values() if isinstance(v, FuncGraph)), None)
+        given = tuple(map(_input, inputs))
+        if not device:
+            # Who has a resource's handle goes to where the resource is.
+            device = next((t._op._device for t in inputs if t._dtype._is_handle), "")
+        own = {k: v for k, v in attrs.items() if k[0] != "_" or k == "_kernel"}
+        if makes_a_resource(spec):
+            return _Call(self._engine, spec, own, given, outputs, device)
+        key = (spec, device, given, *map(_frozen, own.items()))
+        function = next((f for v in own.values() for f in _functions(v)), None)
         with self._lock:
-            calls = self._calls if function is None else self._of_functions.setdefault(function, {})
+            calls: dict[Hashable, _Call] = self._calls
+            if function is not None:
+                calls = self._of_functions.setdefault(function, {})
             found = calls.get(key)
             if found is None:
-                found = calls[key] = make(name)
+                found = calls[key] = _Call(self._engine, spec, own, given, outputs, device)
                 if len(self._calls) > _MOST:
                     self._calls.popitem(last=False)
             elif function is None:
@@ -146,9 +161,23 @@ class Calls:
         return found
 
 
-def _makes_a_resource(outputs: list[DType], kinds: Sequence[DType]) -> bool:
+@functools.lru_cache(1024)
+def makes_a_resource(spec: OpSpec) -> bool:
     """Whether an operation makes a resource, another one each time."""
-    return any(d.name == "resource" for d in outputs) and not any(d.name == "resource" for d in kinds)
+    made = any(a.dtype is dtypes.resource for a in spec.definition.outputs)
+    return made and not any(a.dtype is dtypes.resource for a in spec.definition.inputs)
+
+
+def _input(tensor: Tensor) -> _Input:
+    kind = tensor._dtype.base_dtype
+    if kind._is_handle:
+        return kind, 0, handle_of(tensor)
+    return kind, len(tensor._shape or ()), None
+
+
+def _functions(value: Any) -> list[FuncGraph]:
+    items = value if isinstance(value, (list, tuple)) else [value]
+    return [v for v in items if isinstance(v, FuncGraph)]
 
 
 def _frozen(value: Any) -> Hashable:

@@ -11,9 +11,8 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from opdock import dtypes
 from opdock.dtypes import DType
-from opdock.eager.calls import Calls
+from opdock.eager.calls import Calls, makes_a_resource
 from opdock.eager.tensor import EagerOperation, EagerTensor
 from opdock.graph.nodes.constant import const_op
 from opdock.graph.nodes.contents import as_text
@@ -92,10 +91,10 @@ class EagerGraph(Graph):
 
     def __init__(self, config: Any = None) -> None:
         super().__init__()
-        self._engine = Engine(config)
-        self._calls = Calls(self._engine)
+        self.engine = Engine(config)
+        self._calls = Calls(self.engine)
         self._local = _Local()
-        self._random = random.Random()
+        self._random = _seeds(None)
         self._resources = 0
 
     # ------------------------------------------------------------ operations
@@ -111,7 +110,7 @@ class EagerGraph(Graph):
         self._count[0] += 1
         op = EagerOperation(self, spec, name, attrs, self._last_id, capture_frames())
         self._apply_scopes(op)
-        before = self._made() if _makes_a_resource(spec) else None
+        before = self._made() if makes_a_resource(spec) else None
         values: list[Any]
         if spec is const_op:
             values = [attrs["value"]]
@@ -130,11 +129,11 @@ class EagerGraph(Graph):
                 tape.add(op, outputs)
         if before is not None:
             for key in self._made() - before:
-                weakref.finalize(outputs[0], self._engine.resources.delete, *key).atexit = False
+                weakref.finalize(outputs[0], self.engine.resources.delete, *key).atexit = False
         return op
 
     def _made(self) -> set[tuple[str, str, str]]:
-        return set(self._engine.resources._store.items)
+        return set(self.engine.resources._store.items)
 
     def _record(self, tape: Any = None) -> Tape:
         """A tape that watches this thread, one that was stopped or a new one."""
@@ -165,7 +164,7 @@ class EagerGraph(Graph):
         from opdock.graph.nodes.devicespec import DeviceSpec
 
         found = DeviceSpec.from_string(asked or "")
-        devices = [DeviceSpec.from_string(d.name) for d in self._engine.list_devices()]
+        devices = [DeviceSpec.from_string(d.name) for d in self.engine.list_devices()]
         wanted = found.device_type or "CPU"
         index = found.device_index or 0
         for d in devices:
@@ -185,7 +184,7 @@ class EagerGraph(Graph):
     @seed.setter
     def seed(self, seed: int | None) -> None:
         self._seed = seed
-        self._random = random.Random(seed)
+        self._random = _seeds(seed)
         self._calls.forget()
 
     def _operation_seed(self) -> int:
@@ -196,8 +195,6 @@ class EagerGraph(Graph):
         return f"{name}_{self._resources}"
 
 
-def _makes_a_resource(spec: OpSpec) -> bool:
-    outputs = spec.definition.outputs
-    return any(a.dtype is dtypes.resource for a in outputs) and not any(
-        a.dtype is dtypes.resource for a in spec.definition.inputs
-    )
+def _seeds(seed: int | None) -> random.Random:
+    """Python's generator, from which TensorFlow takes the seeds of operations, too."""
+    return random.Random(seed)  # noqa: S311

@@ -9,10 +9,9 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from opdock import dtypes, shapes
-from opdock.dtypes import DType
+from opdock import shapes
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.shapes import Shape
+from opdock.graph.nodes.typespec import TensorSpec
 
 __all__ = ["EagerOperation", "EagerTensor"]
 
@@ -45,7 +44,9 @@ class EagerTensor(Tensor):
             ValueError: there is nothing to copy behind a handle.
         """
         if self._dtype._is_handle:
-            raise ValueError(f"Cannot convert a Tensor of dtype {self._dtype.name} to a NumPy array.")
+            raise ValueError(
+                f"Cannot convert a Tensor of dtype {self._dtype.name} to a NumPy array."
+            )
         return self._plain.copy() if self._plain.ndim else self._plain[()]
 
     _numpy = numpy
@@ -121,7 +122,11 @@ class EagerTensor(Tensor):
         found: str = text(self.numpy())
         return "\n" + found if text is repr and "\n" in found else found
 
-    # ------------------------------------------------------------ what tensors of graphs do not have
+    @property
+    def _type_spec(self) -> TensorSpec:
+        return TensorSpec(self.shape, self._dtype)
+
+    # ------------------------------------------------------------ what a graph's tensors lack
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
@@ -169,8 +174,8 @@ class EagerTensor(Tensor):
     def eval(self, feed_dict: dict[Any, Any] | None = None, session: Any = None) -> NoReturn:
         """There is no session."""
         raise NotImplementedError(
-            "eval is not supported when eager execution is enabled, is .numpy() what you're looking "
-            "for?"
+            "eval is not supported when eager execution is enabled, is .numpy() what you're "
+            "looking for?"
         )
 
 
@@ -190,20 +195,10 @@ class EagerOperation(Operation):
         super().__init__(graph, spec, name, (), attrs, [], [], [], op_id, frames)
 
     @property
-    def outputs(self) -> list[Tensor]:  # type: ignore[override]
+    def outputs(self) -> list[Tensor]:
         """The results that are still there; a tape keeps them all."""
         return [t for t in (r() for r in self._results) if t is not None]
 
     @outputs.setter
     def outputs(self, results: list[Tensor]) -> None:
         self._results = [weakref.ref(t) for t in results]
-
-
-def dtype_of(value: np.ndarray[Any, Any]) -> DType:
-    """The element type of an array; all that is text is a string."""
-    return dtypes.string if value.dtype.kind in "SUO" else dtypes.as_dtype(value.dtype)
-
-
-def shape_of(value: Any) -> Shape:
-    """The shape of a value, () of what stands behind a handle."""
-    return tuple(getattr(value, "shape", ()))

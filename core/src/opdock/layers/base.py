@@ -308,9 +308,10 @@ class Layer(Weighted, KerasSurface, Module):
         graph = get_default_graph()
         for part in list(variable) if _partitioned(variable) else [variable]:
             # A custom getter may have overruled what was wanted.
-            trained = (
-                trainable and graph._collection_index(GraphKeys.TRAINABLE_VARIABLES, part) >= 0
-            )
+            trained = trainable and (
+                part.trainable if graph.eager
+                else graph._collection_index(GraphKeys.TRAINABLE_VARIABLES, part) >= 0
+            )  # fmt: skip
             listed = self._trainable_weights if trained else self._non_trainable_weights
             if not any(part is known for known in listed):
                 listed.append(part)

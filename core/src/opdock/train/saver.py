@@ -8,7 +8,9 @@ import time
 from typing import Any
 
 from opdock import errors
+from opdock.eager.held import held_session
 from opdock.graph.nodes.graph import Graph
+from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.io import protos
 from opdock.io.checkpoint_reader import NewCheckpointReader
 from opdock.io.files import as_path, local_path
@@ -98,9 +100,18 @@ class Saver:
 
         Raises:
             ValueError: there are no variables and `allow_empty` is not set.
+            RuntimeError: operations run as they are made, and nobody says which variables to save.
         """
-        if self._is_built:
-            return
+        if executing_eagerly() and not self._var_list and not self._allow_empty:
+            raise RuntimeError(
+                "When eager execution is enabled, `var_list` must specify a list or dict of "
+                "variables to save"
+            )
+        if not self._is_built:
+            with held_session(self):
+                self._build()
+
+    def _build(self) -> None:
         if self.saver_def is None:
             var_list = all_saveable_objects() if self._var_list is None else self._var_list
             if not var_list:
@@ -168,6 +179,12 @@ class Saver:
         """
         if not self._is_built:
             raise RuntimeError("`build()` should be called before save if defer_build==True")
+        if executing_eagerly():
+            with held_session(self) as held:
+                step = None if global_step is None else int(global_step)
+                return self.save(
+                    held, save_path, step, latest_filename, meta_graph_suffix, False, write_state
+                )
         if self._write_version != protos.SaverDef.V2:
             _log.warning(
                 "TensorFlow's V1 checkpoint format has been deprecated. Consider switching to the"
@@ -236,6 +253,10 @@ class Saver:
             tf.errors.DataLossError: it is damaged.
         """
         if self._is_empty:
+            return
+        if executing_eagerly():
+            with held_session(self) as held:
+                self.restore(held, save_path)
             return
         if save_path is None:
             raise ValueError("Can't load save_path when it is None.")

@@ -62,7 +62,8 @@ class Builder:
             )
         graph = _graph_for(inputs)
         values: dict[str, Any] = {}
-        if self._plain and all(type(t) is Tensor for t in inputs):
+        kind = graph.tensor_type
+        if self._plain and all(type(t) is kind for t in inputs):
             flat: list[Tensor] = list(inputs)
             self._check_plain(flat, values)
             name = name or self._spec.name
@@ -389,7 +390,12 @@ def _graph_for(inputs: tuple[Any, ...]) -> Graph:
             if found is not None and found.graph is not graph:
                 raise ValueError(f"{item} must be from the same graph as {found}.")
             found = item
-    return default if found is None else found.graph
+    if found is None:
+        return default
+    if found.graph.eager and not default.eager:
+        raise RuntimeError("Attempting to capture an EagerTensor without building a function.")
+    found_graph: Graph = found.graph
+    return found_graph
 
 
 def _type_name(value: Any) -> str:

@@ -226,6 +226,11 @@ class Graph(GraphContents):
         self._seed_used = True
         return self._last_id
 
+    @property
+    def _program(self) -> Graph:
+        """The graph that the program's variables are of."""
+        return self
+
     def _record(self, tape: Any = None) -> Any:
         """What keeps operations that run as they are made; a graph keeps its own."""
         raise AssertionError("only where operations run as they are made are they not kept")

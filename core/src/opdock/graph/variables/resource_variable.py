@@ -299,7 +299,9 @@ class ResourceVariable(Variable):
             if op == "AssignVariableOp":
                 self.shape.assert_is_compatible_with(tensor.shape)
             done = get(op)(self._handle, tensor, dtype=self._dtype, name=name)
-            return self._lazy_read(done) if read_value else done
+            if read_value:
+                return self._lazy_read(done)
+            return None if get_default_graph().eager else done
 
     def assign(
         self,

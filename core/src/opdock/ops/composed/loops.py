@@ -63,7 +63,11 @@ def while_loop(
         raise ValueError("No loop variables provided")
     if executing_eagerly():
         result = _turns(cond, body, loop_vars, maximum_iterations)
-        return result if return_same_structure or len(loop_vars) > 1 else _unpacked(result, False, counted=maximum_iterations is not None)
+        return (
+            result
+            if return_same_structure or len(loop_vars) > 1
+            else _unpacked(result, False, counted=maximum_iterations is not None)
+        )
     limit = None if maximum_iterations is None else _count(maximum_iterations)
     if limit is not None and constant_value(limit) is None:
         # Known only when the graph runs: the turns are counted.
@@ -84,9 +88,7 @@ def while_loop(
     return _unpacked(result, return_same_structure, counted=limit is not None)
 
 
-def _turns(
-    cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, limit: Any
-) -> Any:
+def _turns(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, limit: Any) -> Any:
     """A loop whose operations run as they are made: Python's."""
     values, turns = loop_vars, 0
     while bool(cond(*values)) and (limit is None or turns < int(limit)):
