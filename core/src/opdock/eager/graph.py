@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import random
 import threading
 import weakref
@@ -21,6 +22,7 @@ from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import OpSpec
 from opdock.runtime.engine import Engine
+from opdock.runtime.resources import ResourceManager
 
 __all__ = ["EagerGraph", "Tape"]
 
@@ -84,18 +86,19 @@ class EagerGraph(Graph):
 
     Args:
         config: a ConfigProto for what runs, or None.
+        beside: another such graph, whose devices and resources it shares; None for its own.
     """
 
     eager: ClassVar[bool] = True
     tensor_type = EagerTensor
 
-    def __init__(self, config: Any = None) -> None:
+    def __init__(self, config: Any = None, beside: EagerGraph | None = None) -> None:
         super().__init__()
-        self.engine = Engine(config)
+        self.engine: Engine = Engine(config) if beside is None else beside.engine
         self._calls = Calls(self.engine)
         self._local = _Local()
         self._random = _seeds(None)
-        self._resources = 0
+        self._resources: Iterator[int] = itertools.count(1) if beside is None else beside._resources
 
     # ------------------------------------------------------------ operations
     def _create_op(
@@ -104,36 +107,42 @@ class EagerGraph(Graph):
     ) -> Operation:  # fmt: skip
         """Runs an operation; its results have their values."""
         for i, tensor in enumerate(inputs):
-            if tensor._op.graph is not self:
-                inputs = [*inputs]
+            if not tensor._op.graph.eager:
                 inputs[i] = self._adopt(tensor, name)
         self._count[0] += 1
         op = EagerOperation(self, spec, name, attrs, self._last_id, capture_frames())
         self._apply_scopes(op)
-        before = self._made() if makes_a_resource(spec) else None
         values: list[Any]
         if spec is const_op:
             values = [attrs["value"]]
         else:
             values = self._calls.run(spec, attrs, inputs, output_dtypes, op._device)
-        outputs: list[Tensor] = []
+        outputs: list[EagerTensor] = []
         for i, (dtype, value) in enumerate(zip(output_dtypes, values, strict=True)):
             tensor = EagerTensor(op, i, dtype, ())
             tensor.hold(value if dtype._is_handle else np.asarray(value))
             outputs.append(tensor)
-        op.outputs = outputs
-        self._local.latest = outputs
+        op.outputs = self._local.latest = [*outputs]
         if self._local.tapes and inputs:
             op._inputs = tuple(inputs)
             for tape in self._local.tapes:
-                tape.add(op, outputs)
-        if before is not None:
-            for key in self._made() - before:
-                weakref.finalize(outputs[0], self.engine.resources.delete, *key).atexit = False
+                tape.add(op, self._local.latest)
+        if makes_a_resource(spec):
+            self._keep_while(outputs[0])
         return op
 
-    def _made(self) -> set[tuple[str, str, str]]:
-        return set(self.engine.resources._store.items)
+    def _keep_while(self, handle: EagerTensor) -> None:
+        """Has a resource go when nobody has its handle any longer."""
+        resources = self.engine.resources
+        key = resources.key_of(handle.value)
+        if key is not None:
+            weakref.finalize(handle, _drop, resources, key).atexit = False
+
+    def _may_capture(self, other: Graph) -> bool:
+        return other.eager
+
+    def _adopt(self, tensor: Tensor, user: str = "") -> Tensor:
+        return tensor if tensor.graph.eager else super()._adopt(tensor, user)
 
     def _record(self, tape: Any = None) -> Tape:
         """A tape that watches this thread, one that was stopped or a new one."""
@@ -191,8 +200,15 @@ class EagerGraph(Graph):
         return self._random.randint(0, _MAX_SEED)
 
     def _resource_name(self, name: str) -> str:
-        self._resources += 1
-        return f"{name}_{self._resources}"
+        return f"{name}_{next(self._resources)}"
+
+
+def _drop(resources: ResourceManager, key: tuple[str, str, str]) -> None:
+    """Ends a resource: threads of an iterator, say."""
+    close = getattr(resources.get(*key), "close", None)
+    resources.delete(*key)
+    if callable(close):
+        close()
 
 
 def _seeds(seed: int | None) -> random.Random:

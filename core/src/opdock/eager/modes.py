@@ -62,9 +62,14 @@ def _eager_graph(config: Any = None) -> EagerGraph:
 
 
 @contextlib.contextmanager
-def eager_mode() -> Iterator[None]:
-    """Operations made inside run at once."""
-    with _eager_graph().as_default():
+def eager_mode(alone: bool = False) -> Iterator[None]:
+    """Operations made inside run at once.
+
+    Args:
+        alone: whether seeds, scopes and the global step are to be the block's own.
+    """
+    graph = _eager_graph()
+    with (EagerGraph(beside=graph) if alone else graph).as_default():
         yield
 
 
