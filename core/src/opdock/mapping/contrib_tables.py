@@ -28,6 +28,14 @@ EAGER: Final = {
         "GradientTape", "TensorSpec", "custom_gradient", "enable_eager_execution",
         "executing_eagerly", "function", "make_template",
     ),
+    **{
+        name: f"opdock.util.eager_context:{name}"
+        for name in (
+            "ASYNC", "DEVICE_PLACEMENT_EXPLICIT", "DEVICE_PLACEMENT_SILENT",
+            "DEVICE_PLACEMENT_WARN", "SYNC", "async_wait", "execution_mode", "num_gpus",
+            "set_execution_mode",
+        )
+    },
     "Checkpoint": "opdock:train.Checkpoint",
     "Checkpointable": "opdock.graph.variables.tracked_attributes:AutoTrackable",
     "gradients_function": "opdock.eager.functions:gradients_function",
@@ -39,7 +47,6 @@ EAGER: Final = {
     "defun": "opdock:function",
     "in_eager_mode": "opdock:executing_eagerly",
     "list_devices": "opdock:config.experimental_list_devices",
-    "num_gpus": "opdock.util.eager_context:num_gpus",
     "py_func": "opdock:py_function",
     "run_all_tests_in_graph_and_eager_modes": (
         "opdock.util.for_tests:run_all_in_graph_and_eager_modes"

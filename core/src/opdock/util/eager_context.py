@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from opdock.eager.modes import eager_mode, graph_mode
@@ -9,13 +11,21 @@ from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.io import protos
 
 __all__ = [
-    "EAGER_MODE", "GRAPH_MODE", "LogicalDevice", "async_wait", "context", "eager_mode",
-    "executing_eagerly", "get_config", "get_device_name", "graph_mode", "in_eager_execution",
-    "in_eager_mode", "in_graph_mode", "list_logical_devices", "num_gpus",
+    "ASYNC", "DEVICE_PLACEMENT_EXPLICIT", "DEVICE_PLACEMENT_SILENT",
+    "DEVICE_PLACEMENT_SILENT_FOR_INT32", "DEVICE_PLACEMENT_WARN", "EAGER_MODE", "GRAPH_MODE",
+    "LogicalDevice", "SYNC", "async_wait", "context", "eager_mode", "executing_eagerly",
+    "execution_mode", "get_config", "get_device_name", "graph_mode", "in_eager_execution",
+    "in_eager_mode", "in_graph_mode", "list_logical_devices", "num_gpus", "set_execution_mode",
 ]  # fmt: skip
 
 GRAPH_MODE: Final = 0
 EAGER_MODE: Final = 1
+SYNC: Final = 0
+ASYNC: Final = 1
+DEVICE_PLACEMENT_EXPLICIT: Final = 0
+DEVICE_PLACEMENT_WARN: Final = 1
+DEVICE_PLACEMENT_SILENT: Final = 2
+DEVICE_PLACEMENT_SILENT_FOR_INT32: Final = 3
 
 
 in_eager_execution = in_eager_mode = executing_eagerly
@@ -28,6 +38,23 @@ def in_graph_mode() -> bool:
 
 def async_wait() -> None:
     """Waits for nothing: an operation is over when it returns its results."""
+
+
+def set_execution_mode(mode: int | None) -> None:
+    """Changes nothing: operations run one after the other.
+
+    Raises:
+        ValueError: the mode is none of TensorFlow's.
+    """
+    if mode not in (None, SYNC, ASYNC):
+        raise ValueError(f"Execution mode should be None/SYNC/ASYNC. Got {mode}")
+
+
+@contextmanager
+def execution_mode(mode: int | None) -> Iterator[None]:
+    """Changes nothing inside; see `set_execution_mode`."""
+    set_execution_mode(mode)
+    yield
 
 
 class _Context:
