@@ -12,7 +12,9 @@ from typing import Any, Final, NoReturn
 from opdock import errors
 from opdock.codes import coded
 
-_EAGER: Final = "how TensorFlow runs operations eagerly is its own matter: opdock has tf.GradientTape"
+_EAGER: Final = (
+    "how TensorFlow runs operations eagerly is its own matter: opdock has tf.GradientTape"
+)
 _STRATEGIES: Final = "tf.distribute has the strategies of TensorFlow 1.15, and no more"
 
 # Internal modules and names, with all below them, and why they are not there.
