@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 
 from opdock import dtypes
 from opdock.data import stateful, steps
+from opdock.data.eager_iterator import EagerIterator
 from opdock.data.files import list_files
 from opdock.data.functions import should_unpack
 from opdock.data.generator import generator_function
@@ -117,9 +118,6 @@ class DatasetV2:
 
     def __iter__(self) -> Any:
         if executing_eagerly():
-            # A dataset of a graph needs none.
-            from opdock.data.eager_iterator import EagerIterator
-
             return EagerIterator(self)
         raise RuntimeError(
             "__iter__() is only supported inside of tf.function or when eager execution is enabled."

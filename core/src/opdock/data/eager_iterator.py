@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from opdock import errors
-from opdock.data.dataset import DatasetV2
 from opdock.data.iterators import Iterator
 from opdock.data.util import structure
 from opdock.graph.variables.trackable import Trackable
 from opdock.ops.data_iterators import iterator_get_next_op, iterator_v2_op, make_iterator_op
+
+if TYPE_CHECKING:
+    from opdock.data.dataset import DatasetV2
 
 __all__ = ["EagerIterator"]
 

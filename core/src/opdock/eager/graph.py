@@ -17,6 +17,7 @@ from opdock.eager.calls import Calls, makes_a_resource
 from opdock.eager.tensor import EagerOperation, EagerTensor
 from opdock.graph.nodes.constant import const_op
 from opdock.graph.nodes.contents import as_text
+from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.graph.nodes.frames import capture_frames
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -170,8 +171,6 @@ class EagerGraph(Graph):
 
     def full_device(self, asked: str) -> str:
         """The whole name of the device on which an operation ran that asked for one."""
-        from opdock.graph.nodes.devicespec import DeviceSpec
-
         found = DeviceSpec.from_string(asked or "")
         devices = [DeviceSpec.from_string(d.name) for d in self.engine.list_devices()]
         wanted = found.device_type or "CPU"

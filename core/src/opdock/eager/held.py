@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar, cast
 
 from opdock.eager.graph import EagerGraph
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.registry import get
+from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.runtime.running import Runner
 from opdock.runtime.session import BaseSession
 
-__all__ = ["HeldSession", "held_session"]
+__all__ = ["HeldSession", "held_session", "in_held_session"]
 
 
 class HeldGraph(Graph):
@@ -82,3 +84,19 @@ def held_session(owner: Any) -> Iterator[HeldSession | None]:
         session = owner.__dict__["_held_session"] = HeldSession(graph)
     with session.graph.as_default(), session.as_default():
         yield session
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def in_held_session(method: _Method) -> _Method:
+    """A method that takes a session, and takes the object's own where operations run at once."""
+
+    @functools.wraps(method)
+    def wrapped(self: Any, sess: Any = None, *args: Any, **kwargs: Any) -> Any:
+        if not executing_eagerly():
+            return method(self, sess, *args, **kwargs)
+        with held_session(self) as held:
+            return method(self, held, *args, **kwargs)
+
+    return cast("_Method", wrapped)

@@ -8,6 +8,7 @@ from typing import Any
 
 from opdock.eager.graph import EagerGraph
 from opdock.graph.nodes.graph import Graph, default_graphs, get_default_graph, set_global_graph
+from opdock.io import protos
 
 __all__ = ["eager_mode", "enable_eager_execution", "graph_mode"]
 
@@ -31,8 +32,6 @@ def enable_eager_execution(
             operations already.
     """
     global _plain
-    from opdock.io import protos
-
     if config is not None and not isinstance(config, protos.ConfigProto):
         raise TypeError(f"config must be a tf.ConfigProto, but got {type(config)}")
     if device_policy not in (None, *range(4)):

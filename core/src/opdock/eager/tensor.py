@@ -10,7 +10,9 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from opdock import shapes
+from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.typespec import TensorSpec
 
 __all__ = ["EagerOperation", "EagerTensor"]
@@ -103,8 +105,6 @@ class EagerTensor(Tensor):
         return self
 
     def __reduce__(self) -> Any:
-        from opdock.graph.nodes.convert import convert_to_tensor
-
         return convert_to_tensor, (self.numpy(),)
 
     def __str__(self) -> str:
@@ -147,8 +147,6 @@ class EagerTensor(Tensor):
 
     def gpu(self, gpu_index: int = 0) -> Tensor:
         """The tensor, handed on by that GPU."""
-        from opdock.graph.nodes.registry import get
-
         with self.graph.device(f"GPU:{gpu_index}"):
             copied: Tensor = get("Identity")(self)
         return copied

@@ -11,11 +11,29 @@ from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.io import protos
 
 __all__ = [
-    "ASYNC", "DEVICE_PLACEMENT_EXPLICIT", "DEVICE_PLACEMENT_SILENT",
-    "DEVICE_PLACEMENT_SILENT_FOR_INT32", "DEVICE_PLACEMENT_WARN", "EAGER_MODE", "GRAPH_MODE",
-    "LogicalDevice", "SYNC", "async_wait", "context", "eager_mode", "executing_eagerly",
-    "execution_mode", "get_config", "get_device_name", "graph_mode", "in_eager_execution",
-    "in_eager_mode", "in_graph_mode", "list_logical_devices", "num_gpus", "set_execution_mode",
+    "ASYNC",
+    "DEVICE_PLACEMENT_EXPLICIT",
+    "DEVICE_PLACEMENT_SILENT",
+    "DEVICE_PLACEMENT_SILENT_FOR_INT32",
+    "DEVICE_PLACEMENT_WARN",
+    "EAGER_MODE",
+    "GRAPH_MODE",
+    "SYNC",
+    "LogicalDevice",
+    "async_wait",
+    "context",
+    "eager_mode",
+    "executing_eagerly",
+    "execution_mode",
+    "get_config",
+    "get_device_name",
+    "graph_mode",
+    "in_eager_execution",
+    "in_eager_mode",
+    "in_graph_mode",
+    "list_logical_devices",
+    "num_gpus",
+    "set_execution_mode",
 ]  # fmt: skip
 
 GRAPH_MODE: Final = 0

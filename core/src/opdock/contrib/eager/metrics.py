@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from opdock import dtypes
@@ -160,7 +160,7 @@ class Mean(Metric):
             for n in ("numer", "denom")
         )
 
-    def call(self, values: Any, weights: Any = None) -> Any:
+    def add(self, values: Any, weights: Any = None) -> Any:
         """Adds values, each as often as its weight says, which broadcasts; returns them."""
         found = cast(values, self.dtype)
         if weights is None:
@@ -172,6 +172,8 @@ class Mean(Metric):
             done = self.numer.assign_add(reduce_sum(summed), read_value=False)
         with control_dependencies([done]):
             return given
+
+    call: Callable[..., Any] = add  # of other arguments in subclasses
 
     def result(self, write_summary: bool = True) -> Any:
         """The mean, written to the default writer of `tf.contrib.summary` if there is one."""
@@ -199,7 +201,7 @@ class Accuracy(Mean):
         )  # fmt: skip
         with control_dependencies([] if alike is None else [alike]):
             right = cast(equal(labels, predictions), self.dtype)
-        super().call(right, weights)
+        self.add(right, weights)
         return (labels, predictions) if weights is None else (labels, predictions, weights)
 
 

@@ -6,14 +6,15 @@ import contextlib
 import re
 import threading
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from opdock.dtypes import DType
 from opdock.graph.nodes.adoption import adopted
 from opdock.graph.nodes.constant_value import constant_for_shapes
-from opdock.graph.nodes.contents import GraphContents, as_text
+from opdock.graph.nodes.contents import GraphContents, as_operation, as_text, is_slices
 from opdock.graph.nodes.devicespec import DeviceFunction, DeviceSpec, merge_device
 from opdock.graph.nodes.frames import capture_frames, with_line
+from opdock.graph.nodes.mode import GraphMode
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import OpSpec, ShapeSig
 from opdock.graph.nodes.thread_scopes import Controller, Scopes, ThreadScopes, ThreadState
@@ -23,11 +24,8 @@ _OP_NAME: Final = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
 _SCOPE_NAME: Final = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
 
 
-class Graph(GraphContents):
+class Graph(GraphMode, GraphContents):
     """A dataflow graph. Operations are added to the default graph; a Session runs them."""
-
-    eager: ClassVar[bool] = False
-    """Whether operations run when they are made."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -221,29 +219,7 @@ class Graph(GraphContents):
         if tensor.graph is not self:
             raise ValueError(f"{tensor} must be from the same graph as {self}.")
 
-    def _operation_seed(self) -> int:
-        """The seed of the next random operation that is given none of its own."""
-        self._seed_used = True
-        return self._last_id
-
-    @property
-    def _program(self) -> Graph:
-        """The graph that the program's variables are of."""
-        return self
-
-    def _record(self, tape: Any = None) -> Any:
-        """What keeps operations that run as they are made; a graph keeps its own."""
-        raise AssertionError("only where operations run as they are made are they not kept")
-
     # ------------------------------------------------------------ names
-    def _names_of_bodies(self) -> dict[str, int]:
-        """Where bodies of loops and branches note the names in use."""
-        return self._names_in_use
-
-    def _resource_name(self, name: str) -> str:
-        """The name by which a session keeps the state of what is made under `name`."""
-        return name
-
     @property
     def _name_stack(self) -> str:
         return self._thread.name_stack
@@ -337,7 +313,7 @@ class Graph(GraphContents):
             raise ValueError(
                 "Trying to reset colocation (op is None) but ignore_existing is not True"
             )
-        target = None if op is None else _as_operation(op)
+        target = None if op is None else as_operation(op)
         devices, self._scopes.devices = self._scopes.devices, []
         colocation = self._scopes.colocation
         self._scopes.colocation = [] if ignore_existing else list(colocation)
@@ -358,7 +334,7 @@ class Graph(GraphContents):
             found = [
                 # To wait for a resource variable is to wait for its handle, not to read it.
                 self._control_input(
-                    item.values if _is_slices(item)
+                    item.values if is_slices(item)
                     else item.op if hasattr(item, "_gradient_source") else item
                 )
                 for item in control_inputs
@@ -458,21 +434,6 @@ class Graph(GraphContents):
         from opdock.graph.serial.graphdef import create_from_flat
 
         return create_from_flat(self, op_type, inputs, name, attrs or {})
-
-
-def _is_slices(item: Any) -> bool:
-    return hasattr(item, "values") and hasattr(item, "indices") and not isinstance(item, Tensor)
-
-
-def _as_operation(item: Any) -> Operation:
-    if isinstance(item, Operation):
-        return item
-    if _is_slices(item):
-        item = item.values
-    op = getattr(item, "op", None)
-    if isinstance(op, Operation):
-        return op
-    raise TypeError(f"Can not convert a {type(item).__name__} into an Operation.")
 
 
 # ---------------------------------------------------------------- default graph

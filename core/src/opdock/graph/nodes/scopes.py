@@ -29,6 +29,32 @@ def graph_of(values: Any) -> Graph:
     return default if found is None else found.graph
 
 
+def graph_for(inputs: tuple[Any, ...]) -> Graph:
+    """The graph of the inputs, the default graph without any; ValueError when they are mixed."""
+    default = get_default_graph()
+    found: Any = None
+    for value in inputs:
+        for item in value if isinstance(value, (list, tuple)) else (value,):
+            graph = getattr(item, "graph", None)
+            if graph is None or graph is default or not hasattr(item, "dtype"):
+                if graph is default and graph is not None:
+                    found = item if found is None else found
+                continue
+            if default._may_capture(graph):
+                continue
+            if getattr(graph, "depth", 0):
+                continue  # Of a body: the graph that makes the node says whether it can have it.
+            if found is not None and found.graph is not graph:
+                raise ValueError(f"{item} must be from the same graph as {found}.")
+            found = item
+    if found is None:
+        return default
+    if found.graph.eager and not default.eager:
+        raise RuntimeError("Attempting to capture an EagerTensor without building a function.")
+    found_graph: Graph = found.graph
+    return found_graph
+
+
 class name_scope:
     """Context manager that prefixes op names; yields the scope string with a trailing "/".
 
