@@ -34,6 +34,7 @@ EXTRA: dict[str, dict[str, str]] = {
             "container",
             "op_scope",
             "init_scope",
+            "executing_eagerly",
         )
     },
     "opdock.graph.nodes.collections": {
@@ -130,6 +131,7 @@ EXTRA: dict[str, dict[str, str]] = {
     },
     "opdock.autodiff.tape": {"GradientTape": "GradientTape"},
     "opdock.util.module": {"Module": "Module"},
+    "opdock.eager.modes": {"enable_eager_execution": "enable_eager_execution"},
     "opdock.api.scripts": {"py_function": "py_function"},
     "opdock.api.logging": {"get_logger": "get_logger"},
     "opdock.autodiff.custom": {

@@ -39,6 +39,7 @@ from opdock.dtypes import uint32 as uint32
 from opdock.dtypes import uint64 as uint64
 from opdock.dtypes import uint8 as uint8
 from opdock.dtypes import variant as variant
+from opdock.eager.modes import enable_eager_execution as enable_eager_execution
 from opdock.errors import OpError as OpError
 from opdock.graph.nodes.collections import GraphKeys as GraphKeys
 from opdock.graph.nodes.collections import add_to_collection as add_to_collection
@@ -73,6 +74,7 @@ from opdock.graph.nodes.scopes import colocate_with as colocate_with
 from opdock.graph.nodes.scopes import container as container
 from opdock.graph.nodes.scopes import control_dependencies as control_dependencies
 from opdock.graph.nodes.scopes import device as device
+from opdock.graph.nodes.scopes import executing_eagerly as executing_eagerly
 from opdock.graph.nodes.scopes import init_scope as init_scope
 from opdock.graph.nodes.scopes import name_scope as name_scope
 from opdock.graph.nodes.scopes import op_scope as op_scope
@@ -292,11 +294,9 @@ from opdock.ops.composed.modes import disable_tensor_equality as disable_tensor_
 from opdock.ops.composed.modes import disable_v2_behavior as disable_v2_behavior
 from opdock.ops.composed.modes import disable_v2_tensorshape as disable_v2_tensorshape
 from opdock.ops.composed.modes import enable_control_flow_v2 as enable_control_flow_v2
-from opdock.ops.composed.modes import enable_eager_execution as enable_eager_execution
 from opdock.ops.composed.modes import enable_tensor_equality as enable_tensor_equality
 from opdock.ops.composed.modes import enable_v2_behavior as enable_v2_behavior
 from opdock.ops.composed.modes import enable_v2_tensorshape as enable_v2_tensorshape
-from opdock.ops.composed.modes import executing_eagerly as executing_eagerly
 from opdock.ops.composed.modes import load_file_system_library as load_file_system_library
 from opdock.ops.composed.modes import load_library as load_library
 from opdock.ops.composed.modes import load_op_library as load_op_library

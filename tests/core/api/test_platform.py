@@ -199,7 +199,4 @@ def test_compat_nest_and_contrib():
         tf.load_op_library("x.so")
     with pytest.raises(tf.errors.UnimplementedError, match="opened by fsspec"):
         tf.load_file_system_library("x.so")
-    with pytest.raises(tf.errors.UnimplementedError, match="eager"):
-        tf.enable_eager_execution()
-    with pytest.raises(tf.errors.UnimplementedError, match="eager"):
-        tf.contrib.eager.enable_eager_execution()
+    assert tf.contrib.eager.enable_eager_execution is tf.enable_eager_execution

@@ -184,13 +184,16 @@ def test_decorators_for_tests_and_old_functions() -> None:
 
 def test_classes_of_tests_that_run_in_a_session_each() -> None:
     test_util = tf.python.framework.test_util
+    eagerly: list[bool] = []
 
     @test_util.run_all_in_graph_and_eager_modes
     class Case(test_util.TensorFlowTestCase):
         test_data = 3
 
         def test_in_it(self):
-            self.assertIsNotNone(tf.get_default_session())
+            eagerly.append(tf.executing_eagerly())
+            self.assertEqual(tf.get_default_session() is None, tf.executing_eagerly())
+            self.assertEqual(self.evaluate(tf.constant(1)), 1)
 
         def testSkipEagerAlone(self):
             self.assertIsNone(tf.get_default_session())
@@ -201,6 +204,7 @@ def test_classes_of_tests_that_run_in_a_session_each() -> None:
     unittest.defaultTestLoader.loadTestsFromTestCase(Case).run(result)
     assert result.wasSuccessful(), result.errors + result.failures
     assert result.testsRun == 3 and Case.test_data == 3
+    assert eagerly == [False, True]
 
 
 def test_what_deprecation_decorators_say(caplog: pytest.LogCaptureFixture) -> None:

@@ -8,21 +8,22 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes
-from opdock.autodiff.gradients import UnconnectedGradients, gradients
+from opdock.autodiff.gradients import UnconnectedGradients
+from opdock.autodiff.tape import GradientTape
 from opdock.dtypes import DType
+from opdock.eager.modes import eager_mode
+from opdock.eager.tensor import EagerTensor
+from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.variables.variable import Variable
-from opdock.ops.fill import zeros_like
-from opdock.ops.identity import placeholder
 from opdock.ops.script import eager_py_func
-from opdock.runtime.immediate import ImmediateGraph
 
 __all__ = ["py_function"]
 
 
 class _Call:
-    """One call: the graph that the function built, what went in and what came out.
+    """One call: what went in, what came out, and the tape between them.
 
     Args:
         function: takes a tensor per array.
@@ -33,9 +34,10 @@ class _Call:
     def __init__(
         self, function: Callable[..., Any], arrays: tuple[Any, ...], types: list[DType]
     ) -> None:
-        self.graph, self.arrays = ImmediateGraph(), arrays
-        with self.graph.as_default():
-            self.inputs = [self._input(array) for array in arrays]
+        self.arrays = arrays
+        with eager_mode(), GradientTape() as self.tape:
+            self.inputs = [_input(array) for array in arrays]
+            self.tape.watch([x for x in self.inputs if _differentiable(x)])
             result = function(*self.inputs)
             several = isinstance(result, (list, tuple))
             flat = list(result) if several else [] if result is None else [result]
@@ -44,37 +46,34 @@ class _Call:
             # Another number of them is an error where they are handed out.
             self.outputs = flat
 
-    def _input(self, array: Any) -> Tensor:
-        kind = np.asarray(array).dtype
-        dtype = dtypes.string if kind.kind in "SUO" else dtypes.as_dtype(kind)
-        tensor = placeholder(dtype, np.shape(array))
-        self.graph.know(tensor, array)
-        return tensor
-
     def results(self) -> list[Any]:
         """The values that came out."""
-        values = iter(self.graph.values([r for r in self.outputs if isinstance(r, Tensor)]))
-        return [next(values) if isinstance(r, Tensor) else r for r in self.outputs]
+        return [r.numpy() if isinstance(r, EagerTensor) else r for r in self.outputs]
 
     def gradients(self, grads: tuple[Any, ...]) -> list[Any]:
         """The gradients for the inputs that have one, of those for the outputs."""
-        with self.graph.as_default():
-            ys = [(y, g) for y, g in zip(self.outputs, grads, strict=True) if isinstance(y, Tensor)]
-            xs = [x for x in self.inputs if x.dtype.is_floating or x.dtype.is_complex]
-            if not ys:
-                return self.graph.values([zeros_like(x) for x in xs])
-            found = gradients(
-                [y for y, _ in ys],
-                xs,
-                [convert_to_tensor(g, y.dtype) for y, g in ys],
-                unconnected_gradients=UnconnectedGradients.ZERO,
-            )
-            return self.graph.values([convert_to_tensor(g) for g in found])
+        with eager_mode():
+            pairs = zip(self.outputs, grads, strict=True)
+            ys = [(y, convert_to_tensor(g, y.dtype)) for y, g in pairs if isinstance(y, Tensor)]
+            found = self.tape.gradient(
+                [y for y, _ in ys], [x for x in self.inputs if _differentiable(x)],
+                [g for _, g in ys], UnconnectedGradients.ZERO,
+            )  # fmt: skip
+            return [convert_to_tensor(g).numpy() for g in found]  # type: ignore[attr-defined]
 
     def is_of(self, arrays: tuple[Any, ...]) -> bool:
         """Whether these were the arrays that went in."""
         pairs = zip(self.arrays, arrays, strict=True)
         return all(a is b or np.array_equal(a, b, equal_nan=False) for a, b in pairs)
+
+
+def _input(array: Any) -> Tensor:
+    kind = np.asarray(array).dtype
+    return constant(array, dtypes.string if kind.kind in "SUO" else dtypes.as_dtype(kind))
+
+
+def _differentiable(tensor: Tensor) -> bool:
+    return tensor.dtype.is_floating or tensor.dtype.is_complex
 
 
 def _checked(result: Any, dtype: DType) -> Any:
@@ -109,8 +108,6 @@ class _Function:
         results = call.results()
         if self._differentiated:
             self._last = call
-        else:
-            call.graph.close()
         return results
 
     def derivative(self) -> Callable[..., list[Any]]:
@@ -127,9 +124,7 @@ class _Function:
             call, self._last = self._last, None
             if call is None or not call.is_of(inputs):
                 call = _Call(self._function, inputs, self._types)
-            found = call.gradients(grads)
-            call.graph.close()
-            return found
+            return call.gradients(grads)
 
         return run
 

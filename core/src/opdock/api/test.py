@@ -19,8 +19,10 @@ import numpy as np
 from opdock import errors
 from opdock.api.benchmark import Benchmark, benchmark_config, benchmarks_main
 from opdock.autodiff.checker import compute_gradient, compute_gradient_error
+from opdock.eager.values import values_of
 from opdock.graph.nodes.devicespec import canonical_name
 from opdock.graph.nodes.graph import Graph, reset_default_graph
+from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.graph.nodes.seeds import set_random_seed
 from opdock.runtime.session import Session
 from opdock.util.assertions import ArrayAssertions, CapturedWrites, CheckedThread
@@ -116,7 +118,8 @@ class TestCase(ArrayAssertions):
         self._threads = []
         random.seed(_SEED)
         np.random.seed(_SEED)  # noqa: NPY002 - the generator that TF1 tests use
-        reset_default_graph()
+        if not executing_eagerly():
+            reset_default_graph()
         set_random_seed(_SEED)
 
     def tearDown(self) -> None:  # noqa: D102
@@ -137,8 +140,10 @@ class TestCase(ArrayAssertions):
     def session(
         self, graph: Graph | None = None, config: Any = None, use_gpu: bool = False,
         force_gpu: bool = False,
-    ) -> Iterator[Session]:  # fmt: skip
+    ) -> Iterator[Session | None]:  # fmt: skip
         """A session that is the default inside the block; see `cached_session` to keep one.
+
+        None where operations run as they are made.
 
         Args:
             graph: the graph, the default graph when absent.
@@ -146,6 +151,9 @@ class TestCase(ArrayAssertions):
             use_gpu: leave placement to the session; otherwise ops go to the CPU.
             force_gpu: put all ops on a GPU.
         """
+        if graph is None and executing_eagerly():
+            yield None
+            return
         with Session(graph=graph, config=_config(config)) as session:
             with _placed(session.graph, use_gpu, force_gpu):
                 yield session
@@ -154,12 +162,15 @@ class TestCase(ArrayAssertions):
     def cached_session(
         self, graph: Graph | None = None, config: Any = None, use_gpu: bool = False,
         force_gpu: bool = False,
-    ) -> Iterator[Session]:  # fmt: skip
+    ) -> Iterator[Session | None]:  # fmt: skip
         """The one session of this test, made on first use; see `session` for the arguments.
 
         Raises:
             ValueError: it was made with other arguments.
         """
+        if executing_eagerly():
+            yield None
+            return
         given = {"graph": graph, "config": config, "force_gpu value": force_gpu}
         if self._cached is not None:
             for argument, value in given.items():
@@ -189,11 +200,11 @@ class TestCase(ArrayAssertions):
     def test_session(
         self, graph: Graph | None = None, config: Any = None, use_gpu: bool = False,
         force_gpu: bool = False,
-    ) -> contextlib.AbstractContextManager[Session]:  # fmt: skip
+    ) -> contextlib.AbstractContextManager[Any]:  # fmt: skip
         """`session` with a graph, else `cached_session`; the older name of both."""
         if self.id().endswith(".test_session"):
             self.skipTest("Not a test.")
-        if graph is not None:
+        if graph is not None or executing_eagerly():
             return self.session(graph, config, use_gpu, force_gpu)
         given = {"graph": graph, "config": config, "force_gpu value": force_gpu}
         return self._kept_session(given, use_gpu)
@@ -207,6 +218,8 @@ class TestCase(ArrayAssertions):
         """The values of a structure of tensors, in the default session or else the test's one."""
         from opdock.graph.nodes.default_session import get_default_session
 
+        if executing_eagerly():
+            return values_of(tensors)
         session = get_default_session()
         if session is not None:
             return session.run(tensors)

@@ -26,7 +26,7 @@ from opdock.graph.nodes.gradient_registry import gradient_of
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
-from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.nodes.scopes import executing_eagerly, name_scope
 from opdock.graph.nodes.traits import Control
 from opdock.ops import control
 
@@ -73,7 +73,26 @@ def gradients(
         LookupError: an op on the way has no gradient.
         ValueError: `grad_ys` has a wrong length, or gradients do not fit.
         TypeError: `grad_ys` has a wrong type.
+        RuntimeError: operations run as they are made.
     """
+    if executing_eagerly():
+        raise RuntimeError(
+            "tf.gradients is not supported when eager execution is enabled. Use tf.GradientTape "
+            "instead."
+        )
+    return derivatives(
+        ys, xs, grad_ys, name, colocate_gradients_with_ops, gate_gradients, aggregation_method,
+        stop_gradients, unconnected_gradients,
+    )  # fmt: skip
+
+
+def derivatives(
+    ys: Any, xs: Any, grad_ys: Any = None, name: str = "gradients",
+    colocate_gradients_with_ops: bool = False, gate_gradients: bool = False,
+    aggregation_method: int | None = None, stop_gradients: Any = None,
+    unconnected_gradients: Any = UnconnectedGradients.NONE,
+) -> list[Any]:  # fmt: skip
+    """`gradients`, of what a graph holds or a tape has kept."""
     ys, xs = _as_list(ys), _as_list(xs)
     stop_gradients = [] if stop_gradients is None else _as_list(stop_gradients)
     grad_ys = [None] * len(ys) if grad_ys is None else _as_list(grad_ys)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, Self
 
 from opdock import dtypes
-from opdock.autodiff.gradients import UnconnectedGradients, gradients
+from opdock.autodiff.gradients import UnconnectedGradients, derivatives
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -33,6 +33,7 @@ class GradientTape:
 
     A graph holds all its operations, so the tape has nothing to store: it says which operations
     count, all but those built under `stop_recording`, and which tensors and variables are watched.
+    Where operations run as they are made, nobody else holds them: the tape has them kept.
 
     Args:
         persistent: whether `gradient` may be called more than once.
@@ -49,6 +50,7 @@ class GradientTape:
         self._watched: dict[int, Any] = {}
         self._silent: list[Operation] = []
         self._begin = 0
+        self._kept: Any = None
 
     # ------------------------------------------------------------ recording
     def __enter__(self) -> Self:
@@ -62,13 +64,18 @@ class GradientTape:
     def _start(self) -> None:
         if self._recording:
             raise ValueError("Tape is already recording.")
-        if not self._alive:
-            self._begin = len(get_default_graph().get_operations())
+        graph = get_default_graph()
+        if graph.eager:
+            self._kept = graph._record(self._kept)
+        elif not self._alive:
+            self._begin = len(graph.get_operations())
         self._alive = self._recording = True
 
     def _stop(self) -> None:
         if not self._recording:
             raise ValueError("Tape is not recording.")
+        if self._kept is not None:
+            self._kept.stop()
         self._recording = False
 
     def watch(self, tensor: Any) -> None:
@@ -108,7 +115,9 @@ class GradientTape:
     def watched_variables(self) -> tuple[Any, ...]:
         """The variables that are watched: those asked for, and trainable ones that were read."""
         found = [v for v in self._watched.values() if isinstance(v, Variable)]
-        if self._all_variables:
+        if self._kept is not None and self._all_variables:
+            found += [v for v in self._kept.variables() if id(v) not in self._watched]
+        elif self._all_variables:
             read = {
                 t
                 for op in get_default_graph().get_operations()[self._begin :]
@@ -150,7 +159,7 @@ class GradientTape:
         stops = [t for op in self._silent for t in op.outputs]
         known = [self._knows(s) for s in flat]
         found = iter(
-            gradients(
+            derivatives(
                 targets, [s for s, is_known in zip(flat, known, strict=True) if is_known], given,
                 stop_gradients=stops or None, unconnected_gradients=unconnected_gradients,
             )
@@ -162,6 +171,8 @@ class GradientTape:
         ]
         if not self._persistent:
             self._alive = False
+            if self._kept is not None:
+                self._kept.end()
         return nest.pack_sequence_as(sources, results) if nest.is_sequence(sources) else results[0]
 
     def _knows(self, source: Any) -> bool:
@@ -172,7 +183,9 @@ class GradientTape:
                 self._all_variables and bool(getattr(source, "trainable", True))
             )
         roots = {t for v in self._watched.values() for t in _states(v)}
-        if self._all_variables:
+        if self._all_variables and self._kept is not None:
+            roots.update(v.handle for v in self._kept.variables())
+        elif self._all_variables:
             for v in get_default_graph().get_collection("trainable_variables"):
                 roots.update(_states(v))
         waiting, seen = [source], set()
@@ -185,15 +198,29 @@ class GradientTape:
                 waiting.extend(_behind(tensor))
         return False
 
+    def _recorded(self, make: Callable[[], Any]) -> Any:
+        """What a function makes, in a way that it can be differentiated."""
+        if self._kept is None or self._recording:
+            return make()
+        self._start()
+        try:
+            return make()
+        finally:
+            self._stop()
+
     def _each(self, count: Any, entry: Callable[[Any], Any], sources: list[Any], stop: Any) -> Any:
         """The gradients of `count` numbers, stacked; None for sources that none depends on."""
         persistent, self._persistent = self._persistent, True
         try:
-            connected = self.gradient(entry(0), sources, unconnected_gradients=stop)
+            connected = self.gradient(
+                self._recorded(lambda: entry(0)), sources, unconnected_gradients=stop
+            )
             live = [s for s, g in zip(sources, connected, strict=True) if g is not None]
 
             def row(i: Tensor, rows: list[Any]) -> Any:
-                made = self.gradient(entry(i), live, unconnected_gradients=stop)
+                made = self.gradient(
+                    self._recorded(lambda: entry(i)), live, unconnected_gradients=stop
+                )
                 written = [
                     array.write(i, convert_to_tensor(g))
                     for array, g in zip(rows, made, strict=True)
@@ -229,7 +256,7 @@ class GradientTape:
             RuntimeError: the tape is not persistent and was asked before.
         """
         flat = nest.flatten(sources)
-        numbers = reshape(target, [-1])
+        numbers = self._recorded(lambda: reshape(target, [-1]))
         whole = shape(target)
         outputs = self._each(
             size(target), lambda i: gather(numbers, i), flat, unconnected_gradients
@@ -264,7 +291,7 @@ class GradientTape:
             )
         whole, given = shape(target), shape(source)
         with control_dependencies([assert_equal(whole[0], given[0])]):
-            rows = reshape(target, concat([whole[:1], [-1]], 0))
+            rows = self._recorded(lambda: reshape(target, concat([whole[:1], [-1]], 0)))
         columns = shape(rows)[1]
         (found,) = self._each(
             columns, lambda i: gather(rows, i, axis=1), [source], unconnected_gradients

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 
 from opdock import dtypes
 from opdock.data import stateful, steps
+from opdock.data.eager_iterator import EagerIterator
 from opdock.data.files import list_files
 from opdock.data.functions import should_unpack
 from opdock.data.generator import generator_function
@@ -19,6 +20,7 @@ from opdock.graph.nodes.composite import CompositeTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.graph.nodes.typespec import (
     BatchableTypeSpec,
     register_type_spec_from_value_converter,
@@ -116,6 +118,8 @@ class DatasetV2(CompositeTensor):
         return found
 
     def __iter__(self) -> Any:
+        if executing_eagerly():
+            return EagerIterator(self)
         raise RuntimeError(
             "__iter__() is only supported inside of tf.function or when eager execution is enabled."
         )

@@ -8,13 +8,14 @@ from typing import Any
 
 from opdock.data import steps
 from opdock.data.dataset import DatasetV2
+from opdock.data.eager_iterator import EagerIterator
 from opdock.data.functions import traced_factory
 from opdock.data.iterators import Iterator
 from opdock.data.options import Options
 from opdock.data.util import structure
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.scopes import colocate_with
+from opdock.graph.nodes.scopes import colocate_with, executing_eagerly
 from opdock.ops.data_iterators import iterator_v2_op, make_iterator_op, one_shot_iterator_op
 
 __all__ = [
@@ -121,6 +122,8 @@ def make_one_shot_iterator(dataset: DatasetV2) -> Iterator:
     """An iterator that needs no initializer; see `tf.data.Dataset.make_one_shot_iterator`."""
     if not isinstance(dataset, DatasetV2):
         return dataset._make_one_shot_iterator()
+    if executing_eagerly():
+        return EagerIterator(dataset)
     _warn_of_other_graphs(dataset)
     try:
         factory = traced_factory(lambda: dataset._apply_options()._variant_tensor)
@@ -141,6 +144,11 @@ def make_initializable_iterator(dataset: DatasetV2, shared_name: str | None = No
     """An iterator with an initializer; see `tf.data.Dataset.make_initializable_iterator`."""
     if not isinstance(dataset, DatasetV2):  # that of a strategy, which has one for each worker
         return dataset._make_initializable_iterator()
+    if executing_eagerly():
+        raise RuntimeError(
+            "dataset.make_initializable_iterator is not supported when eager execution is enabled. "
+            "Use `for element in dataset` instead."
+        )
     _warn_of_other_graphs(dataset)
     walked = dataset._apply_options()
     resource = iterator_v2_op(

@@ -17,7 +17,7 @@ from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.nodes.scopes import executing_eagerly, name_scope
 from opdock.graph.variables.flavour import VariableSynchronization
 from opdock.graph.variables.trackable import Trackable, Weighted
 from opdock.graph.variables.variable import Variable
@@ -85,6 +85,7 @@ class Layer(Weighted, KerasSurface, Module):
         self._trainable_weights: list[Any] = []
         self._non_trainable_weights: list[Any] = []
         self._losses: list[Tensor] = []
+        self._made_losses: list[Callable[[], Any]] = []  # of weights that change at once
         self._updates: list[Any] = []
         self._conditional: set[Any] = set()
         # Layers of contrib put their updates elsewhere, or run them at once.
@@ -165,7 +166,7 @@ class Layer(Weighted, KerasSurface, Module):
     @property
     def losses(self) -> list[Tensor]:
         """The losses of the regularizers, and what `add_loss` added."""
-        return list(self._losses)
+        return [*self._losses, *(make() for make in self._made_losses)]
 
     @property
     def updates(self) -> list[Any]:
@@ -214,13 +215,14 @@ class Layer(Weighted, KerasSurface, Module):
             self._losses.append(value)
             if inputs is not None:
                 self._conditional.add(value)
-            _collect(GraphKeys.REGULARIZATION_LOSSES, value)
+            if not executing_eagerly():
+                _collect(GraphKeys.REGULARIZATION_LOSSES, value)
 
     def add_update(self, updates: Any, inputs: Any = None) -> None:
         """Adds operations that a training step should run; they go to UPDATE_OPS."""
         for update in nest.flatten(updates):
             made = update() if callable(update) else update
-            if made is not None:
+            if made is not None and not executing_eagerly():
                 self._updates.append(made)
                 if inputs is not None:
                     self._conditional.add(made)
@@ -308,9 +310,10 @@ class Layer(Weighted, KerasSurface, Module):
         graph = get_default_graph()
         for part in list(variable) if _partitioned(variable) else [variable]:
             # A custom getter may have overruled what was wanted.
-            trained = (
-                trainable and graph._collection_index(GraphKeys.TRAINABLE_VARIABLES, part) >= 0
-            )
+            trained = trainable and (
+                part.trainable if graph.eager
+                else graph._collection_index(GraphKeys.TRAINABLE_VARIABLES, part) >= 0
+            )  # fmt: skip
             listed = self._trainable_weights if trained else self._non_trainable_weights
             if not any(part is known for known in listed):
                 listed.append(part)
@@ -318,6 +321,9 @@ class Layer(Weighted, KerasSurface, Module):
     add_variable = add_weight
 
     def _regularize(self, name: str, variable: Any, regularizer: Callable[[Any], Any]) -> None:
+        if variable.graph.eager:
+            self._made_losses.append(lambda: regularizer(variable))
+            return
         # A variable made in the body of a loop lives outside of it, and so does its loss.
         outside = variable.graph is not get_default_graph()
         scope = f"{variable.op.name}/Regularizer/" if outside else f"{name}/Regularizer"
@@ -370,6 +376,8 @@ class Layer(Weighted, KerasSurface, Module):
 
     def _run(self, inputs: Any, scope: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self._graph = self._graph or get_default_graph()
+        if executing_eagerly():
+            self._losses.clear()  # of the last call
         inputs = nest.map_structure(_as_tensor, inputs)
         flat = nest.flatten(inputs)
         check_inputs(self.input_spec, flat, self.name)

@@ -12,7 +12,9 @@ from typing import Any, Final, NoReturn
 from opdock import errors
 from opdock.codes import coded
 
-_EAGER: Final = "opdock runs TensorFlow 1's graphs, not eagerly"
+_EAGER: Final = (
+    "how TensorFlow runs operations eagerly is its own matter: opdock has tf.GradientTape"
+)
 _STRATEGIES: Final = "tf.distribute has the strategies of TensorFlow 1.15, and no more"
 
 # Internal modules and names, with all below them, and why they are not there.
@@ -56,7 +58,6 @@ MODULES: Final[dict[str, str]] = {
     "python.debug": "tfdbg is out of scope: Session.explain and `opdock record` look into steps",
     "python.distribute": _STRATEGIES,
     "python.eager": _EAGER,
-    "python.framework.ops.EagerTensor": _EAGER,
     "python.keras": "Keras is a library: pip install 'opdock[keras]' brings what runs on opdock",
     "python.ops.control_flow_ops.ControlFlowContext": "loops and branches are functions here",
     "python.ops.control_flow_ops.XLAControlFlowContext": "there are no TPUs here",

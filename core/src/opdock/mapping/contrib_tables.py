@@ -28,13 +28,25 @@ EAGER: Final = {
         "GradientTape", "TensorSpec", "custom_gradient", "enable_eager_execution",
         "executing_eagerly", "function", "make_template",
     ),
+    **{
+        name: f"opdock.util.eager_context:{name}"
+        for name in (
+            "ASYNC", "DEVICE_PLACEMENT_EXPLICIT", "DEVICE_PLACEMENT_SILENT",
+            "DEVICE_PLACEMENT_WARN", "SYNC", "async_wait", "execution_mode", "num_gpus",
+            "set_execution_mode",
+        )
+    },
     "Checkpoint": "opdock:train.Checkpoint",
     "Checkpointable": "opdock.graph.variables.tracked_attributes:AutoTrackable",
+    "gradients_function": "opdock.eager.functions:gradients_function",
+    "value_and_gradients_function": "opdock.eager.functions:val_and_grad_function",
+    "implicit_gradients": "opdock.eager.functions:implicit_grad",
+    "implicit_value_and_gradients": "opdock.eager.functions:implicit_val_and_grad",
+    "Iterator": "opdock.data.eager_iterator:EagerIterator",
     "Variable": "opdock.graph.variables.resource_variable:ResourceVariable",
     "defun": "opdock:function",
     "in_eager_mode": "opdock:executing_eagerly",
     "list_devices": "opdock:config.experimental_list_devices",
-    "num_gpus": "opdock.util.eager_context:num_gpus",
     "py_func": "opdock:py_function",
     "run_all_tests_in_graph_and_eager_modes": (
         "opdock.util.for_tests:run_all_in_graph_and_eager_modes"

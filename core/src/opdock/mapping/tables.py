@@ -76,6 +76,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.tpu.tensor_tracer": ("opdock.util.no_tpu",),
     "python.tpu.tpu_function": ("opdock.util.no_tpu",),
     "python.eager.monitoring": ("opdock.util.monitoring",),
+    "python.eager.backprop": ("opdock.eager.functions", "opdock.autodiff.tape"),
     "python.eager.context": ("opdock.util.eager_context",),
     "python.platform.app": ("opdock.api.app",),
     "python.platform.flags": ("opdock.api.flags",),
@@ -292,6 +293,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
             name: f"opdock.profiler.statistics:{name}"
             for name in ("OpStats", "RegisterStatistics", "get_stats_for_node_def")
         },
+        "EagerTensor": "opdock.eager.tensor:EagerTensor",
         "NoGradient": "opdock.graph.nodes.gradient_registry:not_differentiable",
         "RegisterShape": "opdock.util.graph_helpers:RegisterShape",
         "NotDifferentiable": "opdock.graph.nodes.gradient_registry:not_differentiable",

@@ -19,7 +19,7 @@ from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.scopes import control_dependencies, device, name_scope
+from opdock.graph.nodes.scopes import control_dependencies, device, executing_eagerly, name_scope
 from opdock.ops.registry import Control, Fails, ShapeSig, Traits, define_op, get
 from opdock.ops.support import control_mode
 from opdock.ops.support.bodies import check_loop, share_captures
@@ -236,6 +236,10 @@ def cond(
     """
     then_fn = _callable("true_fn", true_fn, "fn1", fn1)
     else_fn = _callable("false_fn", false_fn, "fn2", fn2)
+    if executing_eagerly():
+        with name_scope(name, "cond", [pred]):
+            result = then_fn() if bool(pred) else else_fn()
+        return result if strict else _unpacked(result)
     with name_scope(name, "cond", [pred]) as scope:
         second = control_mode.second_version()
         condition = _predicate(pred, scope, second)

@@ -11,6 +11,7 @@ from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.ops.registry import Elementwise, Fails, ShapeSig, Traits, define_op, keeps_slices
 from opdock.ops.support import common_shapes
 from opdock.shapes import Shape
@@ -220,7 +221,12 @@ def placeholder(dtype: Any, shape: Any = None, name: str | None = None) -> Tenso
 
     Returns:
         A tensor to be used as a key of `feed_dict`; evaluating it unfed is an error.
+
+    Raises:
+        RuntimeError: operations run as they are made.
     """
+    if executing_eagerly():
+        raise RuntimeError("tf.placeholder() is not compatible with eager execution.")
     return placeholder_op(dtype=dtypes.as_dtype(dtype).base_dtype, shape=shape, name=name)  # type: ignore[no-any-return]
 
 

@@ -341,6 +341,12 @@ class ResourceManager:
                 is not None
             )
 
+    def key_of(self, resource: Any) -> tuple[str, str, str] | None:
+        """The kind, container and name of a resource; those made last are found first."""
+        with self._store.lock:
+            items = reversed(self._store.items.items())
+            return next((key for key, found in items if found is resource), None)
+
     def node_state(self, node_name: str, factory: Callable[[], Any]) -> Any:
         """State that belongs to one node, such as the counter of a random op."""
         with self._lock:

@@ -12,7 +12,10 @@ from typing import Any
 
 from opdock import errors
 from opdock.io import protos
+from opdock.io.checkpoint_reader import NewCheckpointReader
 from opdock.io.files import as_path, error_from_os, local_path, read_file, write_file
+from opdock.io.parsing import parsed
+from opdock.train.saveable import OBJECT_GRAPH_PROTO_KEY
 
 __all__ = [
     "checkpoint_exists", "generate_checkpoint_state_proto", "get_checkpoint_mtimes",
@@ -245,3 +248,13 @@ def meta_graph_filename(checkpoint_filename: str, meta_graph_suffix: str = "meta
     """The MetaGraphDef file of a checkpoint; the shard part of its name does not count."""
     base = re.sub(r"-[\d\?]+-of-\d+$", "", checkpoint_filename)
     return f"{base}.{meta_graph_suffix}"
+
+
+def object_graph_keys(prefix: str) -> dict[str, str] | None:
+    """Keys by variables' names in an object-based checkpoint; None of another checkpoint."""
+    reader = NewCheckpointReader(prefix)
+    if not reader.has_tensor(OBJECT_GRAPH_PROTO_KEY):
+        return None
+    data = reader.get_tensor(OBJECT_GRAPH_PROTO_KEY)
+    graph = parsed(protos.TrackableObjectGraph, data, f"the object graph of {prefix}")
+    return {a.full_name: a.checkpoint_key for node in graph.nodes for a in node.attributes}

@@ -9,6 +9,7 @@ from typing import Any, Final
 from opdock import dtypes
 from opdock.autodiff.custom import used_variables
 from opdock.autodiff.gradients import gradients
+from opdock.autodiff.tape import GradientTape
 from opdock.distribute.modes import has_strategy
 from opdock.distribute.values import DistributedValues
 from opdock.graph.nodes.collections import GraphKeys
@@ -18,7 +19,12 @@ from opdock.graph.nodes.frames import frames_known
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.registry import get
-from opdock.graph.nodes.scopes import colocate_with, control_dependencies, name_scope
+from opdock.graph.nodes.scopes import (
+    colocate_with,
+    control_dependencies,
+    executing_eagerly,
+    name_scope,
+)
 from opdock.graph.variables.variable import Variable
 from opdock.graph.variables.variable_lists import trainable_variables
 from opdock.ops import control
@@ -130,6 +136,8 @@ class Optimizer(TrackedSlots, AppliedUpdates):
             ValueError: there is no variable, or `gate_gradients` is unknown.
             TypeError: `var_list` holds something that is no variable.
         """
+        if executing_eagerly():
+            return _on_tape(loss, var_list, grad_loss)
         if callable(loss):
             loss = scaled_loss(loss())
             if var_list is None:
@@ -234,6 +242,8 @@ class Optimizer(TrackedSlots, AppliedUpdates):
                     done = _increment(global_step, scope)
             if isinstance(done, Tensor):
                 done = done.op
+            if executing_eagerly():
+                return done
             train_ops = get_default_graph().get_collection_ref(GraphKeys.TRAIN_OP)
             if done not in train_ops:
                 train_ops.append(done)
@@ -361,6 +371,21 @@ def deduplicate(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
     unique = get("Unique")(indices)
     count = get("StridedSlice")(get("Shape")(unique[0]), [0], [1], [1], shrink_axis_mask=1)
     return get("UnsortedSegmentSum")(values, unique[1], count), unique[0]
+
+
+def _on_tape(loss: Any, var_list: Any, grad_loss: Any) -> list[tuple[Any, Any]]:
+    """The gradients of what a function makes while operations run as they are made."""
+    if not callable(loss):
+        raise RuntimeError(
+            "`loss` passed to Optimizer.compute_gradients should be a function when eager "
+            "execution is enabled."
+        )
+    with GradientTape() as tape:
+        if var_list is not None:
+            tape.watch(_flat(var_list))
+        value = scaled_loss(loss())
+    variables = list(tape.watched_variables()) if var_list is None else _flat(var_list)
+    return list(zip(tape.gradient(value, variables, grad_loss), variables, strict=True))
 
 
 def _increment(global_step: Any, scope: str) -> Any:

@@ -8,13 +8,13 @@ import time
 from typing import Any
 
 from opdock import errors
+from opdock.eager.held import HeldSession, held_session, in_held_session
 from opdock.graph.nodes.graph import Graph
+from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.io import protos
-from opdock.io.checkpoint_reader import NewCheckpointReader
 from opdock.io.files import as_path, local_path
-from opdock.io.parsing import parsed
 from opdock.train import checkpoint_management
-from opdock.train.saveable import OBJECT_GRAPH_PROTO_KEY, all_saveable_objects, names_of
+from opdock.train.saveable import all_saveable_objects, names_of
 from opdock.train.saver_builder import BaseSaverBuilder, BulkSaverBuilder
 
 __all__ = [
@@ -98,9 +98,18 @@ class Saver:
 
         Raises:
             ValueError: there are no variables and `allow_empty` is not set.
+            RuntimeError: operations run as they are made, and nobody says which variables to save.
         """
-        if self._is_built:
-            return
+        if executing_eagerly() and not self._var_list and not self._allow_empty:
+            raise RuntimeError(
+                "When eager execution is enabled, `var_list` must specify a list or dict of "
+                "variables to save"
+            )
+        if not self._is_built:
+            with held_session(self):
+                self._build()
+
+    def _build(self) -> None:
         if self.saver_def is None:
             var_list = all_saveable_objects() if self._var_list is None else self._var_list
             if not var_list:
@@ -139,6 +148,7 @@ class Saver:
             raise ValueError(f"saver_def must specify the restore_op_name: {self.saver_def}")
 
     # ------------------------------------------------------------ saving
+    @in_held_session
     def save(
         self, sess: Any, save_path: Any, global_step: Any = None,
         latest_filename: str | None = None, meta_graph_suffix: str = "meta",
@@ -148,7 +158,7 @@ class Saver:
         """Writes a checkpoint, and deletes the oldest when there are too many.
 
         Args:
-            sess: the session that holds the variables.
+            sess: the session that holds the variables; nobody asks where operations run at once.
             save_path: prefix of the files.
             global_step: a number, tensor or tensor name to append to the prefix.
             latest_filename: name of the state file, "checkpoint" by default.
@@ -203,7 +213,7 @@ class Saver:
                     self._save_relative_paths,
                 )  # fmt: skip
                 self._delete_old(meta_graph_suffix)
-        if write_meta_graph:
+        if write_meta_graph and not isinstance(sess, HeldSession):
             name = checkpoint_management.meta_graph_filename(prefix, meta_graph_suffix)
             with sess.graph.as_default():
                 self.export_meta_graph(name, strip_default_attrs=strip_default_attrs)
@@ -222,6 +232,7 @@ class Saver:
         return f"{number:08d}" if self._pad_step_number else str(number)
 
     # ------------------------------------------------------------ restoring
+    @in_held_session
     def restore(self, sess: Any, save_path: Any) -> None:
         """Gives the variables the values of a checkpoint; they need no initialization.
 
@@ -247,7 +258,7 @@ class Saver:
         try:
             sess.run(saver_def.restore_op_name, {saver_def.filename_tensor_name: prefix})
         except errors.NotFoundError as e:
-            keys = object_graph_keys(prefix)
+            keys = checkpoint_management.object_graph_keys(prefix)
             if keys is None:
                 what = "a Variable name or other graph key that is missing"
                 raise _explained(e, what) from e
@@ -355,16 +366,6 @@ class Saver:
             clear_extraneous_savers=clear_extraneous_savers,
             strip_default_attrs=strip_default_attrs,
         )  # fmt: skip
-
-
-def object_graph_keys(prefix: str) -> dict[str, str] | None:
-    """Keys by variables' names in an object-based checkpoint; None of another checkpoint."""
-    reader = NewCheckpointReader(prefix)
-    if not reader.has_tensor(OBJECT_GRAPH_PROTO_KEY):
-        return None
-    data = reader.get_tensor(OBJECT_GRAPH_PROTO_KEY)
-    graph = parsed(protos.TrackableObjectGraph, data, f"the object graph of {prefix}")
-    return {a.full_name: a.checkpoint_key for node in graph.nodes for a in node.attributes}
 
 
 def saver_of_keys(graph: Graph, var_list: Any, keys: dict[str, str]) -> Saver:

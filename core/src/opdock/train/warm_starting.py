@@ -19,10 +19,9 @@ from opdock.ops.gather import gather
 from opdock.ops.io import restore_v2_op
 from opdock.ops.select import where_v2
 from opdock.train.checkpoint_initializers import init_from_checkpoint
-from opdock.train.checkpoint_management import latest_checkpoint
+from opdock.train.checkpoint_management import latest_checkpoint, object_graph_keys
 from opdock.train.checkpoint_utils import load_checkpoint
 from opdock.train.saveable import names_of, saveables_for
-from opdock.train.saver import object_graph_keys
 
 __all__ = ["VocabInfo", "warm_start"]
 

@@ -1,4 +1,4 @@
-"""TF's `eager.context`, as graph programs ask it: nothing runs eagerly in opdock."""
+"""TF's `eager.context`: in which way operations run, as internal code of TensorFlow asks."""
 
 from __future__ import annotations
 
@@ -6,59 +6,81 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
-from opdock.errors import UnimplementedError
+from opdock.eager.modes import eager_mode, graph_mode
+from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.io import protos
 
 __all__ = [
-    "EAGER_MODE", "GRAPH_MODE", "LogicalDevice", "async_wait", "context", "eager_mode",
-    "executing_eagerly", "get_config", "get_device_name", "graph_mode", "in_eager_execution",
-    "in_eager_mode", "in_graph_mode", "list_logical_devices", "num_gpus",
+    "ASYNC",
+    "DEVICE_PLACEMENT_EXPLICIT",
+    "DEVICE_PLACEMENT_SILENT",
+    "DEVICE_PLACEMENT_SILENT_FOR_INT32",
+    "DEVICE_PLACEMENT_WARN",
+    "EAGER_MODE",
+    "GRAPH_MODE",
+    "SYNC",
+    "LogicalDevice",
+    "async_wait",
+    "context",
+    "eager_mode",
+    "executing_eagerly",
+    "execution_mode",
+    "get_config",
+    "get_device_name",
+    "graph_mode",
+    "in_eager_execution",
+    "in_eager_mode",
+    "in_graph_mode",
+    "list_logical_devices",
+    "num_gpus",
+    "set_execution_mode",
 ]  # fmt: skip
 
 GRAPH_MODE: Final = 0
 EAGER_MODE: Final = 1
-
-
-def executing_eagerly() -> bool:
-    """False."""
-    return False
+SYNC: Final = 0
+ASYNC: Final = 1
+DEVICE_PLACEMENT_EXPLICIT: Final = 0
+DEVICE_PLACEMENT_WARN: Final = 1
+DEVICE_PLACEMENT_SILENT: Final = 2
+DEVICE_PLACEMENT_SILENT_FOR_INT32: Final = 3
 
 
 in_eager_execution = in_eager_mode = executing_eagerly
 
 
 def in_graph_mode() -> bool:
-    """True."""
-    return True
-
-
-@contextmanager
-def graph_mode() -> Iterator[None]:
-    """Changes nothing: graphs are the only mode."""
-    yield
-
-
-def eager_mode() -> Iterator[None]:
-    """Cannot be entered.
-
-    Raises:
-        UnimplementedError: always.
-    """
-    raise UnimplementedError(
-        None, None, "eager execution: opdock runs TensorFlow 1's graphs; build one and run it"
-    )
+    """Whether operations are added to a graph."""
+    return not executing_eagerly()
 
 
 def async_wait() -> None:
-    """Waits for nothing: a step is over when `Session.run` returns."""
+    """Waits for nothing: an operation is over when it returns its results."""
+
+
+def set_execution_mode(mode: int | None) -> None:
+    """Changes nothing: operations run one after the other.
+
+    Raises:
+        ValueError: the mode is none of TensorFlow's.
+    """
+    if mode not in (None, SYNC, ASYNC):
+        raise ValueError(f"Execution mode should be None/SYNC/ASYNC. Got {mode}")
+
+
+@contextmanager
+def execution_mode(mode: int | None) -> Iterator[None]:
+    """Changes nothing inside; see `set_execution_mode`."""
+    set_execution_mode(mode)
+    yield
 
 
 class _Context:
-    """What is asked of TensorFlow's context where nothing runs eagerly."""
+    """What is asked of TensorFlow's context."""
 
     def executing_eagerly(self) -> bool:
-        """False."""
-        return False
+        """Whether operations run when they are made."""
+        return executing_eagerly()
 
     def num_gpus(self) -> int:
         """How many GPUs a session would find."""

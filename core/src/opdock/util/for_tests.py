@@ -15,6 +15,7 @@ from typing import Any
 
 from opdock.api import test
 from opdock.api.test import TestCase, assert_equal_graph_def, gpu_device_name, is_gpu_available
+from opdock.eager.modes import eager_mode, graph_mode
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.registry import get
@@ -223,27 +224,41 @@ def _test_methods(cls: Any) -> list[str]:
 
 
 def run_in_graph_and_eager_modes(
-    func: Any = None, config: Any = None, use_gpu: bool = True, **others: Any
-) -> Any:
-    """Runs a test in a session, as TF does before it runs it eagerly.
+    func: Any = None, config: Any = None, use_gpu: bool = True, reset_test: bool = True,
+    **others: Any,
+) -> Any:  # fmt: skip
+    """Runs a test in a session, and again with operations that run as they are made.
 
     Args:
         func: the test.
         config: the session's settings.
         use_gpu: leave placement to the session; otherwise ops go to the CPU.
-        **others: accepted for TF's signature, whose other arguments are about eager execution.
+        reset_test: whether `tearDown` and `setUp` are called in between.
+        **others: accepted for TF's signature.
     """
     if func is None:
         return functools.partial(
-            run_in_graph_and_eager_modes, config=config, use_gpu=use_gpu, **others
-        )
+            run_in_graph_and_eager_modes, config=config, use_gpu=use_gpu, reset_test=reset_test,
+            **others,
+        )  # fmt: skip
     if isinstance(func, type):
         raise ValueError("`run_in_graph_and_eager_modes` only supports test methods.")
 
     @functools.wraps(func)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with self.test_session(config=config, use_gpu=use_gpu):
-            return func(self, *args, **kwargs)
+        with (
+            contextlib.suppress(unittest.SkipTest), graph_mode(),
+            self.test_session(config=config, use_gpu=use_gpu),
+        ):  # fmt: skip
+            func(self, *args, **kwargs)
+        if reset_test:
+            self.tearDown()
+            self._tempdir = None
+        with eager_mode(alone=True):
+            if reset_test:
+                self.setUp()
+            with contextlib.nullcontext() if use_gpu else placed("/device:CPU:0"):
+                func(self, *args, **kwargs)
 
     return wrapper
 

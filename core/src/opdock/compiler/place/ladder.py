@@ -195,8 +195,7 @@ class _NoOuter:
         """None yet: a decomposition numbers its operations itself."""
         return [0]
 
-    @property
-    def _names_in_use(self) -> dict[str, int]:
+    def _names_of_bodies(self) -> dict[str, int]:
         """None yet: a decomposition has names of its own."""
         return {}
 

@@ -84,7 +84,7 @@ class FuncGraph(Graph):
             # Names are those of TF, where a body is a part of the graph; so are the numbers, from
             # which operations have their seeds: no two bodies draw the same.
             self._count = outer._count
-            self._names_in_use = outer._names_in_use
+            self._names_in_use = outer._names_of_bodies()
             self._name_stack = outer._name_stack
             self._thread.variable_creators = outer._thread.variable_creators
 

@@ -13,10 +13,10 @@ from opdock import dtypes, shapes
 from opdock.dtypes import DType
 from opdock.graph.nodes.opdef import ArgDef, AttrDef, float_attr
 from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import graph_for
 from opdock.nearest import near
 
 if TYPE_CHECKING:
-    from opdock.graph.nodes.graph import Graph
     from opdock.graph.nodes.registry import OpSpec
 
 
@@ -60,9 +60,10 @@ class Builder:
                 f"Op '{self._spec.name}' takes {len(self._inputs)} inputs "
                 f"({', '.join(a.name for a in self._inputs)}), got {len(inputs)}."
             )
-        graph = _graph_for(inputs)
+        graph = graph_for(inputs)
         values: dict[str, Any] = {}
-        if self._plain and all(type(t) is Tensor for t in inputs):
+        kind = graph.tensor_type
+        if self._plain and all(type(t) is kind for t in inputs):
             flat: list[Tensor] = list(inputs)
             self._check_plain(flat, values)
             name = name or self._spec.name
@@ -367,29 +368,6 @@ class Builder:
             groups.append(op.outputs[start : start + n])
             start += n
         return self._result_type(*groups)
-
-
-def _graph_for(inputs: tuple[Any, ...]) -> Graph:
-    """The graph of the inputs, the default graph without any; ValueError when they are mixed."""
-    from opdock.graph.nodes.graph import get_default_graph
-
-    default = get_default_graph()
-    found: Any = None
-    for value in inputs:
-        for item in value if isinstance(value, (list, tuple)) else (value,):
-            graph = getattr(item, "graph", None)
-            if graph is None or graph is default or not hasattr(item, "dtype"):
-                if graph is default and graph is not None:
-                    found = item if found is None else found
-                continue
-            if default._may_capture(graph):
-                continue
-            if getattr(graph, "depth", 0):
-                continue  # Of a body: the graph that makes the node says whether it can have it.
-            if found is not None and found.graph is not graph:
-                raise ValueError(f"{item} must be from the same graph as {found}.")
-            found = item
-    return default if found is None else found.graph
 
 
 def _type_name(value: Any) -> str:

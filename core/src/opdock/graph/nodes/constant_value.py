@@ -182,6 +182,9 @@ def known_shape(tensor: Tensor) -> Shape:
 
 
 def _value(tensor: Tensor, depth: int) -> Array | None:
+    if tensor._known is not None:
+        held: Array = tensor._known
+        return held
     op = tensor._op
     if op.type == "Const":
         value: Array = op.attrs["value"]

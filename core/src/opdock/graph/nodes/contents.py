@@ -22,6 +22,23 @@ def as_text(name: str | bytes) -> str:
     return name.decode() if isinstance(name, bytes) else name
 
 
+def is_slices(item: Any) -> bool:
+    """Whether a value is a sparse update."""
+    return hasattr(item, "values") and hasattr(item, "indices") and not isinstance(item, Tensor)
+
+
+def as_operation(item: Any) -> Operation:
+    """The operation behind a value; TypeError where there is none."""
+    if isinstance(item, Operation):
+        return item
+    if is_slices(item):
+        item = item.values
+    op = getattr(item, "op", None)
+    if isinstance(op, Operation):
+        return op
+    raise TypeError(f"Can not convert a {type(item).__name__} into an Operation.")
+
+
 class NotInGraphError(KeyError):
     """A name is not in the graph; the nearest one is looked for when somebody reads the message.
 

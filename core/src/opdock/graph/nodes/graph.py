@@ -11,9 +11,10 @@ from typing import Any, Final
 from opdock.dtypes import DType
 from opdock.graph.nodes.adoption import adopted
 from opdock.graph.nodes.constant_value import constant_for_shapes
-from opdock.graph.nodes.contents import GraphContents, as_text
+from opdock.graph.nodes.contents import GraphContents, as_operation, as_text, is_slices
 from opdock.graph.nodes.devicespec import DeviceFunction, DeviceSpec, merge_device
 from opdock.graph.nodes.frames import capture_frames, with_line
+from opdock.graph.nodes.mode import GraphMode
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import OpSpec, ShapeSig
 from opdock.graph.nodes.thread_scopes import Controller, Scopes, ThreadScopes, ThreadState
@@ -23,7 +24,7 @@ _OP_NAME: Final = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
 _SCOPE_NAME: Final = re.compile(r"^[A-Za-z0-9_.\\/>-]*$")
 
 
-class Graph(GraphContents):
+class Graph(GraphMode, GraphContents):
     """A dataflow graph. Operations are added to the default graph; a Session runs them."""
 
     def __init__(self) -> None:
@@ -312,7 +313,7 @@ class Graph(GraphContents):
             raise ValueError(
                 "Trying to reset colocation (op is None) but ignore_existing is not True"
             )
-        target = None if op is None else _as_operation(op)
+        target = None if op is None else as_operation(op)
         devices, self._scopes.devices = self._scopes.devices, []
         colocation = self._scopes.colocation
         self._scopes.colocation = [] if ignore_existing else list(colocation)
@@ -333,7 +334,7 @@ class Graph(GraphContents):
             found = [
                 # To wait for a resource variable is to wait for its handle, not to read it.
                 self._control_input(
-                    item.values if _is_slices(item)
+                    item.values if is_slices(item)
                     else item.op if hasattr(item, "_gradient_source") else item
                 )
                 for item in control_inputs
@@ -435,21 +436,6 @@ class Graph(GraphContents):
         return create_from_flat(self, op_type, inputs, name, attrs or {})
 
 
-def _is_slices(item: Any) -> bool:
-    return hasattr(item, "values") and hasattr(item, "indices") and not isinstance(item, Tensor)
-
-
-def _as_operation(item: Any) -> Operation:
-    if isinstance(item, Operation):
-        return item
-    if _is_slices(item):
-        item = item.values
-    op = getattr(item, "op", None)
-    if isinstance(op, Operation):
-        return op
-    raise TypeError(f"Can not convert a {type(item).__name__} into an Operation.")
-
-
 # ---------------------------------------------------------------- default graph
 class _Stack(threading.local):
     def __init__(self) -> None:
@@ -471,6 +457,13 @@ def _the_global_graph() -> Graph:
     if _global_graph is None:
         _global_graph = Graph()
     return _global_graph
+
+
+def set_global_graph(graph: Graph | None) -> Graph | None:
+    """Puts a graph in the place of the global one, and gives that back if there was one."""
+    global _global_graph
+    old, _global_graph = _global_graph, graph
+    return old
 
 
 def default_graphs() -> list[Graph]:

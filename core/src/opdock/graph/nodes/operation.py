@@ -325,6 +325,9 @@ class Tensor(Referable):
         def __abs__(self) -> Tensor: ...
         def __invert__(self) -> Tensor: ...
 
+    _known: Any = None
+    """The value, of a tensor that has one: an array."""
+
     def __init__(self, op: Operation, value_index: int, dtype: DType, shape: Shape) -> None:
         self._op = op
         self._value_index = value_index

@@ -29,6 +29,32 @@ def graph_of(values: Any) -> Graph:
     return default if found is None else found.graph
 
 
+def graph_for(inputs: tuple[Any, ...]) -> Graph:
+    """The graph of the inputs, the default graph without any; ValueError when they are mixed."""
+    default = get_default_graph()
+    found: Any = None
+    for value in inputs:
+        for item in value if isinstance(value, (list, tuple)) else (value,):
+            graph = getattr(item, "graph", None)
+            if graph is None or graph is default or not hasattr(item, "dtype"):
+                if graph is default and graph is not None:
+                    found = item if found is None else found
+                continue
+            if default._may_capture(graph):
+                continue
+            if getattr(graph, "depth", 0):
+                continue  # Of a body: the graph that makes the node says whether it can have it.
+            if found is not None and found.graph is not graph:
+                raise ValueError(f"{item} must be from the same graph as {found}.")
+            found = item
+    if found is None:
+        return default
+    if found.graph.eager and not default.eager:
+        raise RuntimeError("Attempting to capture an EagerTensor without building a function.")
+    found_graph: Graph = found.graph
+    return found_graph
+
+
 class name_scope:
     """Context manager that prefixes op names; yields the scope string with a trailing "/".
 
@@ -115,7 +141,7 @@ def init_scope() -> Iterator[None]:
     """
     inner = get_default_graph()
     scope = inner.get_name_scope()
-    graph = _program_around(inner)
+    graph = program_around(inner)
     devices = inner._scopes.devices or graph._scopes.devices
     scope = f"{scope}/" if scope else ""
     with graph.as_default(), graph.control_dependencies(None), graph.name_scope(scope):
@@ -126,7 +152,7 @@ def init_scope() -> Iterator[None]:
             graph._scopes.devices = around
 
 
-def _program_around(graph: Any) -> Graph:
+def program_around(graph: Any) -> Graph:
     """The graph in which functions are called that are being built, this one or one around it."""
     while getattr(graph, "outer", None) is not None:
         graph = graph.outer
@@ -135,3 +161,8 @@ def _program_around(graph: Any) -> Graph:
     graphs = default_graphs()
     inside = len(graphs) - 1 - graphs[::-1].index(graph) if graph in graphs else len(graphs)
     return next((g for g in reversed(graphs[:inside]) if not g.building_function), graphs[0])
+
+
+def executing_eagerly() -> bool:
+    """Whether operations run when they are made, rather than when a session runs their graph."""
+    return get_default_graph().eager

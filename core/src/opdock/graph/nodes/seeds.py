@@ -19,8 +19,7 @@ def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
     graph = get_default_graph()
     if graph.seed is not None:
         if op_seed is None:
-            op_seed = graph._last_id
-            graph._seed_used = True
+            op_seed = graph._operation_seed()
         seeds: tuple[int | None, int | None] = _truncate(graph.seed), _truncate(op_seed)
     elif op_seed is not None:
         seeds = DEFAULT_GRAPH_SEED, _truncate(op_seed)

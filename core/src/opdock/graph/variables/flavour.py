@@ -8,6 +8,7 @@ from enum import Enum
 from typing import Any, Final
 
 from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.scopes import program_around
 
 __all__ = [
     "VariableAggregation", "VariableSynchronization", "disable_resource_variables",
@@ -114,6 +115,8 @@ class Flavoured(type):
             given.pop("experimental_enable_variable_lifting", None)
             strategy = given.pop("distribute_strategy", None)
             use_resource = given.pop("use_resource", None)
+            if program_around(get_default_graph()).eager:
+                use_resource = True
             if use_resource is None:
                 use_resource = variable_scope.get_variable_scope().use_resource
             if use_resource is None:

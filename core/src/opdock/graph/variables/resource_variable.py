@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import Any, Final
 
 from opdock import dtypes, shapes
@@ -77,7 +78,8 @@ class ResourceVariable(Variable):
                     caching_device,
                     shape,
                 )
-            self._register(collections, self._trainable)
+            if self._in_graph_mode:
+                self._register(collections, self._trainable)
 
     def _build(
         self, scope: str, initial_value: Any, from_function: bool, dtype: Any,
@@ -101,8 +103,15 @@ class ResourceVariable(Variable):
         self._dtype = value.dtype.base_dtype
         self._shape = known
         self._handle = get("VarHandleOp")(
-            dtype=self._dtype, shape=self._shape, shared_name=true_name, name=scope
-        )
+            dtype=self._dtype, shape=self._shape, shared_name=graph._resource_name(true_name),
+            name=scope,
+        )  # fmt: skip
+        self._in_graph_mode = not graph.eager
+        if graph.eager:
+            self._handle.__dict__["variable"] = weakref.ref(self)
+            get("AssignVariableOp")(self._handle, value, dtype=self._dtype)
+            self._caching_device = caching_device
+            return
         with name_scope("IsInitialized"):
             self._is_initialized_tensor = get("VarIsInitializedOp")(self._handle)
         with name_scope("Assign") as assign_scope, colocate_with(self._handle.op):
@@ -144,13 +153,72 @@ class ResourceVariable(Variable):
     @property
     def create(self) -> Any:
         """The initializer."""
-        return self._initializer_op
+        return self.initializer
 
     def _gradient_source(self) -> Tensor:
         return self._handle
 
     def _as_graph_element(self) -> Tensor:
-        return self._snapshot
+        return self._snapshot if self._in_graph_mode else self.value()
+
+    # ------------------------------------------------------------ where operations run at once
+    def numpy(self) -> Any:
+        """A copy of the value.
+
+        Raises:
+            NotImplementedError: the variable is of a graph.
+        """
+        value: Any = self.read_value()
+        if not value.graph.eager:
+            raise NotImplementedError("numpy() is only available when eager execution is enabled.")
+        return value.numpy()
+
+    @property
+    def initializer(self) -> Any:
+        """The operation that gives the variable its initial value; None where that has run."""
+        return self._initializer_op if self._in_graph_mode else None
+
+    @property
+    def initial_value(self) -> Any:
+        """The tensor of the initial value.
+
+        Raises:
+            RuntimeError: it is gone, as the variable was made when it was computed.
+        """
+        if not self._in_graph_mode:
+            raise RuntimeError("initial_value not supported in EAGER mode.")
+        return self._initial_value
+
+    def initialized_value(self) -> Any:
+        """The value if the variable is initialized, else the initial value."""
+        return super().initialized_value() if self._in_graph_mode else self.read_value()
+
+    def eval(self, session: Any = None) -> Any:
+        """The value in `session` or the default session.
+
+        Raises:
+            RuntimeError: there are no sessions.
+        """
+        if not self._in_graph_mode:
+            raise RuntimeError("Trying to eval in EAGER mode")
+        return super().eval(session)
+
+    def __bool__(self) -> bool:
+        return True if self._in_graph_mode else bool(self.read_value())
+
+    def __int__(self) -> int:
+        return int(self.read_value())  # type: ignore[call-overload,no-any-return]
+
+    def __float__(self) -> float:
+        return float(self.read_value())  # type: ignore[arg-type]
+
+    def __repr__(self) -> str:
+        if self._in_graph_mode:
+            return super().__repr__()
+        return (
+            f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}, "
+            f"numpy={self.numpy()!r}>"
+        )
 
     @property
     def _graph_element(self) -> Tensor:  # TensorFlow's name for it, which libraries ask for
@@ -164,9 +232,16 @@ class ResourceVariable(Variable):
         return get("VarIsInitializedOp")(self._handle, name=name)  # type: ignore[no-any-return]
 
     def __deepcopy__(self, memo: Any) -> Any:
-        raise NotImplementedError(
-            "__deepcopy__() is only available when eager execution is enabled."
-        )
+        if self._in_graph_mode:
+            raise NotImplementedError(
+                "__deepcopy__() is only available when eager execution is enabled."
+            )
+        copied = ResourceVariable(
+            self.read_value(), trainable=self._trainable, constraint=self._constraint,
+            dtype=self._dtype, name=f"{self._shared_name}_copy",
+        )  # fmt: skip
+        memo[id(self)] = copied
+        return copied
 
     def to_proto(self, export_scope: str | None = None) -> Any:
         """The variable as a VariableDef; None when it is outside `export_scope`."""
@@ -214,8 +289,8 @@ class ResourceVariable(Variable):
             found.set_shape((*where.raw_shape[:-1], *self._shape[depth:]))
         return get("Identity")(found)  # type: ignore[no-any-return]
 
-    def _lazy_read(self, op: Any) -> UnreadVariable:
-        return UnreadVariable(self, op)
+    def _lazy_read(self, op: Any) -> ResourceVariable:
+        return self if get_default_graph().eager else UnreadVariable(self, op)
 
     def _update(self, op: str, value: Any, name: str | None, read_value: bool) -> Any:
         # The graph of the variable need not be the default one.
@@ -224,7 +299,9 @@ class ResourceVariable(Variable):
             if op == "AssignVariableOp":
                 self.shape.assert_is_compatible_with(tensor.shape)
             done = get(op)(self._handle, tensor, dtype=self._dtype, name=name)
-            return self._lazy_read(done) if read_value else done
+            if read_value:
+                return self._lazy_read(done)
+            return None if get_default_graph().eager else done
 
     def assign(
         self,

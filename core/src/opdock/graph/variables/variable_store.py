@@ -20,7 +20,14 @@ from opdock.shapes import Shape
 
 
 class VariableStore:
-    """Variables by full name."""
+    """Variables by full name.
+
+    Attributes:
+        keeps: whether variables are found again that are made while operations run at once; else
+            whoever makes one has it alone.
+    """
+
+    keeps = False
 
     def __init__(self) -> None:
         self._vars: dict[str, Any] = {}
@@ -131,6 +138,9 @@ class VariableStore:
                 "partitioning?"
             )
         found = self._vars.get(name)
+        alone = get_default_graph().eager and not self.keeps
+        if alone and reuse is not None and reuse is not False:
+            reuse = None
         if found is not None:
             return self._shared(name, found, raw, shape is not None, element, reuse)
         if reuse is True:
@@ -156,7 +166,8 @@ class VariableStore:
                 **({"aggregation": aggregation} if aggregation is not None else {}),
             },
         )
-        self._vars[name] = made
+        if self.keeps or not get_default_graph().eager:
+            self._vars[name] = made
         if regularizer:
             _regularize(made, name, regularizer)
         return made

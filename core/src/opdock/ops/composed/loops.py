@@ -12,7 +12,7 @@ from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.scopes import control_dependencies, name_scope
+from opdock.graph.nodes.scopes import control_dependencies, executing_eagerly, name_scope
 from opdock.graph.nodes.typespec import TypeSpec
 from opdock.ops.control import check_scalar, stateless_while_op, while_op
 from opdock.ops.registry import get
@@ -61,6 +61,13 @@ def while_loop(
         raise TypeError("parallel_iterations must be a positive integer.")
     if not nest.flatten(loop_vars):
         raise ValueError("No loop variables provided")
+    if executing_eagerly():
+        result = _turns(cond, body, loop_vars, maximum_iterations)
+        return (
+            result
+            if return_same_structure or len(loop_vars) > 1
+            else _unpacked(result, False, counted=maximum_iterations is not None)
+        )
     limit = None if maximum_iterations is None else _count(maximum_iterations)
     if limit is not None and constant_value(limit) is None:
         # Known only when the graph runs: the turns are counted.
@@ -79,6 +86,20 @@ def while_loop(
         outputs = loop.build(parallel_iterations, back_prop)
     result = nest.pack_sequence_as(loop.result, outputs, expand_composites=True)
     return _unpacked(result, return_same_structure, counted=limit is not None)
+
+
+def _turns(cond: Callable[..., Any], body: Callable[..., Any], loop_vars: Any, limit: Any) -> Any:
+    """A loop whose operations run as they are made: Python's."""
+    values, turns = loop_vars, 0
+    while bool(cond(*values)) and (limit is None or turns < int(limit)):
+        values = body(*values)
+        if not isinstance(values, (list, tuple)):
+            values = (values,)
+        nest.assert_same_structure(list(loop_vars), list(values), expand_composites=True)
+        turns += 1
+    return nest.map_structure(
+        lambda v: v if getattr(v, "_is_composite", False) else convert_to_tensor(v), values
+    )
 
 
 def _unpacked(result: Any, keep: bool, counted: bool) -> Any:

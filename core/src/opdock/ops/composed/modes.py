@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from opdock import errors
 from opdock.ops.support import control_mode
@@ -10,19 +10,14 @@ from opdock.ops.support import control_mode
 __all__ = [
     "control_flow_v2_enabled", "disable_control_flow_v2", "disable_eager_execution",
     "disable_tensor_equality", "disable_v2_behavior", "disable_v2_tensorshape",
-    "enable_control_flow_v2", "enable_eager_execution", "enable_tensor_equality",
-    "enable_v2_behavior", "enable_v2_tensorshape", "executing_eagerly",
+    "enable_control_flow_v2", "enable_tensor_equality",
+    "enable_v2_behavior", "enable_v2_tensorshape",
     "load_file_system_library", "load_library", "load_op_library",
 ]  # fmt: skip
 
 
-def executing_eagerly() -> bool:
-    """False: operations are added to graphs, and sessions run them."""
-    return False
-
-
 def disable_eager_execution() -> None:
-    """Does nothing: there is none."""
+    """Does nothing: it is off until a program enables it."""
 
 
 def disable_v2_behavior() -> None:
@@ -31,33 +26,6 @@ def disable_v2_behavior() -> None:
 
 def disable_v2_tensorshape() -> None:
     """Does nothing: shapes have TF 1's `Dimension` entries."""
-
-
-def enable_eager_execution(
-    config: Any = None, device_policy: Any = None, execution_mode: Any = None
-) -> NoReturn:
-    """Raises UnimplementedError: opdock runs graphs only.
-
-    Raises:
-        TypeError: `config` is no ConfigProto.
-        ValueError: `device_policy` or `execution_mode` is none of TF's.
-    """
-    from opdock.io import protos
-
-    if config is not None and not isinstance(config, protos.ConfigProto):
-        raise TypeError(f"config must be a tf.ConfigProto, but got {type(config)}")
-    if device_policy not in (None, *range(4)):
-        raise ValueError(
-            "device_policy must be one of None, tf.contrib.eager.DEVICE_PLACEMENT_EXPLICIT, "
-            "DEVICE_PLACEMENT_WARN, DEVICE_PLACEMENT_SILENT or "
-            f"DEVICE_PLACEMENT_SILENT_FOR_INT32, but got {device_policy}"
-        )
-    if execution_mode not in (None, 0, 1):
-        raise ValueError(
-            "execution_mode must be one of None, tf.contrib.eager.SYNC or tf.contrib.eager.ASYNC, "
-            f"but got {execution_mode}"
-        )
-    raise errors.UnimplementedError(None, None, "opdock runs graphs; there is no eager execution")
 
 
 def enable_v2_behavior() -> NoReturn:

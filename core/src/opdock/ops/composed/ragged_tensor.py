@@ -10,7 +10,7 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.composite import CompositeTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.nodes.scopes import executing_eagerly, name_scope
 from opdock.ops.arithmetic import maximum
 from opdock.ops.array import shape as shape_of
 from opdock.ops.cast import cast
@@ -227,11 +227,23 @@ class RaggedTensor(RaggedFactories, CompositeTensor):
     __getitem__: Any
 
     def to_list(self) -> list[Any]:
-        """Not in a graph: fetch the tensor and ask its value."""
+        """The rows as nested lists, where operations run as they are made.
+
+        Raises:
+            ValueError: the tensor is of a graph: fetch it and ask its value.
+        """
+        if executing_eagerly():
+            return self._at_once().to_list()
         raise ValueError(
             "RaggedTensor.to_list() is only supported in eager mode; in graph mode, evaluate the "
             "RaggedTensor first and then use RaggedTensorValue.to_list()."
         )
+
+    def _at_once(self) -> RaggedTensorValue:
+        values: Any = self.values
+        splits: Any = self.row_splits
+        inner = values._at_once() if isinstance(values, RaggedTensor) else values.numpy()
+        return RaggedTensorValue(inner, splits.numpy())
 
     def eval(self, feed_dict: Any = None, session: Any = None) -> RaggedTensorValue:
         """Evaluates the parts in `session` or the default session."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import logging
 import weakref
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opdock import errors
+from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import device, init_scope
 from opdock.graph.variables.trackable import Trackable
@@ -75,6 +77,8 @@ class Restoration:
         self.restore_ops: list[Any] = []
         # Gets the ops that restore objects which come later.
         self.on_new_ops: Callable[[list[Any]], Any] | None = None
+        # Where they are made: None for the default graph of that time.
+        self.graph: Graph | None = None
         self._prefix = prefix
         self._saveables = saveables
         self._cache = cache
@@ -198,7 +202,8 @@ class Position:
 
     def restore(self, trackable: Trackable) -> None:
         """Gives an object what the checkpoint says of it and of all behind it."""
-        with init_scope():
+        graph = self.restoration.graph
+        with graph.as_default() if graph else contextlib.nullcontext(), init_scope():
             if self.restoration.bind(self.number, trackable):
                 self.restoration.restore(self.number, trackable)
 

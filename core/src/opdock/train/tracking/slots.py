@@ -26,7 +26,7 @@ class TrackedSlots(Trackable):
 
     @property
     def _checkpoint_dependencies(self) -> list[TrackableReference]:
-        graph = get_default_graph()
+        graph = get_default_graph()._program
         own = [
             TrackableReference(name, variable)
             for (name, where), variable in sorted(self._non_slots.items(), key=lambda i: i[0][0])
@@ -36,7 +36,7 @@ class TrackedSlots(Trackable):
 
     def _lookup_dependency(self, name: str, cached_dependencies: Any = None) -> Trackable | None:
         found = super()._lookup_dependency(name)
-        return self._non_slots.get((name, get_default_graph())) if found is None else found
+        return self._non_slots.get((name, get_default_graph()._program)) if found is None else found
 
     def _create_or_restore_slot_variable(
         self, slot_variable_position: Any, slot_name: str, variable: Any

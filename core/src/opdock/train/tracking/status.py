@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from opdock import errors
 from opdock.graph.nodes.default_session import get_provided_session
+from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.graph.variables.trackable import Trackable
 from opdock.graph.variables.tracked_attributes import DictWrapper, ListWrapper
 from opdock.train.saver import Saver
@@ -154,11 +155,13 @@ class CheckpointLoadStatus:
         return self
 
     def run_restore_ops(self, session: Any = None) -> None:
-        """Gives the variables their values.
+        """Gives the variables their values, if they have not got them at once.
 
         Args:
             session: the session, the default one when None.
         """
+        if executing_eagerly():
+            return
         session = session or get_session()
         session.run(self._restoration.restore_ops, feed_dict=self._feeds)
 
@@ -168,6 +171,8 @@ class CheckpointLoadStatus:
         Args:
             session: the session, the default one when None.
         """
+        if executing_eagerly():
+            return
         session = session or get_session()
         matched = {id(o) for o in self._restoration.objects.values()}
         rest = [i for o, i in _initializers(self._root) if id(o) not in matched]
@@ -214,7 +219,9 @@ class InitializationOnlyStatus:
         )
 
     def initialize_or_restore(self, session: Any = None) -> None:
-        """Initializes the variables."""
+        """Initializes the variables, unless they were when they were made."""
+        if executing_eagerly():
+            return
         session = session or get_session()
         session.run([initializer for _, initializer in _initializers(self._root)])
 
@@ -277,10 +284,15 @@ class NameBasedSaverStatus:
         """Gives the variables that are in the checkpoint their values."""
         found = [v for v in self._variables() if v.op.name in self._names]
         if found:
-            Saver(found).restore(session or get_session(), self._path)
+            if not executing_eagerly():
+                session = session or get_session()
+            Saver(found).restore(session, self._path)
 
     def initialize_or_restore(self, session: Any = None) -> None:
         """Like `run_restore_ops`; other variables are initialized."""
+        if executing_eagerly():
+            self.run_restore_ops()
+            return
         session = session or get_session()
         session.run([v.initializer for v in self._variables() if v.op.name not in self._names])
         self.run_restore_ops(session)

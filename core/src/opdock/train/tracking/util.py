@@ -7,9 +7,15 @@ from collections.abc import Callable
 from typing import Any
 
 from opdock import dtypes, errors
+from opdock.eager.held import held_session
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.scopes import control_dependencies, device, init_scope
+from opdock.graph.nodes.scopes import (
+    control_dependencies,
+    device,
+    executing_eagerly,
+    init_scope,
+)
 from opdock.graph.variables.template import capture_dependencies
 from opdock.graph.variables.trackable import NoDependency, Trackable
 from opdock.graph.variables.tracked_attributes import AutoTrackable, wrap
@@ -152,7 +158,10 @@ class TrackableSaver:
         Returns:
             The checkpoint's prefix.
         """
-        session = session or get_session()
+        with held_session(self) as held:
+            return self._save(file_prefix, checkpoint_number, held or session or get_session())
+
+    def _save(self, file_prefix: Any, checkpoint_number: Any, session: Any) -> str:
         path = as_path(file_prefix)
         if checkpoint_number is not None:
             path = f"{path}-{int(checkpoint_number)}"
@@ -198,10 +207,16 @@ class TrackableSaver:
             return NameBasedSaverStatus(names, path, self._root)
         data = reader.get_tensor(OBJECT_GRAPH_PROTO_KEY)
         proto = parsed(protos.TrackableObjectGraph, data, f"the object graph of {path}")
-        prefix = self._prefix_tensor()
-        restoration = Restoration(proto, reader, prefix, self._saveables, self._restore_ops)
-        Position(restoration, 0).restore(self._root)
-        return CheckpointLoadStatus(restoration, self._root, {prefix: path})
+        with held_session(self) as held:
+            prefix = self._prefix_tensor()
+            restoration = Restoration(proto, reader, prefix, self._saveables, self._restore_ops)
+            Position(restoration, 0).restore(self._root)
+            status = CheckpointLoadStatus(restoration, self._root, {prefix: path})
+            if held is not None:
+                restoration.graph = held.graph
+                held.run(restoration.restore_ops, {prefix: path})
+                restoration.on_new_ops = lambda ops: held.run(ops, {prefix: path})
+        return status
 
 
 def frozen_saver(root_trackable: Trackable) -> Saver:
@@ -280,6 +295,11 @@ class Checkpoint(AutoTrackable):
         Returns:
             The checkpoint's prefix, for `restore`.
         """
+        if executing_eagerly():
+            number = int(self.save_counter.assign_add(1).read_value())
+            path = self.write(f"{as_path(file_prefix)}-{number}")
+            update_checkpoint_state_internal(os.path.dirname(path), path, [path], None, True)
+            return path
         session = session or get_session()
         new = self._save_counter is None
         counter = self.save_counter

@@ -1,0 +1,1 @@
+"""`tf.contrib.eager`: what programs use that run operations as they make them."""

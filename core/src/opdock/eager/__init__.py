@@ -1,0 +1,1 @@
+"""Eager execution: a graph that runs each operation when it is made, and keeps none."""

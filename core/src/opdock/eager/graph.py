@@ -1,0 +1,215 @@
+"""`EagerGraph`: the default graph while operations run as they are made."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import random
+import threading
+import weakref
+from collections.abc import Iterator
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from opdock.dtypes import DType
+from opdock.eager.calls import Calls, makes_a_resource
+from opdock.eager.tensor import EagerOperation, EagerTensor
+from opdock.graph.nodes.constant import const_op
+from opdock.graph.nodes.contents import as_text
+from opdock.graph.nodes.devicespec import DeviceSpec
+from opdock.graph.nodes.frames import capture_frames
+from opdock.graph.nodes.graph import Graph
+from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.registry import OpSpec
+from opdock.runtime.engine import Engine
+from opdock.runtime.resources import ResourceManager
+
+__all__ = ["EagerGraph", "Tape"]
+
+_MAX_SEED: Final = 2**31 - 1
+
+
+class Tape:
+    """The operations that ran while it watched, with all that came in and out of them."""
+
+    def __init__(self, local: _Local) -> None:
+        self._local = local
+        self._kept: list[tuple[EagerOperation, list[Tensor]]] = []
+
+    def begin(self) -> None:
+        """Watches what this thread runs from now on."""
+        self._local.tapes = [*self._local.tapes, self]
+
+    def stop(self) -> None:
+        """Watches no longer."""
+        self._local.tapes = [t for t in self._local.tapes if t is not self]
+
+    def add(self, op: EagerOperation, outputs: list[Tensor]) -> None:
+        """Keeps an operation that has its inputs."""
+        op.tapes += 1
+        self._kept.append((op, outputs))
+
+    def variables(self) -> list[Any]:
+        """The trainable variables that were read, in the order in which they were first."""
+        found: dict[int, Any] = {}
+        for op, _ in self._kept:
+            for tensor in op._inputs:
+                held = tensor.__dict__.get("variable")
+                variable = None if held is None else held()
+                if variable is not None and variable.trainable:
+                    found[id(variable)] = variable
+        return list(found.values())
+
+    def end(self) -> None:
+        """Lets go of what no other tape keeps."""
+        for op, _ in self._kept:
+            op.tapes -= 1
+            if not op.tapes:
+                op._inputs = ()
+        self._kept.clear()
+
+    __del__ = end
+
+
+class _Local(threading.local):
+    """What a thread's program is in the middle of."""
+
+    def __init__(self) -> None:
+        self.tapes: list[Tape] = []
+        self.latest: list[Tensor] = []  # the results that nobody had the time to take
+
+
+class EagerGraph(Graph):
+    """A graph that keeps no operation: each runs when it is made.
+
+    Names need not be unique in it, and nothing waits for anything: the program's order counts.
+
+    Args:
+        config: a ConfigProto for what runs, or None.
+        beside: another such graph, whose devices and resources it shares; None for its own.
+    """
+
+    eager: ClassVar[bool] = True
+    tensor_type = EagerTensor
+
+    def __init__(self, config: Any = None, beside: EagerGraph | None = None) -> None:
+        super().__init__()
+        self.engine: Engine = Engine(config) if beside is None else beside.engine
+        self._calls = Calls(self.engine)
+        self._local = _Local()
+        self._random = _seeds(None)
+        self._resources: Iterator[int] = itertools.count(1) if beside is None else beside._resources
+
+    # ------------------------------------------------------------ operations
+    def _create_op(
+        self, spec: OpSpec, name: str, inputs: list[Tensor], attrs: dict[str, Any],
+        output_dtypes: list[DType],
+    ) -> Operation:  # fmt: skip
+        """Runs an operation; its results have their values."""
+        for i, tensor in enumerate(inputs):
+            if not tensor._op.graph.eager:
+                inputs[i] = self._adopt(tensor, name)
+        self._count[0] += 1
+        op = EagerOperation(self, spec, name, attrs, self._last_id, capture_frames())
+        self._apply_scopes(op)
+        values: list[Any]
+        if spec is const_op:
+            values = [attrs["value"]]
+        else:
+            values = self._calls.run(spec, attrs, inputs, output_dtypes, op._device)
+        outputs: list[EagerTensor] = []
+        for i, (dtype, value) in enumerate(zip(output_dtypes, values, strict=True)):
+            tensor = EagerTensor(op, i, dtype, ())
+            tensor.hold(value if dtype._is_handle else np.asarray(value))
+            outputs.append(tensor)
+        op.outputs = self._local.latest = [*outputs]
+        if self._local.tapes and inputs:
+            op._inputs = tuple(inputs)
+            for tape in self._local.tapes:
+                tape.add(op, self._local.latest)
+        if makes_a_resource(spec):
+            self._keep_while(outputs[0])
+        return op
+
+    def _keep_while(self, handle: EagerTensor) -> None:
+        """Has a resource go when nobody has its handle any longer."""
+        resources = self.engine.resources
+        key = resources.key_of(handle.value)
+        if key is not None:
+            weakref.finalize(handle, _drop, resources, key).atexit = False
+
+    def _may_capture(self, other: Graph) -> bool:
+        return other.eager
+
+    def _adopt(self, tensor: Tensor, user: str = "") -> Tensor:
+        return tensor if tensor.graph.eager else super()._adopt(tensor, user)
+
+    def _record(self, tape: Any = None) -> Tape:
+        """A tape that watches this thread, one that was stopped or a new one."""
+        found: Tape = tape or Tape(self._local)
+        found.begin()
+        return found
+
+    # ------------------------------------------------------------ names and scopes
+    def unique_name(self, name: str, mark_as_used: bool = True) -> str:
+        """The name under the current scope; others may have it, too."""
+        name = as_text(name)
+        return f"{self._name_stack}/{name}" if self._name_stack else name
+
+    @contextlib.contextmanager
+    def control_dependencies(self, control_inputs: Any) -> Iterator[None]:
+        """Nothing to wait for: what was made has run."""
+        yield
+
+    @contextlib.contextmanager
+    def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
+        """Puts operations made inside on the device of `op`."""
+        device = "" if op is None else getattr(op, "op", op).device
+        with self.device(device or None) if ignore_existing or device else contextlib.nullcontext():
+            yield
+
+    def full_device(self, asked: str) -> str:
+        """The whole name of the device on which an operation ran that asked for one."""
+        found = DeviceSpec.from_string(asked or "")
+        devices = [DeviceSpec.from_string(d.name) for d in self.engine.list_devices()]
+        wanted = found.device_type or "CPU"
+        index = found.device_index or 0
+        for d in devices:
+            if d.device_type == wanted and d.device_index == index:
+                return d.to_string()
+        return devices[0].to_string()
+
+    def _names_of_bodies(self) -> dict[str, int]:
+        return {}
+
+    # ------------------------------------------------------------ random numbers
+    @property
+    def seed(self) -> int | None:
+        """The seed of all operations, from which those without one of their own have theirs."""
+        return self._seed
+
+    @seed.setter
+    def seed(self, seed: int | None) -> None:
+        self._seed = seed
+        self._random = _seeds(seed)
+        self._calls.forget()
+
+    def _operation_seed(self) -> int:
+        return self._random.randint(0, _MAX_SEED)
+
+    def _resource_name(self, name: str) -> str:
+        return f"{name}_{next(self._resources)}"
+
+
+def _drop(resources: ResourceManager, key: tuple[str, str, str]) -> None:
+    """Ends a resource: threads of an iterator, say."""
+    close = getattr(resources.get(*key), "close", None)
+    resources.delete(*key)
+    if callable(close):
+        close()
+
+
+def _seeds(seed: int | None) -> random.Random:
+    """Python's generator, from which TensorFlow takes the seeds of operations, too."""
+    return random.Random(seed)  # noqa: S311

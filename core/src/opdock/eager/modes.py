@@ -1,0 +1,86 @@
+"""`tf.enable_eager_execution`, and what goes from one mode to the other for a while."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+from opdock.eager.graph import EagerGraph
+from opdock.graph.nodes.graph import Graph, default_graphs, get_default_graph, set_global_graph
+from opdock.io import protos
+
+__all__ = ["eager_mode", "enable_eager_execution", "graph_mode"]
+
+_eager: EagerGraph | None = None
+_plain: Graph | None = None
+
+
+def enable_eager_execution(
+    config: Any = None, device_policy: Any = None, execution_mode: Any = None
+) -> None:
+    """Has operations run when they are made, for the rest of the program.
+
+    Args:
+        config: a ConfigProto for what runs.
+        device_policy: accepted for TF's signature: inputs are copied where an operation needs them.
+        execution_mode: accepted for TF's signature: operations run one after the other.
+
+    Raises:
+        TypeError: `config` is no ConfigProto.
+        ValueError: `device_policy` or `execution_mode` is none of TF's, or the program has made
+            operations already.
+    """
+    global _plain
+    if config is not None and not isinstance(config, protos.ConfigProto):
+        raise TypeError(f"config must be a tf.ConfigProto, but got {type(config)}")
+    if device_policy not in (None, *range(4)):
+        raise ValueError(
+            "device_policy must be one of None, tf.contrib.eager.DEVICE_PLACEMENT_EXPLICIT, "
+            "DEVICE_PLACEMENT_WARN, DEVICE_PLACEMENT_SILENT or "
+            f"DEVICE_PLACEMENT_SILENT_FOR_INT32, but got {device_policy}"
+        )
+    if execution_mode not in (None, 0, 1):
+        raise ValueError(
+            "execution_mode must be one of None, tf.contrib.eager.SYNC or tf.contrib.eager.ASYNC, "
+            f"but got {execution_mode}"
+        )
+    graph = default_graphs()[0]
+    if graph.eager:
+        return
+    if graph.version:
+        raise ValueError("tf.enable_eager_execution must be called at program startup.")
+    _plain = set_global_graph(_eager_graph(config))
+
+
+def _eager_graph(config: Any = None) -> EagerGraph:
+    global _eager
+    if _eager is None:
+        _eager = EagerGraph(config)
+    return _eager
+
+
+@contextlib.contextmanager
+def eager_mode(alone: bool = False) -> Iterator[None]:
+    """Operations made inside run at once.
+
+    Args:
+        alone: whether seeds, scopes and the global step are to be the block's own.
+    """
+    graph = _eager_graph()
+    with (EagerGraph(beside=graph) if alone else graph).as_default():
+        yield
+
+
+@contextlib.contextmanager
+def graph_mode() -> Iterator[None]:
+    """Operations made inside are added to a graph."""
+    global _plain
+    if not get_default_graph().eager:
+        yield
+        return
+    found = next((g for g in reversed(default_graphs()) if not g.eager), _plain)
+    if found is None:
+        found = _plain = Graph()
+    with found.as_default():
+        yield

@@ -1,0 +1,126 @@
+"""Tensors that have their values."""
+
+import copy
+import gc
+import pickle
+import weakref
+
+import numpy as np
+import pytest
+
+import opdock as tf
+
+
+def test_values_are_there_at_once():
+    x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
+    y = tf.matmul(x, x) + 1
+    assert y.shape == (2, 2) and y.dtype == tf.float32
+    np.testing.assert_array_equal(y.numpy(), [[8, 11], [16, 23]])
+    assert float(y[0, 1]) == 11.0
+    assert [row.numpy().tolist() for row in y] == [[8.0, 11.0], [16.0, 23.0]]
+    assert len(x) == 2 and x.ndim == 2
+
+
+def test_tensors_serve_where_python_and_numpy_want_values():
+    assert tf.constant(True) and not tf.constant([0])
+    assert [10, 20, 30][tf.constant(1)] == 20
+    assert list(range(tf.constant(3))) == [0, 1, 2]
+    assert int(tf.constant(2.7)) == 2 and complex(tf.constant(1.0)) == 1 + 0j
+    assert f"{tf.constant(1.5):.2f}" == "1.50"
+    assert np.sum(tf.constant([1, 2])) == 3
+    assert tf.constant("text").numpy() == b"text"
+    assert tf.constant(["a", "b"]).numpy().tolist() == [b"a", b"b"]
+
+
+def test_what_values_cannot_be_is_an_error():
+    with pytest.raises(ValueError, match="Non-scalar tensor .* cannot be converted to boolean"):
+        bool(tf.constant([1, 2]))
+    with pytest.raises(TypeError, match="Scalar tensor has no `len"):
+        len(tf.constant(1))
+    with pytest.raises(TypeError, match="Cannot iterate over a scalar tensor"):
+        iter(tf.constant(1))
+    with pytest.raises(TypeError, match="only integer scalar"):
+        [1, 2][tf.constant(1.0)]
+    with pytest.raises(NotImplementedError, match="numpy"):
+        tf.constant(1).eval()
+    with pytest.raises(ValueError, match="is not compatible"):
+        tf.constant([1]).set_shape([2])
+
+
+def test_texts_are_tensorflow_s():
+    x = tf.constant([1, 2])
+    assert str(x) == "tf.Tensor([1 2], shape=(2,), dtype=int32)"
+    assert repr(x).startswith("<tf.Tensor: id=") and repr(x).endswith(
+        "shape=(2,), dtype=int32, numpy=array([1, 2], dtype=int32)>"
+    )
+
+
+def test_what_numpy_gives_is_a_copy():
+    x = tf.constant([1.0, 2.0])
+    x.numpy()[0] = 5.0
+    given = np.array([1.0, 2.0], np.float32)
+    y = tf.constant(given)
+    given[0] = 7.0
+    assert x.numpy()[0] == 1.0 and y.numpy()[0] == 1.0
+
+
+def test_copies_and_pickles():
+    x = tf.constant([1.0, 2.0])
+    assert copy.copy(x) is x and copy.deepcopy(x) is x
+    assert pickle.loads(pickle.dumps(x)).numpy().tolist() == [1.0, 2.0]
+
+
+def test_no_value_outlives_its_tensor():
+    x = tf.constant([1.0])
+    held = weakref.ref(x)
+    y = x * 2
+    gc.disable()
+    try:
+        del x
+        tf.constant(0)
+        assert held() is None, "neither the operation nor what was computed with it keeps it"
+    finally:
+        gc.enable()
+    assert y.numpy() == [2.0]
+
+
+def test_graphs_do_not_take_them_and_they_take_no_graph_s():
+    x = tf.constant(1.0)
+    with tf.Graph().as_default():
+        y = tf.constant(2.0)
+        with pytest.raises(RuntimeError, match="Attempting to capture an EagerTensor"):
+            tf.add(x, y)
+    with pytest.raises(ValueError, match="must be from the same graph"):
+        tf.add(x, y)
+
+
+def test_what_needs_a_graph_says_so():
+    with pytest.raises(RuntimeError, match="not compatible with eager execution"):
+        tf.placeholder(tf.float32)
+    with pytest.raises(RuntimeError, match=r"Use tf.GradientTape instead"):
+        tf.gradients(tf.constant(1.0), tf.constant(1.0))
+    with pytest.raises(RuntimeError, match="Session graph is empty"):
+        tf.Session().run(tf.constant(1))
+
+
+def test_a_failed_operation_is_an_error_at_once_in_the_words_of_its_kernel():
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"size-incompatible.*\[Op:MatMul\]"):
+        tf.matmul(tf.ones([2, 2]), tf.ones([3, 1]))
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"\[Op:GatherV2\]") as caught:
+        tf.gather([1, 2], 5)
+    assert "[[node" not in caught.value.message
+
+
+def test_a_graph_inside_is_as_ever():
+    with tf.Graph().as_default(), tf.Session() as session:
+        assert not tf.executing_eagerly()
+        x = tf.placeholder(tf.float32)
+        assert session.run(x * 2, {x: 3}) == 6
+    assert tf.executing_eagerly()
+
+
+def test_composites():
+    sparse = tf.SparseTensor([[0, 1]], [5.0], [2, 2])
+    assert tf.sparse.to_dense(sparse).numpy().tolist() == [[0, 5], [0, 0]]
+    ragged = tf.ragged.constant([[1], [2, 3]])
+    assert (ragged + 1).to_list() == [[2], [3, 4]]

@@ -1,0 +1,94 @@
+"""Variables that have their values when they are made."""
+
+import copy
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import opdock as tf
+from opdock.graph.nodes.graph import get_default_graph
+
+
+def kept() -> int:
+    return len(get_default_graph().engine.resources.named("variable"))
+
+
+def test_a_variable_is_a_resource_with_a_value():
+    v = tf.Variable([1.0, 2.0], name="v")
+    assert isinstance(v, tf.contrib.eager.Variable) and v.name == "v:0"
+    assert v.numpy().tolist() == [1.0, 2.0]
+    assert (v + 1).numpy().tolist() == [2.0, 3.0]
+    assert "numpy=array([1., 2.]" in repr(v)
+
+
+def test_updates_are_seen_at_once_and_give_the_variable():
+    v = tf.Variable([1.0, 2.0])
+    before = v.read_value()
+    assert v.assign_add([1.0, 1.0]) is v and v.assign_sub([0.5, 0.5]) is v
+    assert v.assign([5.0, 6.0], read_value=False) is None
+    assert v.numpy().tolist() == [5.0, 6.0]
+    assert before.numpy().tolist() == [1.0, 2.0]
+    v[0].assign(9.0)
+    v.scatter_update(tf.IndexedSlices([7.0], [1]))
+    assert v.numpy().tolist() == [9.0, 7.0]
+
+
+def test_what_is_assigned_is_the_variable_s_own():
+    x = tf.constant([1.0, 2.0])
+    v = tf.Variable(x)
+    v.assign_add([1.0, 1.0])
+    assert x.numpy().tolist() == [1.0, 2.0]
+
+
+def test_variables_of_one_name_are_several():
+    a, b = tf.Variable(1.0, name="same"), tf.Variable(2.0, name="same")
+    assert (a.numpy(), b.numpy()) == (1.0, 2.0)
+    c, d = tf.get_variable("x", [2]), tf.get_variable("x", [2])
+    assert c is not d
+
+
+def test_the_state_goes_with_the_variable():
+    gc.collect()
+    before = kept()
+    v = tf.Variable(np.zeros(10))
+    held = weakref.ref(v)
+    assert kept() == before + 1
+    del v
+    tf.constant(0)
+    gc.collect()
+    assert held() is None and kept() == before
+
+
+def test_copies_have_states_of_their_own():
+    v = tf.Variable([1.0])
+    other = copy.deepcopy(v)
+    v.assign([2.0])
+    assert other.numpy() == [1.0]
+
+
+def test_what_graphs_ask_of_variables():
+    v = tf.Variable(1.0)
+    assert v.initializer is None and v.initialized_value().numpy() == 1.0
+    with pytest.raises(RuntimeError, match="EAGER"):
+        v.initial_value
+    with pytest.raises(RuntimeError, match="EAGER"):
+        v.eval()
+    tf.global_variables_initializer()
+    assert tf.global_variables() == []
+
+
+def test_initializers_and_constraints():
+    v = tf.get_variable(
+        "w", [2, 3], initializer=tf.ones_initializer(), constraint=lambda x: tf.clip_by_norm(x, 1.0)
+    )
+    tf.train.GradientDescentOptimizer(0.1).apply_gradients([(tf.zeros([2, 3]), v)])
+    assert np.linalg.norm(v.numpy()) == pytest.approx(1.0)
+
+
+def test_the_global_step_counts():
+    step = tf.train.get_or_create_global_step()
+    optimizer, v = tf.train.GradientDescentOptimizer(0.5), tf.Variable(1.0)
+    optimizer.minimize(lambda: v * v, global_step=step)
+    assert step.numpy() == 1 and v.numpy() == 0.0
