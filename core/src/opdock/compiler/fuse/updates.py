@@ -13,7 +13,7 @@ from typing import Final
 
 from opdock.compiler.fuse.instead import Instead, declined, put
 from opdock.compiler.ir.block import Block, Fused, Node, Value
-from opdock.compiler.ir.order import Before, preceding, state_order
+from opdock.compiler.ir.order import Before, state_order
 from opdock.compiler.ir.state import cell_inputs, written
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
@@ -84,7 +84,11 @@ def _at_once(block: Block, before: Before, likes: dict[Node, Hashable]) -> Itera
     levels: dict[Node, int] = {}
     groups: dict[Hashable, list[Node]] = {}
     for node in block.nodes:
-        level = max([levels.get(n, 0) for n in preceding(node, before)], default=0)
+        level = 0
+        for other, _ in node.inputs:
+            level = max(level, levels.get(other, 0))
+        for other in (*node.control, *before.get(node, ())):
+            level = max(level, levels.get(other, 0))
         alike = likes.get(node)
         if alike is not None:
             groups.setdefault((level, alike), []).append(node)
