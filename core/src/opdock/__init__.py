@@ -33,12 +33,15 @@ def _written(name: str) -> Any:
     found = _api.NAMES.get(name)
     if found is None and name not in _api.SUBMODULES:
         raise AttributeError(f"module 'opdock' has no attribute {name!r}")
-    # These stand below the operators, which import them.
-    if not _loaded and name not in ("dtypes", "errors", "shapes", "version"):
-        _load_operators()
-    if found is None:
-        return _public.public_module(_api.SUBMODULES[name])
-    value = getattr(importlib.import_module(found[0]), found[1])
+    from opdock.util.collector import collector_waits
+
+    with collector_waits():
+        # These stand below the operators, which import them.
+        if not _loaded and name not in ("dtypes", "errors", "shapes", "version"):
+            _load_operators()
+        if found is None:
+            return _public.public_module(_api.SUBMODULES[name])
+        value = getattr(importlib.import_module(found[0]), found[1])
     globals()[name] = value
     return value
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.metadata import EntryPoints
+
 import pytest
 
 from opdock.plugins.manager import PluginManager
@@ -10,7 +12,7 @@ from opdock.plugins.manager import PluginManager
 @pytest.fixture
 def manager(monkeypatch):
     """A manager that sees no installed plugin."""
-    monkeypatch.setattr("opdock.plugins.discovery.entry_points", lambda group: [])
+    monkeypatch.setattr("opdock.plugins.discovery.entry_points", lambda: EntryPoints())
     for name in ("OPDOCK_PLUGINS", "OPDOCK_DISABLE", "OPDOCK_STRICT_PLUGINS"):
         monkeypatch.delenv(name, raising=False)
     return PluginManager()

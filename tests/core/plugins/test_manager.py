@@ -6,6 +6,7 @@ import logging
 import sys
 import threading
 import types
+from importlib.metadata import entry_points
 
 import pytest
 
@@ -49,8 +50,18 @@ def test_states_follow_use(manager):
 
 
 def test_registration_asks_nothing_of_the_installed(manager, monkeypatch):
-    monkeypatch.setattr("opdock.plugins.discovery.entry_points", lambda group: 1 / 0)
+    monkeypatch.setattr("opdock.plugins.discovery.entry_points", lambda: 1 / 0)
     assert manager.register(make()).state == "loaded"
+
+
+def test_what_is_installed_is_read_once(manager, monkeypatch):
+    asked = []
+    monkeypatch.setattr(
+        "opdock.plugins.discovery.entry_points", lambda: asked.append(1) or entry_points()
+    )
+    assert {"cpu", "echo"} <= {status.name for status in manager.status()}
+    manager.load()
+    assert len(asked) == 1
 
 
 def test_registering_again_replaces(manager):

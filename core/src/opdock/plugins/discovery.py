@@ -31,7 +31,7 @@ def discover(environ: Mapping[str, str] | None = None) -> list[Plugin]:
     environ = os.environ if environ is None else environ
     wanted, files = _split(environ.get("OPDOCK_PLUGINS", ""))
     disabled, _ = _split(environ.get("OPDOCK_DISABLE", ""))
-    found = [_from_entry(ep) for group in GROUPS for ep in _entries(group)]
+    found = [_from_entry(ep) for ep in _entries()]
     # Not the order of sys.path: it changes with the current directory.
     found.sort(key=lambda p: (GROUPS.index(p.group), p.name, p.distribution.lower()))
     for plugin in found:
@@ -44,8 +44,10 @@ def discover(environ: Mapping[str, str] | None = None) -> list[Plugin]:
     return found
 
 
-def _entries(group: str) -> list[EntryPoint]:
-    return list(entry_points(group=group))
+def _entries() -> list[EntryPoint]:
+    """Those of our groups; what is installed is read once for all of them."""
+    installed = entry_points()
+    return [entry for group in GROUPS for entry in installed.select(group=group)]
 
 
 def _from_entry(entry: EntryPoint) -> Plugin:

@@ -34,7 +34,6 @@ from opdock.runtime.inspect.placement_log import PlacementLog
 from opdock.runtime.inspect.trace import Tracer, copy_node, partition_graphs, traced
 from opdock.runtime.program.bind import Services, bind_alone, bind_kernel
 from opdock.runtime.program.checks import Checks
-from opdock.runtime.program.collector import collector_waits
 from opdock.runtime.program.control import Branches, Loop, bind_control
 from opdock.runtime.program.functions import LazyFunction
 from opdock.runtime.program.parallel import Helpers
@@ -45,6 +44,7 @@ from opdock.runtime.resources import ResourceManager
 from opdock.runtime.servers import CLOSED, LocalServer
 from opdock.runtime.watcher import Watcher
 from opdock.shapes import Shape
+from opdock.util.collector import collector_waits
 from opdock.util.lazy import lazy
 
 if TYPE_CHECKING:
@@ -89,6 +89,7 @@ class Engine:
         self._devices: targets.SessionDevices | None = None
 
     # ------------------------------------------------------------ devices
+    @collector_waits()
     def prepare(self) -> None:
         """Finds and opens devices now, as TensorFlow does, rather than in the first step."""
         # Without devices a session can still be made: what it runs says what is missing.

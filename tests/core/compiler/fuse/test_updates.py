@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.compiler.fuse import updates as fusion
 from opdock.kernels.expr.updates import UPDATES
 from opdock_cpu.jit import updates
 
@@ -261,3 +262,23 @@ def test_a_buffer_that_somebody_holds_is_not_written() -> None:
     kept = list(map(id, side.arrays))
     side.let_go()
     assert list(map(id, side.arrays)) == kept
+
+
+@pytest.mark.parametrize(("count", "walks"), [(1, 0), (2, 1)])
+def test_a_program_without_twins_is_not_put_in_order(
+    count: int, walks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    order = fusion.state_order
+    monkeypatch.setattr(fusion, "state_order", lambda nodes: asked.append(nodes) or order(nodes))
+    with tf.Graph().as_default():
+        held = [tf.get_variable(f"v{i}", [3]) for i in range(count)]
+        alone = tf.get_variable("alone", [3], tf.float64)
+        loss = tf.add_n([tf.reduce_sum(v) for v in held])
+        optimizer = tf.train.GradientDescentOptimizer(0.1)
+        train = [optimizer.minimize(loss), optimizer.minimize(tf.reduce_sum(alone))]
+        with tf.Session() as session:
+            session.run(tf.global_variables_initializer())
+            asked.clear()
+            session.run(train)
+    assert len(asked) == walks

@@ -71,7 +71,7 @@ def _may_fold(node: Node) -> bool:
     if not node.inputs or node.spec is None or node.control:
         return False
     # What is quick to see comes first: most nodes are none.
-    if node.spec.known_fn is None and not all(v.node.is_const for v in node.inputs):
+    if node.spec.known_fn is None and False in [before.is_const for before, _ in node.inputs]:
         return False
     if node.stateful:
         return False

@@ -161,8 +161,9 @@ def _in_order(
 def _needed(op: Operation, fed: dict[Tensor, Value]) -> list[Operation]:
     """What must run before an operation."""
     needed = [t._op for t in op._inputs if t not in fed]
-    # The arguments of a body are there when it is called.
-    needed += [c for c in op._control_inputs if c.spec is not arg_op]
+    if op._control_inputs:
+        # The arguments of a body are there when it is called.
+        needed += [c for c in op._control_inputs if c.spec is not arg_op]
     return needed
 
 
@@ -197,7 +198,7 @@ def _blocking_last(order: list[Operation]) -> list[Operation]:
     What it waits for may never come if the rest fails, or the rest may be what brings it. For the
     same reason those that give something come before those that take.
     """
-    if not any(op._spec.traits.blocks for op in order):
+    if True not in [op._spec.traits.blocks for op in order]:
         return order
     turn: dict[Operation, int] = {}
     for op in order:

@@ -44,6 +44,8 @@ def _live(block: Block, effects: set[Node]) -> set[Node]:
         node = stack.pop()
         if node not in live:
             live.add(node)
-            stack.extend(v.node for v in node.inputs)
-            stack.extend(c for c in node.control if c in effects)
+            for before, _ in node.inputs:
+                stack.append(before)
+            if node.control:
+                stack += effects.intersection(node.control)
     return live

@@ -16,7 +16,7 @@ from opdock.compiler.emit.schedule import Step
 from opdock.compiler.ir.block import Node
 from opdock.compiler.ir.state import cell_inputs
 from opdock.graph.nodes.traits import Cost
-from opdock.shapes import Shape, num_elements
+from opdock.shapes import num_elements
 
 HEAVY_US: Final = 50.0
 """From this estimate on a step is worth handing to another thread."""
@@ -180,22 +180,18 @@ def _bytes(node: Node) -> int:
     # Every step is asked, so loops are plain.
     total = 0
     for before, index in node.inputs:
-        total += _elements(before.out_shapes[index]) * before.out_dtypes[index].size
+        total += (num_elements(before.out_shapes[index]) or 0) * before.out_dtypes[index].size
     for shape, dtype in zip(node.out_shapes, node.out_dtypes, strict=True):
-        total += _elements(shape) * dtype.size
+        total += (num_elements(shape) or 0) * dtype.size
     return total
 
 
 def _flops(node: Node) -> float:
     """Two for each multiply-add: every element of one factor meets some of the other."""
-    elements = [_elements(v.shape) for v in node.inputs[:3]] + [_elements(node.out_shapes[0])]
-    known = sorted((n for n in elements if n), reverse=True)
+    shapes = [*(v.shape for v in node.inputs[:3]), node.out_shapes[0]]
+    known = sorted((n for n in map(num_elements, shapes) if n), reverse=True)
     # For matrices [m, k], [k, n] and [m, n] this is m * k * n exactly.
     return 2.0 * math.sqrt(math.prod(known[:3])) if len(known) >= 3 else 0.0
-
-
-def _elements(shape: Shape) -> int:
-    return num_elements(shape) or 0
 
 
 def _spreads(node: Node) -> bool:

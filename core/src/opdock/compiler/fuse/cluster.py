@@ -39,4 +39,5 @@ def cluster(block: Block, placer: Placer) -> None:
     clusters = form(parts, block, placer)
     block.looked_at(FUSION, parts.visits)
     if clusters:
-        put(block, parts.flow, clusters)
+        put(block, parts.flow.place, parts.flow.before, clusters)
+        block.sweep()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from opdock.compiler.fuse.parts import Flow
 from opdock.compiler.ir.block import Block, Node, Value
 from opdock.compiler.ir.order import Before, sort
 from opdock.compiler.place.placer import Placer
@@ -38,15 +37,17 @@ def declined(node: Node, placer: Placer) -> str:
     return ""
 
 
-def put(block: Block, flow: Flow, made: Sequence[Instead]) -> None:
+def put(block: Block, place: Mapping[Node, int], ordered: Before, made: Sequence[Instead]) -> None:
     """Puts nodes into the block that they are made from.
 
     Args:
-        block: changed in place; it stays in executable order.
-        flow: that of the block as it is.
+        block: changed in place; it stays in executable order. Nodes of which `made` has copies may
+            be left that nothing needs.
+        place: where its nodes stand as it is.
+        ordered: what the order of effects adds to what they wait for.
         made: no two of them take the place of the same node, or wait for each other.
     """
-    place = dict(flow.place)
+    place = dict(place)
     values: dict[Value, Value] = {}
     into: dict[Node, Node] = {}
     for one in made:
@@ -55,13 +56,12 @@ def put(block: Block, flow: Flow, made: Sequence[Instead]) -> None:
         for i, same in enumerate(one.outputs):
             values.update(dict.fromkeys(same, Value(one.node, i)))
     # A copy waits for what the copied node waits for.
-    waits = [(n, into.get(n, n)) for n in flow.before]
+    waits = [(n, into.get(n, n)) for n in ordered]
     waits += [(m, one.node) for one in made for m in one.members]
     before: Before = {}
     for node, new in waits:
-        found = (into.get(n, n) for n in flow.before.get(node, ()))
+        found = (into.get(n, n) for n in ordered.get(node, ()))
         before.setdefault(new, []).extend(n for n in found if n is not new)
     block.nodes = [n for n in block.nodes if n not in into] + [one.node for one in made]
     block.replace(values, {old: [new] for old, new in into.items()})
     sort(block, before, place)
-    block.sweep()

@@ -12,9 +12,8 @@ from collections.abc import Hashable, Iterable
 from typing import Final
 
 from opdock.compiler.fuse.instead import Instead, declined, put
-from opdock.compiler.fuse.parts import Flow
 from opdock.compiler.ir.block import Block, Fused, Node, Value
-from opdock.compiler.ir.order import preceding
+from opdock.compiler.ir.order import Before, state_order
 from opdock.compiler.ir.state import cell_inputs, written
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
@@ -40,10 +39,13 @@ def updates(block: Block, placer: Placer) -> None:
     able = {t for t in placer.targets if count[t] > 1 and t.is_open and UPDATES in t.index}
     if not able:
         return
-    flow = Flow.of(block)
+    likes = _likes(block, able)
+    if not likes:
+        return
     block.looked_at(FUSION, len(block.nodes))
+    before = state_order(block.nodes)
     made = []
-    for members in _alike(block, flow, able):
+    for members in _at_once(block, before, likes):
         node = _joined(members)
         refused = declined(node, placer)
         if refused:
@@ -51,29 +53,43 @@ def updates(block: Block, placer: Placer) -> None:
         else:
             made.append(Instead(node, members, members))
     if made:
-        put(block, flow, made)
+        put(block, {n: i for i, n in enumerate(block.nodes)}, before, made)
 
 
 # ---------------------------------------------------------------- find
-def _alike(block: Block, flow: Flow, able: set[Target]) -> Iterable[list[Node]]:
+def _likes(block: Block, able: set[Target]) -> dict[Node, Hashable]:
+    """The updates that are alike with others, each with all in which they are."""
+    found: dict[Node, Hashable] = {}
+    for node in block.nodes:
+        if node.traits.own and node.target in able:
+            alike = _apart_from_own(node)
+            if alike is not None:
+                found[node] = alike
+    # A result that is used is the variable after this update, which the next ones may follow.
+    used = {source for n in block.nodes for source, _ in n.inputs if source in found}
+    used.update(v.node for v in block.fetches)
+    for node in used:
+        found.pop(node, None)
+    count = Counter(found.values())
+    return {node: alike for node, alike in found.items() if count[alike] > 1}
+
+
+def _at_once(block: Block, before: Before, likes: dict[Node, Hashable]) -> Iterable[list[Node]]:
     """Groups of at least two updates that are alike and may be done in any order.
 
     Behind each update that might be joined everything is a level deeper, so those of one level do
     not wait for each other, in whatever way groups are joined. What may wait for another step,
     which may wait for an update of this one, begins a level too.
     """
-    fetched = set(block.fetches)
     levels: dict[Node, int] = {}
     groups: dict[Hashable, list[Node]] = {}
     for node in block.nodes:
-        level = max([levels.get(n, 0) for n in preceding(node, flow.before)], default=0)
-        alike = None
-        if (
-            node.traits.own
-            and node.target in able
-            and not (any(v in flow.users or v in fetched for v in node.values()))
-        ):
-            alike = _apart_from_own(node)
+        level = 0
+        for other, _ in node.inputs:
+            level = max(level, levels.get(other, 0))
+        for other in (*node.control, *before.get(node, ())):
+            level = max(level, levels.get(other, 0))
+        alike = likes.get(node)
         if alike is not None:
             groups.setdefault((level, alike), []).append(node)
         levels[node] = level + (alike is not None or node.traits.blocks)

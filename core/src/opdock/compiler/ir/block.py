@@ -280,8 +280,10 @@ class Block:
         for node in reversed(self.nodes):  # whoever needs a node comes after it
             if node in live:
                 kept.append(node)
-                live.update([before for before, _ in node.inputs])
-                live.update(node.control)
+                for before, _ in node.inputs:
+                    live.add(before)
+                if node.control:
+                    live.update(node.control)
         kept.reverse()
         self.nodes = kept
 

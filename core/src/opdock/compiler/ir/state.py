@@ -39,8 +39,12 @@ def cell_inputs(node: Node) -> frozenset[int]:
         return _NONE
     if node.traits.control is not Control.NONE:
         return _control_cells(node)
-    if not node.spec.takes_refs and not node.takes_handles:
-        return _NONE
+    if not node.takes_handles:
+        if not node.spec.takes_refs:
+            return _NONE
+        fixed = node.spec.fixed_refs
+        if fixed is not None:
+            return fixed[0]
     found: set[int] = set()
     where = positions(node.spec.definition.inputs, node.attrs)
     for arg in node.spec.definition.inputs:
@@ -65,6 +69,9 @@ def written(node: Node, cells: frozenset[int] | None = None) -> frozenset[int]:
     cells = cell_inputs(node) if cells is None else cells
     if not cells or node.spec is None:
         return _NONE
+    fixed = node.spec.fixed_refs
+    if fixed is not None and cells is fixed[0]:
+        return fixed[1]
     return cells - flat_indices(node.spec.definition.inputs, node.traits.reads, node)
 
 
@@ -72,17 +79,23 @@ def chooses(node: Node) -> bool:
     """Whether a node hands on one of several variables, and which one is known when it runs."""
     if node.spec is None or not node.spec.takes_refs:
         return False
+    if len(node.inputs) < 2 or written(node):
+        return False
     given = [v for v in node.inputs if v.dtype._is_ref_dtype]
-    handed_on = any(d._is_ref_dtype for d in node.out_dtypes)
-    return len(given) > 1 and handed_on and not written(node)
+    return len(given) > 1 and any(d._is_ref_dtype for d in node.out_dtypes)
 
 
 def has_effect(node: Node) -> bool:
     """Whether a run without the node is a different run, even if nobody uses its result."""
     if node.spec is None:
         return node.op == UPDATES
+    if node.spec.has_effect or not node.traits.drop:
+        return True
+    control = node.traits.control is not Control.NONE
+    if not control and not node.takes_handles and not node.spec.takes_refs:
+        return False
     # In this order: calls of functions, which are not taken apart yet, have no body to look into.
-    return node.spec.has_effect or not node.traits.drop or (node.stateful and bool(written(node)))
+    return node.stateful and bool(written(node))
 
 
 def follow_effects(node: Node, effects: set[Node]) -> None:

@@ -23,9 +23,12 @@ _TYPE_SETS: Final[dict[str, tuple[DType, ...]]] = {
 _ATTR_RE: Final = re.compile(r"\s*(\w+)\s*:\s*")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ArgDef:
-    """One input or output argument: a tensor, N tensors of one type, or a typed list."""
+    """One input or output argument: a tensor, N tensors of one type, or a typed list.
+
+    Each is itself and nobody else, so that the compiler may look things up by arguments quickly.
+    """
 
     name: str
     dtype: DType | None = None

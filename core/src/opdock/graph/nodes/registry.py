@@ -187,6 +187,19 @@ class OpSpec:
         """Whether an argument is declared as a reference to a variable."""
         return any(a.is_ref for a in self.definition.inputs)
 
+    @functools.cached_property
+    def fixed_refs(self) -> tuple[frozenset[int], frozenset[int]] | None:
+        """The inputs that are declared as references, and those of them that the op changes.
+
+        None where nodes differ in it: an argument is a list, or a function tells.
+        """
+        inputs = self.definition.inputs
+        if self.traits.captures or any(a.is_list for a in inputs):
+            return None
+        refs = {i: a.name for i, a in enumerate(inputs) if a.is_ref}
+        changed = (i for i, name in refs.items() if name not in self.traits.reads)
+        return frozenset(refs), frozenset(changed)
+
     @property
     def is_stateful(self) -> bool:
         """TF's flag, unless the op's traits say that it means nothing here."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
@@ -140,6 +140,13 @@ class _Source:
     taken_from: Callable[[Kernel], str]
 
 
+def _as_table(kernels: Kernels | Iterable[Kernel]) -> Kernels:
+    # A device has a hundred tables, and `isinstance` of a protocol asks each for all its members.
+    if hasattr(kernels, "for_op"):
+        return cast("Kernels", kernels)
+    return KernelTable(kernels)
+
+
 @dataclass
 class KernelIndex:
     """All kernels of one device by op type, each list ranked and judged when it is asked for."""
@@ -168,7 +175,7 @@ class KernelIndex:
             taken_from: gives `Entry.taken_from`.
             without: op types whose kernels are left out.
         """
-        table = kernels if isinstance(kernels, Kernels) else KernelTable(kernels)
+        table = _as_table(kernels)
         source = _Source(table, plugin, distribution, guest, taken_from)
         for op in table.ops():
             if op not in without:

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
-from typing import Any, Final, Protocol, TypeVar, runtime_checkable
+from typing import Any, Final, Protocol, TypeVar
 
 from opdock.dtypes import DType
 from opdock.kernels.select.signature import NodeSig
@@ -163,7 +163,6 @@ def split_fields(options: Mapping[str, Any]) -> dict[str, Any]:
     return known
 
 
-@runtime_checkable
 class Kernels(Protocol):
     """Where a device gets kernels from: a table, or what stands for one that is not loaded yet."""
 

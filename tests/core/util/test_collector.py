@@ -1,13 +1,16 @@
-"""The garbage collector while programs are compiled: it waits, and then walks what is new once."""
+"""The garbage collector while much is made: it waits, and then walks what is new once."""
 
 from __future__ import annotations
 
 import gc
+import json
+import subprocess
+import sys
 
 import pytest
 
 import opdock as tf
-from opdock.runtime.program.collector import collector_waits
+from opdock.util.collector import collector_waits
 
 MANY = 20_000
 
@@ -77,3 +80,23 @@ def test_a_program_keeps_few_objects_for_each_op():
         nodes = len(session._cache.entries()[-1].program.block.nodes)
     assert nodes > 3 * count
     assert kept < 12 * nodes
+
+
+FIRST = """
+import gc, json
+walks = []
+gc.callbacks.append(lambda phase, info: phase == "start" and walks.append(info["generation"]))
+import opdock as tf
+tf.constant(1.0) + tf.constant(2.0)
+session = tf.Session()
+print(json.dumps([walks.count(generation) for generation in range(3)]))
+"""
+
+
+def test_what_a_process_imports_is_walked_once():
+    """Before, the young were walked 124 times on the way to the first session, and all once."""
+    said = subprocess.run([sys.executable, "-c", FIRST], capture_output=True, text=True, check=True)
+    young, middle, all_of_it = json.loads(said.stdout)
+    assert all_of_it == 0
+    assert middle <= 6
+    assert young <= 20
