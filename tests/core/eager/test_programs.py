@@ -86,6 +86,16 @@ def test_a_saver_of_named_variables(tmp_path):
         tf.train.Saver()
 
 
+def test_a_manager_of_checkpoints(tmp_path):
+    v = tf.Variable(1.0)
+    manager = tf.train.CheckpointManager(tf.train.Checkpoint(v=v), str(tmp_path), max_to_keep=1)
+    first, second = manager.save(), manager.save()
+    assert manager.checkpoints == [second] and second != first
+    v.assign(5.0)
+    tf.train.Checkpoint(v=v).restore(manager.latest_checkpoint)
+    assert v.numpy() == 1.0
+
+
 def test_functions_are_graphs_over_the_same_variables():
     v = tf.Variable(2.0)
 
@@ -166,6 +176,17 @@ def test_an_operation_is_compiled_once_for_all_values():
         del engine.compile
     assert few == 1, "the product of numbers"
     assert len(compiled) < 40, "from some shapes on, there is one for all"
+
+
+def test_lists_of_tensors_and_arrays():
+    array = tf.TensorArray(tf.float32, 0, dynamic_size=True, element_shape=[2])
+    for i in range(3):
+        array = array.write(i, [float(i), 1.0])
+    assert array.stack().numpy().tolist() == [[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]]
+    assert array.read(1).shape == (2,)
+    walked = tf.data.Dataset.from_tensors(array)
+    assert [a.stack().shape.as_list() for a in walked] == [[3, 2]]
+    assert tf.pad([[1]], [[1, tf.constant(0)], [0, 1]]).numpy().tolist() == [[0, 0], [1, 0]]
 
 
 def test_devices_by_name():

@@ -16,6 +16,7 @@ from opdock.dtypes import DType
 from opdock.eager.calls import Calls, makes_a_resource
 from opdock.eager.tensor import EagerOperation, EagerTensor
 from opdock.graph.nodes.constant import const_op
+from opdock.graph.nodes.constant_value import handle_of
 from opdock.graph.nodes.contents import as_text
 from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.graph.nodes.frames import capture_frames
@@ -77,7 +78,9 @@ class _Local(threading.local):
 
     def __init__(self) -> None:
         self.tapes: list[Tape] = []
-        self.latest: list[Tensor] = []  # the results that nobody had the time to take
+        # What ran last: nobody had the time to take its results, or to look at its inputs.
+        self.latest: EagerOperation | None = None
+        self.results: list[Tensor] = []
 
 
 class EagerGraph(Graph):
@@ -118,21 +121,32 @@ class EagerGraph(Graph):
             values = [attrs["value"]]
         else:
             values = self._calls.run(spec, attrs, inputs, output_dtypes, op._device)
-        outputs: list[EagerTensor] = []
+        outputs: list[Tensor] = []
+        op._inputs = tuple(inputs)
         for i, (dtype, value) in enumerate(zip(output_dtypes, values, strict=True)):
             tensor = EagerTensor(op, i, dtype, ())
-            tensor.hold(value if dtype._is_handle else np.asarray(value))
+            if dtype._is_handle:
+                tensor.hold(value, handle_of(tensor))
+            else:
+                tensor.hold(np.asarray(value))
             outputs.append(tensor)
-        op.outputs = self._local.latest = [*outputs]
-        if self._local.tapes and inputs:
-            op._inputs = tuple(inputs)
-            for tape in self._local.tapes:
-                tape.add(op, self._local.latest)
+        self._note(op, outputs)
         if makes_a_resource(spec):
             self._keep_while(outputs[0])
         return op
 
-    def _keep_while(self, handle: EagerTensor) -> None:
+    def _note(self, op: EagerOperation, outputs: list[Tensor]) -> None:
+        """Keeps what came in and out of an operation: until the next one, or while tapes last."""
+        local = self._local
+        if local.latest is not None and not local.latest.tapes:
+            local.latest._inputs = ()
+        op.outputs = outputs
+        local.latest, local.results = op, outputs
+        if op._inputs:
+            for tape in local.tapes:
+                tape.add(op, outputs)
+
+    def _keep_while(self, handle: Any) -> None:
         """Has a resource go when nobody has its handle any longer."""
         resources = self.engine.resources
         key = resources.key_of(handle.value)

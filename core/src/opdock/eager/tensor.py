@@ -12,7 +12,7 @@ import numpy as np
 from opdock import shapes
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.registry import get
+from opdock.graph.nodes.registry import Handle, get
 from opdock.graph.nodes.typespec import TensorSpec
 
 __all__ = ["EagerOperation", "EagerTensor"]
@@ -30,9 +30,9 @@ class EagerTensor(Tensor):
     _id: int
     value: Any
 
-    def hold(self, value: Any) -> None:
-        """Takes the value, once it is computed."""
-        self.value = value
+    def hold(self, value: Any, handle: Handle | None = None) -> None:
+        """Takes the value, once it is computed, and what is known of it if it is a handle."""
+        self.value, self._known_handle = value, handle
         self._id = next(_numbers)
         if not self._dtype._is_handle:
             self._known = value

@@ -289,7 +289,7 @@ class FuncGraph(Graph):
 def read_reference(tensor: Tensor) -> Tensor | None:
     """The reference of which a tensor is the value; None for other tensors."""
     op = tensor._op
-    if op.type != "Identity" or not op._inputs[0]._dtype._is_ref_dtype:
+    if op.type != "Identity" or not op._inputs or not op._inputs[0]._dtype._is_ref_dtype:
         return None
     return op._inputs[0]
 

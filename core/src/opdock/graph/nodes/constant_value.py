@@ -41,6 +41,8 @@ def constant_value(tensor: Any, partial: bool = False) -> Any:
         return tensor
     if not isinstance(tensor, Tensor):
         return None
+    if tensor._known is not None:
+        return np.array(tensor._known)
     value = _static(tensor._op, tensor, partial)
     if value is not None:
         tensor.graph.prevent_feeding(tensor)
@@ -127,6 +129,9 @@ def handle_of(tensor: Tensor) -> Handle | None:
     passed: list[Tensor] = []  # lists with the elements of another
     found: Handle | None = None
     for _ in range(_MAX_DEPTH):
+        if tensor._known_handle is not None:
+            found = tensor._known_handle
+            break
         op = tensor._op
         if op.type == "VarHandleOp":
             return Handle(op.attrs["dtype"], op.attrs["shape"])
@@ -137,9 +142,11 @@ def handle_of(tensor: Tensor) -> Handle | None:
             if not isinstance(known, int):
                 found = known
                 break
+            if not op._inputs:
+                break
             tensor = op._inputs[known]
             continue
-        if op.type in _SAME:
+        if op.type in _SAME and op._inputs:
             tensor = op._inputs[tensor._value_index]
             continue
         outer = _outside(tensor)

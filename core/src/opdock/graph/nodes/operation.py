@@ -327,6 +327,8 @@ class Tensor(Referable):
 
     _known: Any = None
     """The value, of a tensor that has one: an array."""
+    _known_handle: Any = None
+    """What is known of the resource or list behind a handle that has a value."""
 
     def __init__(self, op: Operation, value_index: int, dtype: DType, shape: Shape) -> None:
         self._op = op

@@ -9,6 +9,7 @@ from typing import Any
 
 from opdock import errors
 from opdock.graph.nodes.default_session import get_default_session
+from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.io.files import as_path
 from opdock.train.checkpoint_management import (
     get_checkpoint_state,
@@ -101,6 +102,9 @@ class CheckpointManager:
             FailedPreconditionError: there is no default session.
         """
         session = get_default_session()
+        if executing_eagerly():
+            given = self._checkpoint.save_counter.assign_add(1)
+            return self._written(int(given if checkpoint_number is None else checkpoint_number))
         if session is None:
             raise errors.FailedPreconditionError(
                 None, None, "CheckpointManager.save needs a default session"
@@ -109,6 +113,9 @@ class CheckpointManager:
         if checkpoint_number is not None:
             given = checkpoint_number
             number = int(given if hasattr(given, "__index__") else session.run(given))
+        return self._written(number, session)
+
+    def _written(self, number: int, session: Any = None) -> str:
         path = self._checkpoint.write(f"{self._prefix}-{number}", session)
         self._maybe_delete.pop(path, None)
         self._maybe_delete[path] = time.time()
