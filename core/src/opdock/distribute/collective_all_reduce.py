@@ -162,5 +162,9 @@ class CollectiveAllReduceExtended(BetweenGraphs, MirroredExtended):
         return self._num_workers, self._number
 
     @property
+    def _saves_together(self) -> bool:
+        return self._num_workers > 1
+
+    @property
     def _num_replicas_in_sync(self) -> int:
         return len(self._devices) * self._num_workers

@@ -194,7 +194,6 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         for theirs, own, names in _ALIKE
         for name in names.split()
     },
-    "python.ops.summary_ops_v2": ("opdock.summary.recording",),
     **{
         f"python.saved_model.{name}_impl": (f"opdock.saved_model.{name}",)
         for name in ("builder", "loader", "signature_def_utils", "utils")
@@ -332,7 +331,6 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "MakeNdarray": "opdock.io.tensor_proto:make_ndarray",
         "shape_tensor": "opdock.util.node_kinds:shape_tensor",
     },
-    "python.ops.summary_ops_v2": {"_INVALID_SCOPE_CHARACTERS": "opdock.ops.summary:_ILLEGAL"},
     "python.framework.device": {
         "check_valid": "opdock.graph.nodes.devicespec:DeviceSpec.from_string",
     },
