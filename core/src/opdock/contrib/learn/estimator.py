@@ -312,7 +312,7 @@ class BaseEstimator:
                 config=self._session_config,
             )
         folder = "eval" if not name else f"eval_{name}"
-        _write(f"{self._model_dir}/{folder}", results, results[key])
+        write_results(f"{self._model_dir}/{folder}", results, results[key])
         return results
 
     def _predictor(self, input_fn: Callable[[], Any], outputs: Any) -> tuple[Any, Any]:
@@ -380,7 +380,7 @@ def _joined(steps: list[Any]) -> Any:
     return np.concatenate(steps)
 
 
-def _write(folder: str, results: Mapping[str, Any], step: int) -> None:
+def write_results(folder: str, results: Mapping[str, Any], step: int) -> None:
     """A summary of the numbers among the results."""
     summary = tf.Summary()
     for key, value in results.items():
