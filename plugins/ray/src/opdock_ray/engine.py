@@ -308,12 +308,28 @@ class _Serving:
     def _another(self, error: Exception) -> bool:
         """Opens another mailbox in the place of one that Ray has ended; whether it could."""
         _log.warning("%s gets another mailbox, as Ray has ended the last: %s", self._address, error)
+        while self._open:
+            try:
+                self._actor = self._mailbox()
+                return True
+            except errors.UnknownError as e:
+                # Ray may know the last one for long, where processors have much else to do.
+                if self._taken():
+                    self._unheard(e)
+                    return False
+            except Exception as e:
+                self._unheard(e)
+                return False
+        return False
+
+    def _taken(self) -> bool:
+        """Whether an actor that is not the task's own has its address."""
         try:
-            self._actor = self._mailbox()
-        except Exception as e:
-            self._unheard(e)
+            with _asking():
+                found = ray.get_actor(self._address, namespace=_NAMESPACE)
+        except ValueError:
             return False
-        return True
+        return bool(found._actor_id != self._actor._actor_id)
 
     def _unheard(self, error: Exception) -> None:
         if self._open:
