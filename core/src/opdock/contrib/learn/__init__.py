@@ -15,6 +15,7 @@ from opdock.contrib.learn.canned import (
     LinearEstimator,
     LinearRegressor,
 )
+from opdock.contrib.learn.contracts import Evaluable, Trainable
 from opdock.contrib.learn.dynamic_rnn import DynamicRnnEstimator
 from opdock.contrib.learn.estimator import (
     BaseEstimator,
@@ -73,12 +74,12 @@ from opdock.train.loops.hooks import NanLossDuringTrainingError
 __all__ = [
     "SVM", "BaseEstimator", "DNNClassifier", "DNNEstimator", "DNNLinearCombinedClassifier",
     "DNNLinearCombinedEstimator", "DNNLinearCombinedRegressor", "DNNRegressor",
-    "DynamicRnnEstimator", "Estimator", "Experiment", "ExportStrategy", "Head", "InputFnOps",
-    "KMeansClustering", "LinearClassifier", "LinearEstimator", "LinearRegressor",
+    "DynamicRnnEstimator", "Estimator", "Evaluable", "Experiment", "ExportStrategy", "Head",
+    "InputFnOps", "KMeansClustering", "LinearClassifier", "LinearEstimator", "LinearRegressor",
     "LogisticRegressor", "MetricKey", "MetricSpec", "ModeKeys", "ModelFnOps",
     "NanLossDuringTrainingError", "NotFittedError", "PredictionKey", "ProblemType", "RunConfig",
-    "SKCompat", "TaskType", "binary_svm_head", "build_parsing_serving_input_fn", "datasets",
-    "evaluate", "extract_pandas_data", "extract_pandas_labels", "extract_pandas_matrix",
+    "SKCompat", "TaskType", "Trainable", "binary_svm_head", "build_parsing_serving_input_fn",
+    "datasets", "evaluate", "extract_pandas_data", "extract_pandas_labels", "extract_pandas_matrix",
     "graph_actions", "infer", "infer_real_valued_columns_from_input",
     "infer_real_valued_columns_from_input_fn", "io", "learn_runner", "loss_only_head",
     "make_export_strategy", "monitors", "multi_class_head", "multi_head", "multi_label_head",

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import opdock as tf
 from opdock.contrib.learn import exporting
+from opdock.contrib.learn.contracts import Evaluable, Trainable
 from opdock.contrib.learn.feeding import check_inputs, inputs_of
 from opdock.contrib.learn.keys import MetricKey
 from opdock.contrib.learn.metric_spec import metric_ops
@@ -45,7 +46,7 @@ def infer_real_valued_columns_from_input(x: Any) -> list[Any]:
     return infer_real_valued_columns_from_input_fn(input_fn)
 
 
-class BaseEstimator:
+class BaseEstimator(Evaluable, Trainable):
     """What estimators share: the loops around the graphs that `_get_*_ops` build.
 
     Args:
