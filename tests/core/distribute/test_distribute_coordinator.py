@@ -7,7 +7,6 @@ import json
 import os
 import threading
 
-import numpy as np
 import pytest
 
 import opdock as tf
@@ -262,4 +261,4 @@ def test_the_modules_that_programs_import():
     assert internal._TaskType.PS == "ps"
     assert where.get_current_worker_context is get_current_worker_context
     assert tf.contrib.distribute.run_standard_tensorflow_server is run_standard_tensorflow_server
-    np.testing.assert_equal(internal.CoordinatorMode.STANDALONE_CLIENT, "standalone_client")
+    assert internal.CoordinatorMode.STANDALONE_CLIENT == "standalone_client"
