@@ -212,3 +212,15 @@ def test_heads_of_counts_and_of_several_classes_at_once():
     np.testing.assert_array_equal(classes, [[1, 0, 1], [0, 1, 1]])
     each = np.log1p(np.exp(several)) - many * several
     assert loss == pytest.approx(each.mean(), rel=1e-5)
+
+
+def test_estimators_can_be_trained_and_evaluated():
+    learn = tf.contrib.learn
+    assert issubclass(learn.LinearRegressor, learn.Trainable)
+    assert issubclass(learn.Estimator, learn.Evaluable)
+
+    class Half(learn.Trainable):
+        """A model that says how it is trained, and no more."""
+
+    with pytest.raises(TypeError, match="fit"):
+        Half()

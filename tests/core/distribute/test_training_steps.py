@@ -132,3 +132,32 @@ def test_outputs_that_are_not_reduced_stay_those_of_replicas(session):
         found = strategy.experimental_local_results(context.last_step_outputs["totals"])
         sess.run(iterator.initialize())
         assert sess.run(found) == (4, 5)
+
+
+def test_one_loss_scale_for_all_replicas(session):
+    strategy = tf.distribute.MirroredStrategy(TWO)
+    with strategy.scope():
+        numbers = tf.data.Dataset.from_tensor_slices(
+            np.array([1, 1, 1, np.inf, 1, 1, 1, 1], np.float32)
+        )
+        batches = strategy.make_dataset_iterator(numbers.batch(2))
+        w = tf.get_variable("w", initializer=0.0)
+        scale = tf.train.experimental.DynamicLossScale(4.0, increment_period=2)
+        optimizer = tf.train.experimental.MixedPrecisionLossScaleOptimizer(
+            tf.train.MomentumOptimizer(1.0, 0.0), scale
+        )
+        train = strategy.group(
+            strategy.experimental_run(
+                lambda x: optimizer.minimize(lambda: tf.reduce_sum(w * x), var_list=[w]), batches
+            )
+        )
+        seen = []
+        with session() as sess:
+            sess.run([batches.initialize(), tf.global_variables_initializer()])
+            for _ in range(4):
+                sess.run(train)
+                copies = sess.run([*w.values, *scale._current_loss_scale.values])
+                assert copies[0] == copies[1]
+                seen.append((float(copies[0]), *map(float, copies[2:])))
+    # The second step has an infinite gradient in one replica: none is applied in either.
+    assert seen == [(-2.0, 4.0, 4.0), (-2.0, 2.0, 2.0), (-4.0, 2.0, 2.0), (-6.0, 4.0, 4.0)]

@@ -183,7 +183,6 @@ def test_lists_of_tensors_and_arrays():
     for i in range(3):
         array = array.write(i, [float(i), 1.0])
     assert array.stack().numpy().tolist() == [[0.0, 1.0], [1.0, 1.0], [2.0, 1.0]]
-    assert array.read(1).shape == (2,)
     walked = tf.data.Dataset.from_tensors(array)
     assert [a.stack().shape.as_list() for a in walked] == [[3, 2]]
     assert tf.pad([[1]], [[1, tf.constant(0)], [0, 1]]).numpy().tolist() == [[0, 0], [1, 0]]

@@ -64,7 +64,7 @@ estimator = tf.estimator.DNNLinearCombinedClassifier(
     dnn_feature_columns=columns, dnn_hidden_units=[8], dnn_optimizer=tf.train.AdamOptimizer(0.05))
 result, exported = tf.estimator.train_and_evaluate(
     estimator, tf.estimator.TrainSpec(trained, max_steps=40),
-    tf.estimator.EvalSpec(evaluated, steps=None, exporters=exporters, throttle_secs=0))
+    tf.estimator.EvalSpec(evaluated, steps=None, exporters=exporters, throttle_secs=1))
 assert result["global_step"] == 40 and result["accuracy"] > 0.8, result
 assert len(exported) == 2 and len(os.listdir("model/export/latest")) == 2
 example = tf.train.Example()
@@ -92,7 +92,7 @@ from tensorflow.contrib.tpu.python.tpu import tpu_estimator
 assert tpu.TPUEstimator is tpu_estimator.TPUEstimator is tf.estimator.tpu.TPUEstimator
 assert tpu.InputPipelineConfig is tf.estimator.tpu.InputPipelineConfig
 """
-STRATEGIES = """
+MODEL = """
 def model_fn(features, labels, mode):
     normal = tf.layers.batch_normalization(
         features["x"], momentum=0.8, training=mode == "train")
@@ -103,6 +103,10 @@ def model_fn(features, labels, mode):
     return tf.estimator.EstimatorSpec(
         mode, loss=loss, train_op=train,
         eval_metric_ops={"accuracy": tf.metrics.accuracy(labels, tf.argmax(logits, 1))})
+"""
+STRATEGIES = (
+    MODEL
+    + """
 two = ["/cpu:0", "/cpu:1"]
 cpus = tf.ConfigProto(device_count={"CPU": 2})
 found = {}
@@ -126,6 +130,51 @@ except ValueError as e:
 else:
     raise AssertionError
 """
+)
+DRIVEN = (
+    MODEL
+    + """
+def served(**jobs):
+    spec = {job: [f"here:{port}" for port in ports] for job, ports in jobs.items()}
+    def of(job):  # an evaluator is by itself
+        return {n: spec[n] for n in spec if (n == "evaluator") == (job == "evaluator")}
+    return spec, [tf.train.Server(of(job), job, i) for job in spec for i in range(len(spec[job]))]
+def settings(folder, strategy, cluster, **more):
+    distribute = tf.contrib.distribute.DistributeConfig(strategy, remote_cluster=cluster, **more)
+    return tf.estimator.RunConfig(folder, experimental_distribute=distribute, tf_random_seed=1)
+# This program calls for the workers and the evaluator of a cluster whose servers are there.
+cluster, held = served(worker=[1, 2], ps=[3], evaluator=[4])
+servers = tf.distribute.experimental.ParameterServerStrategy()
+estimator = tf.estimator.Estimator(model_fn, config=settings("servers", servers, cluster))
+train = tf.estimator.TrainSpec(lambda: evaluated().repeat(), max_steps=60)
+tf.estimator.train_and_evaluate(
+    estimator, train, tf.estimator.EvalSpec(evaluated, start_delay_secs=0, throttle_secs=1))
+found = tf.estimator.Estimator(model_fn, "servers").evaluate(evaluated)
+assert found["accuracy"] > 0.9 and found["global_step"] >= 60, found
+import os
+assert os.listdir("servers/eval")
+try:
+    estimator.train(evaluated)
+except ValueError as e:
+    assert "'evaluator' job is not supported" in str(e), e
+else:
+    raise AssertionError
+# One graph of its own, in the session of the cluster's only worker.
+cluster, alone = served(worker=[5])
+mirrored = tf.distribute.MirroredStrategy()
+estimator = tf.estimator.Estimator(model_fn, config=settings(
+    "mirrored", mirrored, cluster, eval_distribute=tf.distribute.MirroredStrategy()))
+found = estimator.train(lambda: evaluated().repeat(), steps=40).evaluate(evaluated)
+assert found["accuracy"] > 0.9 and found["global_step"] == 40, found
+os.environ["TF_CONFIG"] = '{"cluster": {"worker": ["here:5"]}}'
+try:
+    settings("twice", tf.distribute.MirroredStrategy(), cluster)
+except ValueError as e:
+    assert "Cannot set both" in str(e), e
+else:
+    raise AssertionError
+"""
+)
 SDCA = """
 def identified():
     features = {"x": x, "id": [str(i) for i in range(len(x))], "side": np.where(x[:, :1] > 0, 1, 0)}
@@ -197,8 +246,8 @@ assert tf.estimator.Estimator(model_fn, "other", before).config.save_checkpoints
 
 @pytest.mark.parametrize(
     "program",
-    [OWN, CANNED, TPU, STRATEGIES, SDCA, SVM, CONTRIB_SETTINGS],
-    ids=["own", "canned", "tpu", "strategies", "sdca", "svm", "contrib_settings"],
+    [OWN, CANNED, TPU, STRATEGIES, DRIVEN, SDCA, SVM, CONTRIB_SETTINGS],
+    ids=["own", "canned", "tpu", "strategies", "driven", "sdca", "svm", "contrib_settings"],
 )
 def test_a_program_with_estimators(program: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(HEAD + program, encoding="utf-8")

@@ -115,3 +115,13 @@ def test_writers_have_files_of_their_own(tmp_path: Path) -> None:
         assert found["x"][:2] == (0, value) and found["raw"][:2] == (1, value)
     with pytest.raises(ValueError, match="logdir cannot be None"):
         summary.create_file_writer(None)
+
+
+def test_the_module_that_libraries_import_has_both_kinds() -> None:
+    from opdock.python.ops import summary_ops_v2 as internal
+
+    assert internal.write is summary.write
+    assert internal.scalar is recording.scalar
+    assert internal.create_file_writer_v2 is summary.create_file_writer
+    with internal.summary_scope("f?o?o") as (tag, scope):
+        assert (tag, scope) == ("f?o?o", "foo/")

@@ -120,3 +120,33 @@ def test_sessions_ask_for_mixed_precision():
         experimental.enable_mixed_precision_graph_rewrite("sgd")
     with pytest.raises(ValueError, match='"opt" must be an instance of Optimizer'):
         experimental.MixedPrecisionLossScaleOptimizer("sgd", 1)
+
+
+def test_a_checkpoint_of_the_optimizer_has_the_scale(tmp_path):
+    w = tf.get_variable("w", initializer=2.0)
+    scale = experimental.DynamicLossScale(4, increment_period=2)
+    inner = tf.train.MomentumOptimizer(0.1, 0.9)
+    optimizer = experimental.MixedPrecisionLossScaleOptimizer(inner, scale)
+    train = optimizer.minimize(w * 3.0, var_list=[w])
+    checkpoint = tf.train.Checkpoint(optimizer=optimizer, w=w)
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        sess.run(train)
+        path = checkpoint.save(str(tmp_path / "saved"), session=sess)
+        kept = sess.run([scale(), scale._num_good_steps, inner.get_slot(w, "momentum"), w])
+        sess.run(train)
+        assert sess.run(scale()) == 8.0
+        checkpoint.restore(path).assert_consumed().run_restore_ops(sess)
+        found = sess.run([scale(), scale._num_good_steps, inner.get_slot(w, "momentum"), w])
+    np.testing.assert_allclose(found, kept)
+    assert kept[:2] == [4.0, 1]
+    # What is restored before the scale is there, it gets when it is made.
+    with tf.Graph().as_default():
+        late = tf.train.Checkpoint()
+        status = late.restore(path)
+        late.optimizer = experimental.MixedPrecisionLossScaleOptimizer(
+            tf.train.MomentumOptimizer(0.1, 0.9), experimental.DynamicLossScale(1)
+        )
+        with tf.Session() as sess:
+            status.initialize_or_restore(sess)
+            assert sess.run(late.optimizer._loss_scale()) == 4.0

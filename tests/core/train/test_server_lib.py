@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+
 import pytest
 
 import opdock as tf
 from opdock.io import protos
+from opdock.runtime.cluster import master
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +75,8 @@ def test_the_definition_of_a_server():
         tf.train.Server(3)
 
 
-def test_tasks_of_other_processes_take_an_engine():
+def test_tasks_of_other_processes_take_an_engine(monkeypatch):
+    monkeypatch.setattr(master, "_HERE", 0.0)  # threads of other tests start none
     server = tf.train.Server({"ps": ["x:1"], "worker": ["x:2"]}, job_name="ps")
     with pytest.raises(tf.errors.UnimplementedError, match="x:2, and no cluster engine"):
         tf.Session(server.target)
@@ -143,6 +147,22 @@ def test_a_device_setter_takes_any_cluster():
             devices = [tf.Variable(0).device for _ in range(3)]
         assert devices == ["/job:ps/task:0", "/job:ps/task:1", "/job:ps/task:0"]
     assert isinstance(cluster.as_cluster_def(), protos.ClusterDef)
+
+
+def test_a_server_is_there_for_those_who_know_its_address() -> None:
+    def started() -> str:
+        return tf.train.Server.create_local_server().target
+
+    targets = [started(), started()]
+    gc.collect()
+    with tf.Graph().as_default():
+        v = tf.Variable(3.0)
+        with tf.Session(targets[0]) as session:
+            session.run(v.initializer)
+        with tf.Session(targets[0]) as session:
+            assert session.run(v) == 3.0
+        with tf.Session(targets[1]) as session:
+            assert session.run(tf.report_uninitialized_variables()).tolist() == [b"Variable"]
 
 
 def test_servers_of_a_cluster_keep_each_other_and_go_together() -> None:

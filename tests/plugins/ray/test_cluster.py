@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import ray
 
 import opdock as tf
 from opdock.cli.launch import free_addresses
@@ -160,6 +161,25 @@ def test_what_crosses_between_processes_and_what_errors_say(cluster):
         tf.Session(server.target, config=config)
     with pytest.raises(tf.errors.UnknownError, match="in use"):
         tf.train.Server(addresses, job_name="worker", task_index=0)
+
+
+def test_a_task_whose_mailbox_ray_has_ended_gets_another(cluster):
+    tasks = cluster(1, 1)
+    tasks.start("ps", 0)
+    server = tf.train.Server(tasks.addresses, job_name="worker", task_index=0)
+    with tf.Graph().as_default():
+        with tf.device("/job:ps"):
+            v = tf.get_variable("v", initializer=2.0)
+        with tf.device("/job:worker"):
+            doubled = v * 2.0
+        with tf.Session(server.target) as sess:
+            sess.run(v.initializer)
+            ray.kill(ray.get_actor(tasks.addresses["ps"][0], namespace="opdock"))
+            with pytest.raises(tf.errors.UnavailableError):
+                while sess.run(doubled) == 4.0:
+                    pass
+        with tf.Session(server.target) as sess:
+            assert sess.run(doubled) == 4.0  # the task itself has all that it had
 
 
 # Python, and JAX where it is installed, warn of forks beside threads: that is what is tried.

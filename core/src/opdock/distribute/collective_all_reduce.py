@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 from opdock.api import logging
@@ -46,6 +47,13 @@ class CollectiveAllReduceStrategy(Strategy):
         self, communication: CollectiveCommunication = CollectiveCommunication.AUTO
     ) -> None:
         super().__init__(CollectiveAllReduceExtended(self, communication))
+
+    @classmethod
+    def _from_local_devices(cls, devices: Sequence[str]) -> CollectiveAllReduceStrategy:
+        """One for several devices of this worker."""
+        made = cls()
+        made.extended._use(tuple(devices))
+        return made
 
 
 class CollectiveAllReduceExtended(BetweenGraphs, MirroredExtended):
@@ -160,6 +168,10 @@ class CollectiveAllReduceExtended(BetweenGraphs, MirroredExtended):
 
     def _share(self, worker: int) -> tuple[int, int]:
         return self._num_workers, self._number
+
+    @property
+    def _saves_together(self) -> bool:
+        return self._num_workers > 1
 
     @property
     def _num_replicas_in_sync(self) -> int:

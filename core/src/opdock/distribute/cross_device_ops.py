@@ -163,11 +163,14 @@ class MultiWorkerAllReduce(AllReduceCrossDeviceOps):
     Args:
         worker_devices: the workers.
         num_gpus_per_worker: how many GPUs each has.
+        all_reduce_spec, num_packs, agg_small_grads_max_bytes, agg_small_grads_max_group: by which
+            ways, and in which packs, TF would reduce.
     """
 
     def __init__(
         self, worker_devices: Sequence[str], num_gpus_per_worker: int,
         all_reduce_spec: Any = ("pscpu/pscpu", 2, -1), num_packs: int = 0,
+        agg_small_grads_max_bytes: int = 0, agg_small_grads_max_group: int = 10,
     ) -> None:  # fmt: skip
         super().__init__(str(all_reduce_spec), num_packs)
         self._worker_devices, self._num_gpus_per_worker = worker_devices, num_gpus_per_worker

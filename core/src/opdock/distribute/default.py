@@ -32,7 +32,12 @@ class _DefaultInputIterator:
 
     def initialize(self) -> list[Any]:
         """The operations that begin anew."""
-        return [self._iterator.initializer]
+        return [self.initializer]
+
+    @property
+    def initializer(self) -> Any:
+        """The operation that begins anew, as libraries ask for it."""
+        return self._iterator.initializer
 
 
 class _DefaultScope:

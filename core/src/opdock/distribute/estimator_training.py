@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Final
+from typing import Any
 
-from opdock import errors
 from opdock.api import logging
-from opdock.distribute.clusters import id_in_cluster, is_chief
-from opdock.train.server_lib import ClusterSpec, Server
+from opdock.distribute.clusters import id_in_cluster, normalize_cluster_spec
+from opdock.distribute.distribute_coordinator import CoordinatorMode, run_distribute_coordinator
+from opdock.distribute.worker_context import get_current_worker_context
+from opdock.train.server_lib import ClusterSpec
 
 __all__ = [
     "estimator_evaluate", "estimator_train", "init_run_config",
     "should_run_distribute_coordinator", "train_and_evaluate",
 ]  # fmt: skip
-
-_INDEPENDENT: Final = "independent_worker"
 
 
 def init_run_config(config: Any, tf_config: dict[str, Any]) -> None:
@@ -26,8 +25,7 @@ def init_run_config(config: Any, tf_config: dict[str, Any]) -> None:
         tf_config: what TF_CONFIG says.
 
     Raises:
-        ValueError: a strategy is given twice.
-        UnimplementedError: it is to run on a cluster whose tasks other programs serve.
+        ValueError: a strategy is given twice, or the cluster is.
     """
     given = config._experimental_distribute
     for kind in ("train_distribute", "eval_distribute"):
@@ -36,14 +34,19 @@ def init_run_config(config: Any, tf_config: dict[str, Any]) -> None:
             raise ValueError(f"Either `{kind}` or`experimental_distribute.{kind}` can be set.")
         if own:
             setattr(config, f"_{kind}", own)
-    if getattr(given, "remote_cluster", None):
-        raise errors.UnimplementedError(
-            None, None,
-            "experimental_distribute.remote_cluster: one program that drives a cluster of servers. "
-            "Start the program once a task instead, with TF_CONFIG, as opdock launch does",
-        )  # fmt: skip
     cluster = ClusterSpec(tf_config.get("cluster", {}))
+    remote = getattr(given, "remote_cluster", None)
     config._init_distributed_setting_from_environment_var({})
+    if remote and config._train_distribute:
+        if cluster:
+            raise ValueError(
+                'Cannot set both "cluster_spec" of TF_CONFIG and '
+                "`experimental_distribute.remote_cluster`"
+            )
+        config._cluster_spec = normalize_cluster_spec(remote)
+        config._distribute_coordinator_mode = CoordinatorMode.STANDALONE_CLIENT
+        logging.info("RunConfig initialized to drive %s", config._cluster_spec.as_dict())
+        return
     if not cluster or "master" in cluster.jobs or not config._train_distribute:
         config._distribute_coordinator_mode = None
         config._init_distributed_setting_from_environment_var(tf_config)
@@ -52,17 +55,17 @@ def init_run_config(config: Any, tf_config: dict[str, Any]) -> None:
     task = tf_config.get("task", {})
     config._cluster_spec = cluster
     config._task_type, config._task_id = task.get("type"), int(task.get("index", 0))
-    config._distribute_coordinator_mode = _INDEPENDENT
+    config._distribute_coordinator_mode = CoordinatorMode.INDEPENDENT_WORKER
     logging.info("RunConfig initialized for one process a task of %s", cluster.as_dict())
 
 
 def should_run_distribute_coordinator(config: Any) -> bool:
-    """Whether each task of a cluster is to do its part of `train_and_evaluate` here."""
+    """Whether the tasks of a cluster are to do their parts."""
     return bool(getattr(config, "_distribute_coordinator_mode", None)) and bool(config.cluster_spec)
 
 
 def train_and_evaluate(estimator: Any, train_spec: Any, eval_spec: Any, executor_cls: Any) -> None:
-    """Does this task's part: a server serves, workers train, the evaluator evaluates.
+    """Does this program's part: a server serves, workers train, the evaluator evaluates.
 
     Args:
         estimator: the estimator; each task works with a copy.
@@ -73,77 +76,127 @@ def train_and_evaluate(estimator: Any, train_spec: Any, eval_spec: Any, executor
         ValueError: the task has an unknown job.
     """
     config = estimator.config
-    job, index, cluster = config.task_type, config.task_id, config.cluster_spec
-    if job == "evaluator":
-        own = _of_task(estimator, "eval", config.eval_distribute, "", ClusterSpec({}))
+    alone = config._distribute_coordinator_mode == CoordinatorMode.INDEPENDENT_WORKER
+
+    def train(strategy: Any) -> None:
+        own = _of_task(estimator, "train", strategy)
+        # Of threads in one program, one tells what it does: hooks know tensors of one graph.
+        hooks = list(train_spec.hooks) if alone or own.config.is_chief else []
+        own.train(input_fn=train_spec.input_fn, max_steps=train_spec.max_steps, hooks=hooks)
+
+    def evaluate(strategy: Any) -> None:
+        own = _of_task(estimator, "eval", strategy)
         executor_cls(own, train_spec, eval_spec)._start_continuous_evaluation()
-        return
-    if job not in ("chief", "worker", "ps"):
-        raise ValueError(f"Unexpected task_type: {job!r}")
-    server = Server(cluster, job_name=job, task_index=index, config=config.session_config)
-    if job == "ps":
-        server.join()
-        return
-    strategy = config.train_distribute
-    if not strategy.extended.experimental_between_graph and not is_chief(cluster, job, index):
-        server.join()  # the chief's graph spans all workers
-        return
-    strategy = copy.deepcopy(strategy)
-    strategy.configure(
-        session_config=config.session_config, cluster_spec=cluster, task_type=job, task_id=index
-    )
-    own = _of_task(estimator, "train", strategy, server.target, cluster)
-    own.train(
-        input_fn=train_spec.input_fn, max_steps=train_spec.max_steps, hooks=list(train_spec.hooks)
-    )
+
+    _coordinate(
+        config, train, config.train_distribute, eval_fn=evaluate,
+        eval_strategy=config.eval_distribute,
+    )  # fmt: skip
 
 
-def _of_task(estimator: Any, kind: str, strategy: Any, target: str, cluster: Any) -> Any:
-    """An estimator with the configuration of a task.
+def _coordinate(config: Any, worker_fn: Any, strategy: Any, **evaluation: Any) -> Any:
+    """Calls functions for the tasks of a RunConfig's cluster."""
+    mode = config._distribute_coordinator_mode
+    driven = mode == CoordinatorMode.STANDALONE_CLIENT  # by a program that is none of the tasks
+    return run_distribute_coordinator(
+        worker_fn, strategy, mode=mode, cluster_spec=config.cluster_spec,
+        task_type=None if driven else config.task_type, task_id=None if driven else config.task_id,
+        session_config=config.session_config, **evaluation,
+    )  # fmt: skip
+
+
+def _of_task(estimator: Any, kind: str, strategy: Any) -> Any:
+    """An estimator with the configuration of the task that this thread works for.
 
     Args:
         estimator: the estimator of all tasks.
         kind: "train" or "eval".
         strategy: what the task trains or evaluates by.
-        target: the task's own server.
-        cluster: the cluster that it is of, none for an evaluator.
     """
+    context = get_current_worker_context()
     own = copy.deepcopy(estimator)
     config = own._config
     setattr(config, f"_{kind}_distribute", strategy)
     setattr(own, f"_{kind}_distribution", strategy)
-    jobs = cluster.as_dict()
-    job, index = config._task_type, config._task_id
+    cluster = context.cluster_spec if context.distributed_mode else ClusterSpec({})
+    jobs, job, index = cluster.as_dict(), context.task_type, context.task_id
     config._distribute_coordinator_mode = None
     config._cluster_spec = cluster
-    config._master = config._evaluation_master = target
-    config._is_chief = not jobs or is_chief(cluster, job, index)
+    config._task_type, config._task_id = job, index
+    config._master = config._evaluation_master = context.master_target
+    config._is_chief = context.is_chief
     config._num_ps_replicas = len(jobs.get("ps", ()))
-    config._num_worker_replicas = len(jobs.get("worker", ())) + len(jobs.get("chief", ()))
-    config._global_id_in_cluster = id_in_cluster(jobs, job, index) if jobs else None
+    config._num_worker_replicas = context.num_workers if jobs else 0
+    config._global_id_in_cluster = None
+    if jobs:
+        config._global_id_in_cluster = id_in_cluster(jobs, job, index) if job else 0
     return own
 
 
-def _refuse(what: str) -> None:
-    raise ValueError(
-        f"Only `tf.estimator.train_and_evaluate` is supported in a cluster, not `{what}`: each "
-        "task has to do its own part"
-    )
+def estimator_train(estimator: Any, train_distributed_fn: Any, hooks: Any) -> Any:
+    """Trains on the cluster that this program drives.
 
+    Args:
+        estimator: the estimator; what trains is a copy.
+        train_distributed_fn: trains an estimator by a strategy, with hooks.
+        hooks: the hooks of the chief.
 
-def estimator_train(estimator: Any, train_distributed_fn: Any, hooks: Any) -> None:
-    """Refuses to train in a cluster without an evaluator's part.
-
-    Raises:
-        ValueError: always.
-    """
-    _refuse("Estimator.train")
-
-
-def estimator_evaluate(estimator: Any, evaluate_distributed_fn: Any, hooks: Any) -> None:
-    """Refuses to evaluate in a cluster without its training.
+    Returns:
+        The copy.
 
     Raises:
-        ValueError: always.
+        ValueError: each task has to do its own part, or the cluster has an evaluator.
     """
-    _refuse("Estimator.evaluate")
+    _check_driven(estimator, "train")
+
+    def train(strategy: Any) -> Any:
+        own = _of_task(estimator, "train", strategy)
+        train_distributed_fn(own, strategy, hooks)
+        return own
+
+    config = estimator._config
+    return _coordinate(config, train, config._train_distribute)
+
+
+def estimator_evaluate(estimator: Any, evaluate_distributed_fn: Any, hooks: Any) -> Any:
+    """Evaluates on the cluster that this program drives.
+
+    Args:
+        estimator: the estimator; what evaluates is a copy.
+        evaluate_distributed_fn: evaluates an estimator by a strategy, with hooks.
+        hooks: the hooks of the chief.
+
+    Returns:
+        What the function returns.
+
+    Raises:
+        ValueError: each task has to do its own part, or the cluster has an evaluator.
+    """
+    _check_driven(estimator, "eval")
+
+    def evaluate(strategy: Any) -> Any:
+        return evaluate_distributed_fn(_of_task(estimator, "eval", strategy), strategy, hooks)
+
+    config = estimator._config
+    return _coordinate(config, evaluate, config._eval_distribute)
+
+
+def _check_driven(estimator: Any, kind: str) -> None:
+    """Raises ValueError where one call cannot do what all tasks of a cluster have to."""
+    config, method = estimator._config, {"train": "train", "eval": "evaluate"}[kind]
+    if "evaluator" in normalize_cluster_spec(config.cluster_spec).jobs:
+        raise ValueError(
+            "'evaluator' job is not supported if you don't use `train_and_evaluate`, as "
+            f"`Estimator.{method}` does not"
+        )
+    if config._distribute_coordinator_mode != CoordinatorMode.STANDALONE_CLIENT:
+        raise ValueError(
+            f"Only `tf.estimator.train_and_evaluate` is supported in a cluster, not "
+            f"`Estimator.{method}`: each task has to do its own part"
+        )
+    strategy = getattr(config, f"_{kind}_distribute")
+    if strategy is None or strategy.extended.experimental_between_graph:
+        raise ValueError(
+            f"`Estimator.{method}` drives a cluster by one graph, which "
+            f"{type(strategy).__name__} does not make: use `tf.estimator.train_and_evaluate`"
+        )

@@ -290,6 +290,11 @@ class StrategyExtended:
         """Whether this task writes summaries."""
         raise NotImplementedError("must be implemented in descendants")
 
+    @property
+    def _saves_together(self) -> bool:
+        """Whether what is saved may be reduced over all workers, so that all have to save."""
+        return False
+
     def _configure(
         self, session_config: Any, cluster_spec: Any, task_type: str | None, task_id: int | None
     ) -> None:

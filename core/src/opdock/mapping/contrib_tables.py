@@ -233,6 +233,12 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
             "regression_head",
         )
     },
+    "contrib.learn.python.learn.evaluable": {
+        "Evaluable": "opdock.contrib.learn.contracts:Evaluable",
+    },
+    "contrib.learn.python.learn.trainable": {
+        "Trainable": "opdock.contrib.learn.contracts:Trainable",
+    },
     "contrib.learn.python.learn.learn_io.graph_io": {
         "KEY_FEATURE_NAME": "opdock.contrib.learn.io:KEY_FEATURE_NAME",
         "_get_file_names": "opdock.contrib.learn.io:file_names",

@@ -27,6 +27,8 @@ DISTRIBUTE_SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "opdock.distribute.replica",
         *_CONTEXT,
     ),
+    "python.distribute.distribute_coordinator": ("opdock.distribute.distribute_coordinator",),
+    "python.distribute.distribute_coordinator_context": ("opdock.distribute.worker_context",),
     "python.distribute.distribution_strategy_context": _CONTEXT,
     "python.distribute.estimator_training": ("opdock.distribute.estimator_training",),
     "python.distribute.input_lib": ("opdock.distribute.inputs", "opdock.distribute.steps"),
@@ -66,6 +68,26 @@ DISTRIBUTE_NAMES: Final[dict[str, dict[str, str]]] = {
         "StandardInputStep": "opdock.contrib.distribute_steps:StandardInputStep",
         "StandardSingleLossStep": "opdock.contrib.distribute_steps:StandardSingleLossStep",
         "Step": "opdock.contrib.distribute_steps:Step",
+        "run_standard_tensorflow_server": (
+            "opdock.distribute.distribute_coordinator:run_standard_tensorflow_server"
+        ),
+    },
+    "python.distribute.distribute_coordinator": {
+        "_Barrier": "opdock.distribute.distribute_coordinator:WorkerBarrier",
+        "_TaskType": "opdock.distribute.distribute_coordinator:TaskType",
+        "_WorkerContext": "opdock.distribute.distribute_coordinator:WorkerContext",
+    },
+    "contrib.distribute.python.mirrored_strategy": {
+        "CoreMirroredExtended": "opdock.distribute.mirrored:MirroredExtended",
+        "CoreMirroredStrategy": "opdock.distribute.mirrored:MirroredStrategy",
+    },
+    "contrib.distribute.python.parameter_server_strategy": {
+        "CoreParameterServerExtended": (
+            "opdock.distribute.parameter_server:ParameterServerExtended"
+        ),
+        "CoreParameterServerStrategy": (
+            "opdock.distribute.parameter_server:ParameterServerStrategy"
+        ),
     },
     "python.distribute.distribute_config": {
         "DistributeConfig": "opdock.contrib.distribute:DistributeConfig",

@@ -161,8 +161,10 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.util.tf_stack": ("opdock.util.stacks",),
     "python.framework.registry": ("opdock.util.stacks",),
     "python.framework.traceable_stack": ("opdock.util.stacks",),
-    "contrib.learn.python.learn.datasets": ("opdock.examples.tutorials.mnist.input_data",),
-    "contrib.learn.python.learn.datasets.base": ("opdock.examples.tutorials.mnist.input_data",),
+    "contrib.learn.python.learn.datasets": ("opdock.contrib.learn.datasets",),
+    "contrib.learn.python.learn.datasets.base": ("opdock.contrib.learn.datasets.base",),
+    "contrib.learn.python.learn.datasets.synthetic": ("opdock.contrib.learn.datasets.synthetic",),
+    "contrib.learn.python.learn.graph_actions": ("opdock.contrib.learn.graph_actions",),
     "contrib.learn.python.learn.datasets.mnist": ("opdock.examples.tutorials.mnist.input_data",),
     "contrib.testing.python.framework.util_test": ("opdock.contrib.testing",),
     "python.ops.nccl_ops": ("opdock.contrib.nccl",),
@@ -197,7 +199,6 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         for theirs, own, names in _ALIKE
         for name in names.split()
     },
-    "python.ops.summary_ops_v2": ("opdock.summary.recording",),
     **{
         f"python.saved_model.{name}_impl": (f"opdock.saved_model.{name}",)
         for name in ("builder", "loader", "signature_def_utils", "utils")
@@ -334,7 +335,6 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "MakeNdarray": "opdock.io.tensor_proto:make_ndarray",
         "shape_tensor": "opdock.util.node_kinds:shape_tensor",
     },
-    "python.ops.summary_ops_v2": {"_INVALID_SCOPE_CHARACTERS": "opdock.ops.summary:_ILLEGAL"},
     "python.framework.device": {
         "check_valid": "opdock.graph.nodes.devicespec:DeviceSpec.from_string",
     },

@@ -1,4 +1,4 @@
-"""Where the names of `tensorflow.python.training`'s modules are in opdock, as data."""
+"""Where the names of TF's modules for training and its summaries are in opdock, as data."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ TRAINING_SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.training.tracking.graph_view": ("opdock.train.tracking.object_graph",),
     "python.training.tracking.python_state": ("opdock.train.tracking.base",),
     "python.training.tracking.util": ("opdock.train.tracking.util",),
+    "python.ops.summary_ops_v2": ("opdock.summary.recording",),
     "python.training.saving.saveable_object": ("opdock.train.saveable",),
     "python.training.saving.saveable_object_util": ("opdock.train.saveable",),
 }
@@ -72,6 +73,22 @@ TRAINING_NAMES: Final[dict[str, dict[str, str]]] = {
         "_get_var_info": "opdock.train.warm_starting:var_info",
         "_infer_var_name": "opdock.train.warm_starting:infer_var_name",
         "_warm_start_var_with_vocab": "opdock.train.warm_starting:warm_start_var_with_vocab",
+    },
+    "python.ops.summary_ops_v2": {
+        "_INVALID_SCOPE_CHARACTERS": "opdock.ops.summary:_ILLEGAL",
+        "all_v2_summary_ops": "opdock.summary.recording:all_summary_ops",
+        "create_file_writer_v2": "opdock.summary.recording_v2:create_file_writer",
+    }
+    | {
+        name: f"opdock.summary.recording_v2:{name}"
+        for name in (
+            "create_noop_writer",
+            "get_step",
+            "set_step",
+            "summary_scope",
+            "write",
+            "write_raw_pb",
+        )
     },
     "python.training.training": {"NewCheckpointReader": "opdock:train.NewCheckpointReader"},
 }

@@ -86,8 +86,11 @@ class LocalServer:
 # Reentrant: the collector may run inside, and a finalizer that it calls may come here.
 _lock = threading.RLock()
 _servers: Final[weakref.WeakValueDictionary[str, LocalServer]] = weakref.WeakValueDictionary()
-"""By address; a server is gone with all that it kept once nobody holds it, no session and no
-other server of its cluster."""
+"""By address."""
+_kept: Final[set[LocalServer]] = set()
+"""A server stays for those who know its address, as in TensorFlow, when the `tf.train.Server` that
+a program started is gone: until another one is to have the address, and no session holds it and no
+`tf.train.Server` of its cluster."""
 _ports = itertools.count(_FIRST_PORT)
 
 
@@ -105,15 +108,27 @@ def start(address: str, definition: Any) -> LocalServer:
     with _lock:
         if port == "0":
             address = next(a for n in _ports if (a := f"{host}:{n}") not in _servers)
-        if address in _servers:
-            gc.collect()  # Servers of one cluster hold each other: they go when they are collected.
-        if address in _servers:
+        if address in _servers and not _leave(address):
             raise errors.UnknownError(None, None, f"Could not start a server at {address}: in use")
         server = LocalServer(address, definition)
         for other in list(_servers.values()):
             server.join(other)
         _servers[address] = server
+        _kept.add(server)
         return server
+
+
+def _leave(address: str) -> bool:
+    """Lets a server go with its cluster, if nobody holds one of them; whether it has gone."""
+    server = _servers[address]
+    cluster = weakref.WeakSet([server, *server._others])
+    _kept.difference_update(cluster)
+    del server
+    gc.collect()  # Servers of one cluster hold each other: they go when they are collected.
+    if not cluster:
+        return True
+    _kept.update(cluster)
+    return False
 
 
 def at(address: str) -> LocalServer | None:

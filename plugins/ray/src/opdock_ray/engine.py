@@ -8,12 +8,13 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing import AuthenticationError
 from typing import Any, Final
 
 import ray
-from ray.exceptions import RayActorError, RayError
+from ray.exceptions import ActorDiedError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from opdock.plugin import Handle, Packet, errors
@@ -85,27 +86,16 @@ class RayEngine:
         workers = ThreadPoolExecutor(_MOST, thread_name_prefix="opdock-task")
         entrance = link.Entrance(handle, workers) if link.possible() else None
         door = _node(), None if entrance is None else entrance.door
-        # It waits for mail and passes it on: it needs no processor of its own.
-        actor = ray.remote(Mailbox).options(
-            name=address, namespace=_NAMESPACE, num_cpus=0, max_concurrency=_MOST, max_restarts=0,
-            scheduling_strategy=NodeAffinitySchedulingStrategy(_node(), soft=False),
-        )  # fmt: skip
-        until = time.monotonic() + _FAREWELL
-        while True:
-            try:
-                with _asking():
-                    made = actor.remote(silence, min(silence / 4, 5.0), door)
-                return _Serving(address, made, handle, workers, entrance)
-            except ValueError as e:
-                # Of a task that has just been killed Ray knows the actor for a while.
-                if time.monotonic() > until:
-                    if entrance is not None:
-                        entrance.close()
-                    raise errors.UnknownError(
-                        None, None,
-                        f"Could not start a server at {address}: another process has it ({e})",
-                    ) from None  # fmt: skip
-                time.sleep(_LOOK)
+
+        def mailbox() -> Any:
+            return _mailbox(address, silence, door)
+
+        try:
+            return _Serving(address, mailbox, handle, workers, entrance)
+        except errors.UnknownError:
+            if entrance is not None:
+                entrance.close()
+            raise
 
     def connect(self, address: str) -> _Way:
         """The way to the task of an address: one for all who need it.
@@ -125,6 +115,32 @@ class RayEngine:
             if found is None:
                 found = self._ways[actor._actor_id] = _Way(address, actor)
             return found
+
+
+def _mailbox(address: str, silence: float, door: Any) -> Any:
+    """An actor that takes the mail of an address.
+
+    Raises:
+        UnknownError: another process has the address.
+    """
+    # It waits for mail and passes it on: it needs no processor of its own.
+    actor = ray.remote(Mailbox).options(
+        name=address, namespace=_NAMESPACE, num_cpus=0, max_concurrency=_MOST, max_restarts=0,
+        scheduling_strategy=NodeAffinitySchedulingStrategy(_node(), soft=False),
+    )  # fmt: skip
+    until = time.monotonic() + _FAREWELL
+    while True:
+        try:
+            with _asking():
+                return actor.remote(silence, min(silence / 4, 5.0), door)
+        except ValueError as e:
+            # Of a task that has just been killed Ray knows the actor for a while.
+            if time.monotonic() > until:
+                raise errors.UnknownError(
+                    None, None,
+                    f"Could not start a server at {address}: another process has it ({e})",
+                ) from None  # fmt: skip
+            time.sleep(_LOOK)
 
 
 def _init() -> None:
@@ -236,18 +252,22 @@ class _Serving:
 
     Args:
         address: its own.
-        actor: its mailbox.
+        mailbox: makes an actor that takes its mail.
         handle: what it makes of packets.
         workers: who does it.
         entrance: where processes of this machine come in, if they can.
+
+    Raises:
+        UnknownError: another process has the address.
     """
 
     def __init__(
-        self, address: str, actor: Any, handle: Handle, workers: ThreadPoolExecutor,
-        entrance: link.Entrance | None,
+        self, address: str, mailbox: Callable[[], Any], handle: Handle,
+        workers: ThreadPoolExecutor, entrance: link.Entrance | None,
     ) -> None:  # fmt: skip
-        self._address, self._actor, self._handle = address, actor, handle
+        self._address, self._mailbox, self._handle = address, mailbox, handle
         self._workers, self._entrance = workers, entrance
+        self._actor = mailbox()
         self._open = True
         threading.Thread(target=self._work, daemon=True, name="opdock-mail").start()
         _asking.rouses(self._leave)
@@ -274,13 +294,46 @@ class _Serving:
                 letters: list[Letter] = _asking.get(asked)
             except Over:
                 return
+            except ActorDiedError as e:
+                if not self._open or not self._another(e):
+                    return
+                continue
             except Exception as e:
                 # Ray is gone, or this process is ending.
-                if self._open:
-                    _log.warning("%s gets no more requests: %s", self._address, e)
+                self._unheard(e)
                 return
             for letter in letters:
                 self._workers.submit(self._answer, letter)
+
+    def _another(self, error: Exception) -> bool:
+        """Opens another mailbox in the place of one that Ray has ended; whether it could."""
+        _log.warning("%s gets another mailbox, as Ray has ended the last: %s", self._address, error)
+        while self._open:
+            try:
+                self._actor = self._mailbox()
+                return True
+            except errors.UnknownError as e:
+                # Ray may know the last one for long, where processors have much else to do.
+                if self._taken():
+                    self._unheard(e)
+                    return False
+            except Exception as e:
+                self._unheard(e)
+                return False
+        return False
+
+    def _taken(self) -> bool:
+        """Whether an actor that is not the task's own has its address."""
+        try:
+            with _asking():
+                found = ray.get_actor(self._address, namespace=_NAMESPACE)
+        except ValueError:
+            return False
+        return bool(found._actor_id != self._actor._actor_id)
+
+    def _unheard(self, error: Exception) -> None:
+        if self._open:
+            _log.warning("%s gets no more requests: %s", self._address, error)
 
     def _answer(self, letter: Letter) -> None:
         number, header, parts = letter

@@ -71,6 +71,11 @@ def start() -> None:
 
 def main() -> None:
     """Starts Ray, and ends it when nobody uses it."""
+    # Where memory is short Ray ends the processes that are its own, and has the system end them
+    # first: of a task's it has but the mailbox, which has none to give back, and without which
+    # nobody finds the task.
+    os.environ.setdefault("RAY_memory_monitor_refresh_ms", "0")
+    os.environ.setdefault("RAY_worker_oom_score_adjustment", "0")
     ray.init(include_dashboard=False, log_to_driver=False)
     os.write(1, _READY)
     with open(os.devnull, "wb") as nowhere:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from hypothesis import given
@@ -419,3 +421,28 @@ def test_graphs_and_their_bodies_have_keys():
         keys = []
         tf.cond(tf.constant(True), lambda: keys.append(tf.get_default_graph()._graph_key) or 1, int)
     assert keys == [one._graph_key]
+
+
+def test_each_thread_has_a_default_graph_of_its_own():
+    here = tf.get_default_graph()
+    graphs = []
+
+    def work(inside=None):
+        with inside.as_default() if inside else contextlib.nullcontext():
+            graphs.append(tf.get_default_graph())
+            assert tf.get_variable("of_a_thread", initializer=1.0).graph is graphs[-1]
+            if not inside:
+                tf.reset_default_graph()
+                graphs.append(tf.get_default_graph())
+
+    given = tf.Graph()
+    with ThreadPoolExecutor(1) as thread:
+        for arguments in ((), (), (given,)):
+            thread.submit(work, *arguments).result()
+    assert tf.get_default_graph() is here
+    assert here not in graphs
+    # Of one thread it stays until that resets it.
+    assert graphs[1] is graphs[2]
+    assert graphs[0] is not graphs[1]
+    assert graphs[3] is not graphs[2]
+    assert graphs[4] is given

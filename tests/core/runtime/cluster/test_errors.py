@@ -7,6 +7,7 @@ import threading
 import pytest
 
 import opdock as tf
+from opdock.runtime.cluster import master, peers
 
 PS, WORKER = "/job:ps/replica:0/task:0", "/job:worker/replica:0/task:0"
 
@@ -130,7 +131,36 @@ def test_a_session_that_is_closed_waits_no_longer(cluster):
         sess.run(result)
 
 
-def test_a_task_that_nobody_serves():
+def test_a_task_that_another_thread_starts_is_waited_for(monkeypatch):
+    tasks = {"ps": ["later:1"], "worker": ["later:2"]}
+    worker, looks = tf.train.Server(tasks, job_name="worker"), []
+    asked, connect = threading.Event(), peers.connect
+
+    def look(address):
+        try:
+            return connect(address)
+        except tf.errors.UnimplementedError:
+            looks.append(address)
+            asked.set()
+            raise
+
+    monkeypatch.setattr(peers, "connect", look)
+
+    def start():
+        asked.wait()
+        tf.train.Server(tasks, job_name="ps").join()
+
+    threading.Thread(target=start, daemon=True).start()
+    with tf.device("/job:ps"):
+        v = tf.Variable(1.0)
+    with tf.Session(worker.target) as session:
+        session.run(v.initializer)
+        assert session.run(v) == 1.0
+    assert set(looks) == {"later:1"}
+
+
+def test_a_task_that_nobody_serves(monkeypatch):
+    monkeypatch.setattr(master, "_HERE", 0.0)  # threads of other tests start none
     lonely = {"ps": ["nowhere:1"], "worker": ["nowhere:2"]}
     worker = tf.train.Server(lonely, job_name="worker")
     with pytest.raises(tf.errors.UnimplementedError, match=r"nowhere:1.*no cluster engine"):

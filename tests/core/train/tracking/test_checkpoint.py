@@ -272,3 +272,24 @@ def test_variables_of_an_object() -> None:
     assert found[0].any()
     assert found[1] == 3
     assert not found[2].any()
+
+
+def test_what_a_later_restore_gave_is_not_initialized(tmp_path: Path) -> None:
+    def made() -> tuple[tf.train.Checkpoint, tf.train.Checkpoint, tf.Variable, tf.Variable]:
+        w, b = tf.Variable(1.0, use_resource=True), tf.Variable(2.0, use_resource=True)
+        return tf.train.Checkpoint(w=w, b=b), tf.train.Checkpoint(b=b), w, b
+
+    with tf.Graph().as_default(), tf.Session() as sess:
+        _, part, w, b = made()
+        whole = tf.train.Checkpoint(w=w)
+        sess.run([w.assign(10.0), b.assign(20.0)])
+        of_w, of_b = whole.save(f"{tmp_path}/w"), part.save(f"{tmp_path}/b")
+    with tf.Graph().as_default(), tf.Session() as sess:
+        whole, part, w, b = made()
+        first, none, last = whole.restore(of_w), part.restore(None), part.restore(of_b)
+        last.run_restore_ops(sess)
+        first.initialize_or_restore(sess)
+        none.initialize_or_restore(sess)
+        assert sess.run([w, b]) == [10.0, 20.0]
+        part.restore(None).initialize_or_restore(sess)  # which is the last one now
+        assert sess.run([w, b]) == [10.0, 2.0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opdock.contrib.learn import datasets, learn_runner, monitors, preprocessing
+from opdock.contrib.learn import datasets, graph_actions, learn_runner, monitors, preprocessing
 from opdock.contrib.learn.canned import (
     SVM,
     DNNClassifier,
@@ -15,6 +15,7 @@ from opdock.contrib.learn.canned import (
     LinearEstimator,
     LinearRegressor,
 )
+from opdock.contrib.learn.contracts import Evaluable, Trainable
 from opdock.contrib.learn.dynamic_rnn import DynamicRnnEstimator
 from opdock.contrib.learn.estimator import (
     BaseEstimator,
@@ -35,6 +36,7 @@ from opdock.contrib.learn.frames import (
     extract_pandas_labels,
     extract_pandas_matrix,
 )
+from opdock.contrib.learn.graph_actions import evaluate, infer, run_feeds, run_n, train
 from opdock.contrib.learn.head import (
     Head,
     multi_class_head,
@@ -72,16 +74,17 @@ from opdock.train.loops.hooks import NanLossDuringTrainingError
 __all__ = [
     "SVM", "BaseEstimator", "DNNClassifier", "DNNEstimator", "DNNLinearCombinedClassifier",
     "DNNLinearCombinedEstimator", "DNNLinearCombinedRegressor", "DNNRegressor",
-    "DynamicRnnEstimator", "Estimator", "Experiment", "ExportStrategy", "Head", "InputFnOps",
-    "KMeansClustering", "LinearClassifier", "LinearEstimator", "LinearRegressor",
+    "DynamicRnnEstimator", "Estimator", "Evaluable", "Experiment", "ExportStrategy", "Head",
+    "InputFnOps", "KMeansClustering", "LinearClassifier", "LinearEstimator", "LinearRegressor",
     "LogisticRegressor", "MetricKey", "MetricSpec", "ModeKeys", "ModelFnOps",
     "NanLossDuringTrainingError", "NotFittedError", "PredictionKey", "ProblemType", "RunConfig",
-    "SKCompat", "TaskType", "binary_svm_head", "build_parsing_serving_input_fn", "datasets",
-    "extract_pandas_data", "extract_pandas_labels", "extract_pandas_matrix",
-    "infer_real_valued_columns_from_input", "infer_real_valued_columns_from_input_fn", "io",
-    "learn_runner", "loss_only_head", "make_export_strategy", "monitors", "multi_class_head",
-    "multi_head", "multi_label_head", "no_op_train_fn", "poisson_regression_head", "preprocessing",
-    "read_batch_examples", "read_batch_features", "read_batch_record_features",
-    "read_keyed_batch_examples", "read_keyed_batch_examples_shared_queue",
-    "read_keyed_batch_features", "read_keyed_batch_features_shared_queue", "regression_head",
+    "SKCompat", "TaskType", "Trainable", "binary_svm_head", "build_parsing_serving_input_fn",
+    "datasets", "evaluate", "extract_pandas_data", "extract_pandas_labels", "extract_pandas_matrix",
+    "graph_actions", "infer", "infer_real_valued_columns_from_input",
+    "infer_real_valued_columns_from_input_fn", "io", "learn_runner", "loss_only_head",
+    "make_export_strategy", "monitors", "multi_class_head", "multi_head", "multi_label_head",
+    "no_op_train_fn", "poisson_regression_head", "preprocessing", "read_batch_examples",
+    "read_batch_features", "read_batch_record_features", "read_keyed_batch_examples",
+    "read_keyed_batch_examples_shared_queue", "read_keyed_batch_features",
+    "read_keyed_batch_features_shared_queue", "regression_head", "run_feeds", "run_n", "train",
 ]  # fmt: skip

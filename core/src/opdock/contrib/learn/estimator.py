@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import opdock as tf
 from opdock.contrib.learn import exporting
+from opdock.contrib.learn.contracts import Evaluable, Trainable
 from opdock.contrib.learn.feeding import check_inputs, inputs_of
 from opdock.contrib.learn.keys import MetricKey
 from opdock.contrib.learn.metric_spec import metric_ops
@@ -45,7 +46,7 @@ def infer_real_valued_columns_from_input(x: Any) -> list[Any]:
     return infer_real_valued_columns_from_input_fn(input_fn)
 
 
-class BaseEstimator:
+class BaseEstimator(Evaluable, Trainable):
     """What estimators share: the loops around the graphs that `_get_*_ops` build.
 
     Args:
@@ -312,7 +313,7 @@ class BaseEstimator:
                 config=self._session_config,
             )
         folder = "eval" if not name else f"eval_{name}"
-        _write(f"{self._model_dir}/{folder}", results, results[key])
+        write_results(f"{self._model_dir}/{folder}", results, results[key])
         return results
 
     def _predictor(self, input_fn: Callable[[], Any], outputs: Any) -> tuple[Any, Any]:
@@ -380,7 +381,7 @@ def _joined(steps: list[Any]) -> Any:
     return np.concatenate(steps)
 
 
-def _write(folder: str, results: Mapping[str, Any], step: int) -> None:
+def write_results(folder: str, results: Mapping[str, Any], step: int) -> None:
     """A summary of the numbers among the results."""
     summary = tf.Summary()
     for key, value in results.items():

@@ -227,13 +227,13 @@ def _element(graph: Any, key: Any) -> Any:
     return outputs[0]
 
 
-def replace_monitors_with_hooks(monitors_or_hooks: Any, estimator: Any) -> list[Any]:
+def replace_monitors_with_hooks(monitors_or_hooks: Any, estimator: Any = None) -> list[Any]:
     """Hooks, with one around all that are monitors alone.
 
     Args:
         monitors_or_hooks: a list of both, or None.
-        estimator: what they are told of; where it is not the chief's, monitors that do not run on
-            all workers are left out.
+        estimator: what they are told of, if there is one; where it is not the chief's, monitors
+            that do not run on all workers are left out.
 
     Returns:
         A list of `SessionRunHook`s.
@@ -241,8 +241,9 @@ def replace_monitors_with_hooks(monitors_or_hooks: Any, estimator: Any) -> list[
     given = list(monitors_or_hooks or ())
     hooks = [m for m in given if isinstance(m, SessionRunHook)]
     monitors = [m for m in given if not isinstance(m, SessionRunHook)]
-    if not estimator.config.is_chief:
-        monitors = [m for m in monitors if m.run_on_all_workers]
-    for monitor in monitors:
-        monitor.set_estimator(estimator)
+    if estimator is not None:
+        if not estimator.config.is_chief:
+            monitors = [m for m in monitors if m.run_on_all_workers]
+        for monitor in monitors:
+            monitor.set_estimator(estimator)
     return [*hooks, RunHookAdapterForMonitors(monitors)] if monitors else hooks

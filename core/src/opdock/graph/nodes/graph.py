@@ -438,25 +438,30 @@ class Graph(GraphMode, GraphContents):
 
 # ---------------------------------------------------------------- default graph
 class _Stack(threading.local):
+    """The graphs of a thread: its own one, made when asked for, and those of `as_default`."""
+
     def __init__(self) -> None:
+        self.own: Graph | None = None
         self.graphs: list[Graph] = []
 
 
 _stack = _Stack()
-_global_graph: Graph | None = None
 
 
 def get_default_graph() -> Graph:
-    """The innermost `as_default` graph of the thread, or the global one."""
+    """The innermost `as_default` graph of the thread, or the thread's own.
+
+    As in TensorFlow, what another thread builds goes into a graph of that thread's, unless it
+    says `with graph.as_default()` itself.
+    """
     graphs = _stack.graphs
-    return graphs[-1] if graphs else _the_global_graph()
+    return graphs[-1] if graphs else _own_graph()
 
 
-def _the_global_graph() -> Graph:
-    global _global_graph
-    if _global_graph is None:
-        _global_graph = Graph()
-    return _global_graph
+def _own_graph() -> Graph:
+    if _stack.own is None:
+        _stack.own = Graph()
+    return _stack.own
 
 
 def set_global_graph(graph: Graph | None) -> Graph | None:
@@ -467,12 +472,12 @@ def set_global_graph(graph: Graph | None) -> Graph | None:
 
 
 def default_graphs() -> list[Graph]:
-    """The `as_default` graphs of the thread, innermost last, over the global one."""
-    return [_the_global_graph(), *_stack.graphs]
+    """The `as_default` graphs of the thread, innermost last, over its own one."""
+    return [_own_graph(), *_stack.graphs]
 
 
 def reset_default_graph() -> None:
-    """Replaces the global default graph by an empty one.
+    """Replaces the thread's own default graph by an empty one.
 
     Raises:
         AssertionError: called inside a `with graph.as_default()` block.
@@ -482,8 +487,7 @@ def reset_default_graph() -> None:
             "Do not use tf.reset_default_graph() to clear nested graphs. If you need a cleared "
             "graph, exit the nesting and create a new graph."
         )
-    global _global_graph
-    _global_graph = Graph()
+    _stack.own = Graph()
 
 
 __all__ = ["Graph", "get_default_graph", "reset_default_graph"]

@@ -7,6 +7,7 @@ import functools
 import itertools
 import logging
 import secrets
+import threading
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -49,6 +50,8 @@ _log = logging.getLogger("opdock.cluster")
 _FIRST_LOOK: Final = 0.05
 _LAST_LOOK: Final = 1.0
 _TELL_EVERY: Final = 10.0
+_HERE: Final = 30.0
+"""Seconds for which a task that only this process could start is waited for."""
 _Released = dict[str, collections.deque[int]]
 """The numbers of parts that tasks may forget, which each is told with the next part it gets."""
 
@@ -359,7 +362,8 @@ def _patiently(
 
     Raises:
         DeadlineExceededError: it is not within the limit; 0 is none.
-        UnimplementedError: there is no limit, and no cluster engine that could reach it.
+        UnimplementedError: there is no limit, no cluster engine that could reach it, and no other
+            thread of this process that starts it.
         FailedPreconditionError: it is there, with another opdock or as another task.
     """
     began = told = time.monotonic()
@@ -369,9 +373,11 @@ def _patiently(
             peer = peers.connect(address)
             return peer, peer.ask(request).result(limit_ms / 1000 or None)
         except (errors.UnavailableError, errors.UnimplementedError, TimeoutError) as e:
-            if isinstance(e, errors.UnimplementedError) and not limit_ms:
-                raise  # without an engine it can only come from this process
             now = time.monotonic()
+            if isinstance(e, errors.UnimplementedError) and not limit_ms:
+                # Without an engine only another thread of this process can start it.
+                if now - began >= _HERE or not _others():
+                    raise
             text = (
                 f"{task} at {address} has not answered for {now - began:.1f} s ({e}). Is its "
                 "process running, with the same ClusterSpec and this job and task index?"
@@ -387,6 +393,12 @@ def _patiently(
             ) from None
         time.sleep(pause)
         pause = min(2 * pause, _LAST_LOOK)
+
+
+def _others() -> bool:
+    """Whether the process has other threads than this one and opdock's own."""
+    here = threading.current_thread()
+    return any(t is not here and not t.name.startswith("opdock") for t in threading.enumerate())
 
 
 def reset(address: str, containers: Sequence[str], config: Any) -> None:

@@ -39,6 +39,7 @@ class Handed:
         self._done = threading.Lock()
         self._done.acquire()
         self._clock: int | None = None
+        self._task = ""
         self._result: Any = None
         self._error: BaseException | None = None
 
@@ -49,6 +50,7 @@ class Handed:
         # Where threads have no clocks of their own, every function is soon taken to wait.
         clock = getattr(time, "pthread_getcpuclockid", None)
         self._clock = None if clock is None else clock(threading.get_ident())
+        self._task = f"/proc/self/task/{threading.get_native_id()}/stat"
         try:
             self._result = work()
         except BaseException as e:  # what asked for the call gets it
@@ -63,7 +65,7 @@ class Handed:
         used = 0.0
         while not self._done.acquire(timeout=_LOOK):
             before, used = used, self._used()
-            if used - before < _LOOK * _BUSY:
+            if used - before < _LOOK * _BUSY and not self._wants_processor():
                 return False
         self._done.release()
         return True
@@ -75,6 +77,15 @@ class Handed:
             return time.clock_gettime(self._clock)
         except OSError:  # the thread has ended in the meantime
             return 0.0
+
+    def _wants_processor(self) -> bool:
+        """Whether the thread would run if others left it a processor, where the system tells."""
+        try:
+            with open(self._task, encoding="utf-8", errors="replace") as status:
+                # The state stands behind the name, which may have any characters.
+                return status.read().rpartition(")")[2].split()[:1] == ["R"]
+        except OSError:  # another system, or the thread has ended in the meantime
+            return False
 
     def outcome(self) -> Any:
         """The result, once there is one; raises what the call raised."""

@@ -6,11 +6,15 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 from opdock import dtypes
+from opdock.distribute.modes import strategy_in_scope
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation
+from opdock.graph.variables.trackable import Trackable, TrackableReference
 from opdock.graph.variables.variable import Variable
 from opdock.ops.arithmetic import maximum
+from opdock.ops.cast import cast
+from opdock.ops.compare import equal
 from opdock.ops.control import cond, group, no_op
 from opdock.ops.elementary import is_finite
 from opdock.ops.reduce import reduce_all
@@ -19,11 +23,26 @@ from opdock.util import nest
 __all__ = ["DynamicLossScale", "FixedLossScale", "LossScale", "get"]
 
 
-class LossScale(ABC):
-    """A factor for the loss. Called, it gives the factor as a float32 scalar."""
+class LossScale(Trackable, ABC):
+    """A factor for the loss. Called, it gives the factor as a float32 scalar.
+
+    Checkpoints of objects keep its variables, those of the graph that is built.
+    """
 
     def __init__(self) -> None:
-        self._weights: dict[tuple[str, Any], Variable] = {}
+        self._weights: dict[tuple[str, Any], Any] = {}
+
+    @property
+    def _checkpoint_dependencies(self) -> list[TrackableReference]:
+        graph = get_default_graph()
+        own = [
+            TrackableReference(n, v) for (n, where), v in self._weights.items() if where is graph
+        ]
+        return super()._checkpoint_dependencies + sorted(own, key=lambda reference: reference.name)
+
+    def _lookup_dependency(self, name: str, cached_dependencies: Any = None) -> Trackable | None:
+        found = super()._lookup_dependency(name)
+        return self._weights.get((name, get_default_graph())) if found is None else found
 
     @abstractmethod
     def __call__(self) -> Any:
@@ -57,6 +76,7 @@ class LossScale(ABC):
             raise RuntimeError(f"Duplicate variables detected. {key}")
         made = Variable(initial_value, name=name, dtype=dtype, trainable=False, use_resource=True)
         self._weights[key] = made
+        self._handle_deferred_dependencies(name, made)
         return made
 
 
@@ -139,8 +159,14 @@ class DynamicLossScale(LossScale):
 
     def update(self, grads: Any) -> tuple[Operation, Any]:
         """Counts a finite step, or lets the factor shrink; see `LossScale.update`."""
-        checks = [reduce_all(is_finite(g)) for g in nest.flatten(grads) if g is not None]
-        finite = reduce_all(checks)
+        strategy = strategy_in_scope()
+        if strategy is None:
+            finite = _all_finite(grads)
+        else:  # across replicas: each has its own gradients, and one factor is for all
+            each = strategy.extended.call_for_each_replica(
+                lambda own: cast(_all_finite(own), dtypes.float32), args=(grads,)
+            )
+            finite = equal(strategy.reduce("sum", each), strategy.num_replicas_in_sync)
         done = cond(finite, self._count_good_step, self._shrink)
         return done, finite
 
@@ -148,13 +174,15 @@ class DynamicLossScale(LossScale):
         return cond(
             self._num_good_steps + 1 >= self._increment_period,
             self._grow,
-            lambda: self._num_good_steps.assign_add(1).op,
+            lambda: group(self._num_good_steps.assign_add(1)),
         )
 
     def _grow(self) -> Operation:
         larger = self._current_loss_scale * self._multiplier
         # The factor itself must not become infinite.
-        grown = cond(is_finite(larger), lambda: self._current_loss_scale.assign(larger).op, no_op)
+        grown = cond(
+            is_finite(larger), lambda: group(self._current_loss_scale.assign(larger)), no_op
+        )
         return group(grown, self._num_good_steps.assign(0))
 
     def _shrink(self) -> Operation:
@@ -174,6 +202,11 @@ class DynamicLossScale(LossScale):
             "increment_period": self.increment_period,
             "multiplier": self.multiplier,
         }
+
+
+def _all_finite(grads: Any) -> Any:
+    """Whether all elements of gradients are finite."""
+    return reduce_all([reduce_all(is_finite(g)) for g in nest.flatten(grads) if g is not None])
 
 
 def get(identifier: Any) -> LossScale | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from opdock.distribute.modes import strategy_in_scope
 from opdock.graph.nodes.composite import IndexedSlices
 from opdock.ops.control import cond, group, no_op
 from opdock.train.experimental import loss_scale as scales
 from opdock.train.optimizer import Optimizer
+from opdock.train.replicated import apply_on_replicas
 
 __all__ = ["MixedPrecisionLossScaleOptimizer"]
 
@@ -32,6 +34,9 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
         super().__init__(opt._use_locking, opt.get_name())
         self._optimizer = opt
         self._loss_scale: Any = scales.get(loss_scale)
+        self._track_trackable(opt, "base_optimizer")
+        if self._loss_scale is not None:
+            self._track_trackable(self._loss_scale, "loss_scale")
 
     def compute_gradients(
         self,
@@ -62,17 +67,32 @@ class MixedPrecisionLossScaleOptimizer(Optimizer):
     ) -> Any:
         """Applies the gradients, if they are fit for it, and adapts the factor; see `Optimizer`."""
         pairs = list(grads_and_vars)
+        if strategy_in_scope() is None:
+            return self._apply_if_fit(
+                pairs, name, lambda name: self._optimizer.apply_gradients(pairs, global_step, name)
+            )
+        return apply_on_replicas(self, pairs, global_step, name)
+
+    def _distributed_apply(
+        self, distribution: Any, grads_and_vars: Any, global_step: Any = None,
+        name: str | None = None,
+    ) -> Any:  # fmt: skip
+        pairs = list(grads_and_vars)
+        apply = self._optimizer._distributed_apply
+        return self._apply_if_fit(
+            pairs, name, lambda name: apply(distribution, pairs, global_step, name)
+        )
+
+    def _apply_if_fit(
+        self, pairs: list[tuple[Any, Any]], name: str | None, apply: Callable[[str | None], Any]
+    ) -> Any:
         update, fit = self._loss_scale.update([g for g, _ in pairs])
         if fit is True:
-            return self._optimizer.apply_gradients(pairs, global_step, name)
+            return apply(name)
         name = name or self.get_name()
         # Variables are the graph's, not the branch's: they are made before it.
         self._optimizer._make_slots([v for g, v in pairs if g is not None])
-
-        def apply() -> Any:
-            return self._optimizer.apply_gradients(pairs, global_step, f"{name}-wrapped")
-
-        return group(cond(fit, apply, no_op), update, name=name)
+        return group(cond(fit, lambda: apply(f"{name}-wrapped"), no_op), update, name=name)
 
 
 def _times(grad: Any, factor: Any) -> Any:

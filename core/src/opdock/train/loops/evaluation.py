@@ -116,7 +116,7 @@ class MultiStepStopAfterNEvalsHook(StopAfterNEvalsHook):
 
 
 def evaluate_once(
-    checkpoint_path: str,
+    checkpoint_path: str | None,
     master: str = "",
     scaffold: Scaffold | None = None,
     eval_ops: Any = None,
@@ -129,7 +129,7 @@ def evaluate_once(
     """Restores a checkpoint, runs `eval_ops` until a hook ends it, and `final_ops` once then.
 
     Args:
-        checkpoint_path: the checkpoint.
+        checkpoint_path: the checkpoint; without one variables are initialized.
         master: the session's target.
         scaffold: initializes and restores; made when absent. A `local_init_op` of its own must
             initialize the eval step as well.

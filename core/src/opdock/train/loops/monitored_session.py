@@ -8,7 +8,9 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from opdock import errors
+from opdock.api import logging
 from opdock.distribute.modes import strategy_in_scope
+from opdock.distribute.worker_context import get_current_worker_context
 from opdock.graph.nodes.collections import GraphKeys, get_collection
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.train.coordinator import Coordinator
@@ -28,6 +30,9 @@ __all__ = [
     "ChiefSessionCreator", "MonitoredSession", "MonitoredTrainingSession", "SessionCreator",
     "SingularMonitoredSession", "WorkerSessionCreator",
 ]  # fmt: skip
+
+_STEPS_TOGETHER: Final = 1000
+"""Steps between two checkpoints in which all workers take part, where a program gives seconds."""
 
 USE_DEFAULT: Final = object()
 """Stands for an interval that is not given; None is given, and means never."""
@@ -176,8 +181,11 @@ class _MonitoredSession:
         self._hooks = hooks or []
         for hook in self._hooks:
             hook.begin()
+        worker = get_current_worker_context()
+        if session_creator is None:
+            session_creator = ChiefSessionCreator() if worker is None else worker.session_creator()
         self._coordinated_creator = _CoordinatedSessionCreator(
-            session_creator or ChiefSessionCreator(), self._hooks, stop_grace_period_secs
+            session_creator, self._hooks, stop_grace_period_secs
         )
         self._sess: wrapped.WrappedSession | None
         if should_recover:
@@ -346,6 +354,9 @@ def MonitoredTrainingSession(
 ) -> MonitoredSession:
     """A `MonitoredSession` with the hooks that training wants.
 
+    In a function of `run_distribute_coordinator` its task says what the target is, who the chief
+    is, and who saves.
+
     Args:
         master: the session's target.
         is_chief: whether this process restores, initializes and saves; others wait for it, unless
@@ -373,29 +384,42 @@ def MonitoredTrainingSession(
         save_checkpoint_steps, save_checkpoint_secs, (None, 600)
     )
     scaffold = scaffold or Scaffold()
-    strategy = strategy_in_scope()
-    if is_chief or (strategy is not None and strategy.extended.experimental_should_init):
-        creator: SessionCreator = ChiefSessionCreator(scaffold, master, config, checkpoint_dir)
+    summary_dir = summary_dir or checkpoint_dir
+    strategy, worker = strategy_in_scope(), get_current_worker_context()
+    creator: SessionCreator
+    if worker is not None:
+        is_chief = worker.is_chief
+        creator = worker.session_creator(
+            scaffold, config, checkpoint_dir, max_wait_secs=max_wait_secs
+        )
+        if worker.saves_together and save_checkpoint_secs:
+            logging.warning(
+                "All workers take part in a checkpoint, so they save every %d steps, as "
+                "`save_checkpoint_secs` is not the same moment for each",
+                _STEPS_TOGETHER,
+            )
+            save_checkpoint_steps, save_checkpoint_secs = _STEPS_TOGETHER, None
+        checkpoint_dir, summary_dir = worker.own_folders(checkpoint_dir, summary_dir)
+    elif is_chief or (strategy is not None and strategy.extended.experimental_should_init):
+        creator = ChiefSessionCreator(scaffold, master, config, checkpoint_dir)
     else:
         creator = WorkerSessionCreator(scaffold, master, config, max_wait_secs)
-    if not is_chief:
-        return MonitoredSession(creator, hooks or [], stop_grace_period_secs)
-    all_hooks = list(chief_only_hooks or [])
-    summary_dir = summary_dir or checkpoint_dir
-    if summary_dir and log_step_count_steps and log_step_count_steps > 0:
-        all_hooks.append(StepCounterHook(log_step_count_steps, output_dir=summary_dir))
-    if summary_dir and _ever(save_summaries_steps, save_summaries_secs):
-        all_hooks.append(
-            SummarySaverHook(
-                save_summaries_steps, save_summaries_secs, summary_dir, scaffold=scaffold
+    all_hooks = list(chief_only_hooks or []) if is_chief else []
+    if is_chief or worker is not None:
+        if summary_dir and log_step_count_steps and log_step_count_steps > 0:
+            all_hooks.append(StepCounterHook(log_step_count_steps, output_dir=summary_dir))
+        if summary_dir and _ever(save_summaries_steps, save_summaries_secs):
+            all_hooks.append(
+                SummarySaverHook(
+                    save_summaries_steps, save_summaries_secs, summary_dir, scaffold=scaffold
+                )
             )
-        )
-    if checkpoint_dir and _ever(save_checkpoint_steps, save_checkpoint_secs):
-        all_hooks.append(
-            CheckpointSaverHook(
-                checkpoint_dir, save_checkpoint_secs, save_checkpoint_steps, scaffold=scaffold
+        if checkpoint_dir and _ever(save_checkpoint_steps, save_checkpoint_secs):
+            all_hooks.append(
+                CheckpointSaverHook(
+                    checkpoint_dir, save_checkpoint_secs, save_checkpoint_steps, scaffold=scaffold
+                )
             )
-        )
     all_hooks.extend(hooks or [])
     return MonitoredSession(creator, all_hooks, stop_grace_period_secs)
 

@@ -25,7 +25,7 @@ from opdock.train.tracking.object_graph import Saveables
 __all__ = ["Position", "Restoration", "node_names"]
 
 _log = logging.getLogger("tensorflow")
-_numbers = itertools.count()
+restore_numbers = itertools.count()
 
 
 def _check_numbers(proto: Any) -> None:
@@ -68,7 +68,7 @@ class Restoration:
         self, proto: Any, reader: CheckpointReader, prefix: Tensor, saveables: Saveables,
         cache: dict[str, Any],
     ) -> None:  # fmt: skip
-        self.uid = next(_numbers)
+        self.uid = next(restore_numbers)
         self.proto = proto
         self.reader = reader
         self.objects: weakref.WeakValueDictionary[int, Trackable] = weakref.WeakValueDictionary()

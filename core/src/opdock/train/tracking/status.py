@@ -61,9 +61,15 @@ def streaming_restore(status: Any, session: Any = None) -> None:
         status.run_restore_ops(session=session or get_session())
 
 
-def _initializers(root: Trackable) -> list[tuple[Trackable, Any]]:
+def _initializers(root: Trackable, uid: int) -> list[tuple[Trackable, Any]]:
+    """The initializers of the objects behind one, but of those that a later restore reached.
+
+    Args:
+        root: the object.
+        uid: the number of the restore that asks.
+    """
     found = ((o, getattr(o, "initializer", None)) for o in list_objects(root))
-    return [(o, i) for o, i in found if i is not None]
+    return [(o, i) for o, i in found if i is not None and getattr(o, "_update_uid", -1) < uid]
 
 
 class CheckpointLoadStatus:
@@ -175,7 +181,8 @@ class CheckpointLoadStatus:
             return
         session = session or get_session()
         matched = {id(o) for o in self._restoration.objects.values()}
-        rest = [i for o, i in _initializers(self._root) if id(o) not in matched]
+        made = _initializers(self._root, self._restoration.uid)
+        rest = [i for o, i in made if id(o) not in matched]
         self.run_restore_ops(session)
         session.run(rest)
 
@@ -189,10 +196,12 @@ class InitializationOnlyStatus:
 
     Args:
         root: the object.
+        uid: the number of the restore.
     """
 
-    def __init__(self, root: Trackable) -> None:
+    def __init__(self, root: Trackable, uid: int) -> None:
         self._root = root
+        self._uid = uid
 
     def _refuse(self) -> AssertionError:
         return AssertionError(
@@ -219,11 +228,14 @@ class InitializationOnlyStatus:
         )
 
     def initialize_or_restore(self, session: Any = None) -> None:
-        """Initializes the variables, unless they were when they were made."""
+        """Initializes the variables, but those that a later restore reached.
+
+        Where operations run as they are made, all variables have values.
+        """
         if executing_eagerly():
             return
         session = session or get_session()
-        session.run([initializer for _, initializer in _initializers(self._root)])
+        session.run([initializer for _, initializer in _initializers(self._root, self._uid)])
 
     def expect_partial(self) -> Self:
         """Changes nothing."""

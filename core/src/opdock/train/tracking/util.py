@@ -36,7 +36,7 @@ from opdock.train.tracking.object_graph import (
     Saveables,
     list_objects,
 )
-from opdock.train.tracking.restoration import Position, Restoration
+from opdock.train.tracking.restoration import Position, Restoration, restore_numbers
 from opdock.train.tracking.status import (
     CheckpointLoadStatus,
     InitializationOnlyStatus,
@@ -199,7 +199,7 @@ class TrackableSaver:
             NotFoundError: there is no such checkpoint.
         """
         if save_path is None:
-            return InitializationOnlyStatus(self._root)
+            return InitializationOnlyStatus(self._root, next(restore_numbers))
         path = as_path(save_path)
         reader = NewCheckpointReader(path)
         if not reader.has_tensor(OBJECT_GRAPH_PROTO_KEY):

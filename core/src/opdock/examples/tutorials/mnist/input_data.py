@@ -24,7 +24,7 @@ from opdock.io.files import as_path, atomic_write
 
 __all__ = [
     "DEFAULT_SOURCE_URL", "DataSet", "Dataset", "Datasets", "dense_to_one_hot", "extract_images",
-    "extract_labels", "load_dataset", "load_mnist", "maybe_download", "read_data_sets",
+    "extract_labels", "load_mnist", "maybe_download", "read_data_sets",
 ]  # fmt: skip
 
 DEFAULT_SOURCE_URL: Final = "https://storage.googleapis.com/cvdf-datasets/mnist/"
@@ -259,17 +259,6 @@ def read_data_sets(
 
 def _file(name: str, folder: Any, source_url: str) -> str:
     return maybe_download(name, folder, (source_url or DEFAULT_SOURCE_URL) + name)
-
-
-def load_dataset(name: str, size: str = "small", test_with_fake_data: bool = False) -> Any:
-    """One of the data sets that TensorFlow's contrib.learn could read: only the digits are here.
-
-    Raises:
-        ValueError: it is another one.
-    """
-    if name != "mnist":
-        raise ValueError(f"Name of dataset is not found: {name}")
-    return load_mnist()
 
 
 def load_mnist(train_dir: Any = "MNIST-data") -> Any:
