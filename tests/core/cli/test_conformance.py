@@ -165,3 +165,10 @@ def test_a_crash_says_where_it_was(tmp_path: Path) -> None:
     status, out, err = conformance(tmp_path, "--level", "L2", "--op", "Sqrt")
     assert status == -signal.SIGSEGV, out + err
     assert "in crashes" in err
+    assert "in L2/Sqrt/float32" in err
+
+
+def test_a_crash_between_two_devices_says_what_was_compared(tmp_path: Path) -> None:
+    status, out, err = conformance(tmp_path, "--against", "cpu:0", "--op", "Sqrt")
+    assert status == -signal.SIGSEGV, out + err
+    assert "in Sqrt/float32" in err
