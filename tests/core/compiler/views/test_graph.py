@@ -187,7 +187,9 @@ def test_a_node_stands_for_its_only_value(stage):
         first = named(graph, "first")
         third = graph.insert("AddN", [[first, graph.insert("Neg", [first]), first]])
         graph.replace_input(named(graph, "last"), 0, third)
-        with pytest.raises(TypeError, match="stands for no single value: its values are .*:0 of .*:1 of"):
+        with pytest.raises(
+            TypeError, match="stands for no single value: its values are .*:0 of .*:1 of"
+        ):
             graph.insert("Neg", [named(graph, "both")])
         with pytest.raises(TypeError, match="stands for no single value: its values are none"):
             graph.replace_input(named(graph, "last"), 0, named(graph, "nothing"))

@@ -1,4 +1,4 @@
-"""Definitions of ops in TensorFlow's small language: what is malformed is told where it is written."""
+"""Definitions of ops in TensorFlow's small language: what is malformed is told where it stands."""
 
 from __future__ import annotations
 

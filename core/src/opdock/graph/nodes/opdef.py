@@ -21,7 +21,7 @@ _TYPE_SETS: Final[dict[str, tuple[DType, ...]]] = {
     }.items()
 }
 _ATTR_RE: Final = re.compile(r"\s*(\w+)\s*:\s*")
-_OP_NAME: Final = re.compile(r"[A-Za-z_][\w.>/-]*")
+_OP_NAME: Final = re.compile(r"\w[\w.>/-]*")
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 
 
