@@ -13,6 +13,7 @@ import argparse
 import fnmatch
 import math
 import os
+import shlex
 import statistics
 import sys
 import time
@@ -101,7 +102,7 @@ def main(words: Sequence[str]) -> None:
                 rows.append(row)
                 print(table([row], given.peer).splitlines()[2], flush=True)
     about = report.machine()
-    command = " ".join(["python benchmarks/together.py", *words])
+    command = shlex.join(["python", "benchmarks/together.py", *words])
     head = (
         f"{about['processor']}, one core of {about['cores']} · Python {about['python']}, NumPy "
         f"{about['numpy']}, opdock {about['opdock']}, {given.peer} "

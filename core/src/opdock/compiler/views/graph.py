@@ -152,14 +152,14 @@ class GraphView:
                 yet when the node runs.
         """
         self._has(node)
-        value = _sole_value(value)
-        self._own(value)
+        taken: ValueView = _sole_value(value)
+        self._own(taken)
         if not 0 <= index < len(node._node.inputs):
             raise ValueError(f"{node} has {len(node._node.inputs)} inputs, none is number {index}")
         old = node._node.inputs[index]
-        _check_alike(old, value._value, f"input {index} of {node}", _as_state(node._node, index))
-        self._comes_before(value._value.node, node)
-        self._order.take(node._node, index, value._value)
+        _check_alike(old, taken._value, f"input {index} of {node}", _as_state(node._node, index))
+        self._comes_before(taken._value.node, node)
+        self._order.take(node._node, index, taken._value)
         node._node.infer()
         self._changed = True
 

@@ -78,7 +78,7 @@ def parse(name: str, signature: str, attrs: str) -> OpDef:
         attr_defs = {a.name: a for a in listed}
         left, _, right = signature.partition("->")
         inputs, outputs = _parse_args(left, attr_defs), _parse_args(right, attr_defs)
-        _check_names([d.name for d in (*listed, *inputs, *outputs)])
+        _check_names([a.name for a in listed] + [a.name for a in (*inputs, *outputs)])
     except (ValueError, KeyError, IndexError) as e:
         raise ValueError(f"Malformed definition of op '{name}': {e}") from e
     inferred = frozenset(
