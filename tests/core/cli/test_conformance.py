@@ -132,14 +132,15 @@ def test_a_kernel_that_hangs_in_c_costs_its_unit_only(tmp_path: Path) -> None:
     assert set(data["units"]) == {"L2/Abs/float32", "L2/Neg/float32"}
 
 
-def test_ctrl_c_reports_what_has_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "terminated"])
+def test_a_run_that_is_ended_reports_what_has_run(tmp_path: Path, asked: signal.Signals) -> None:
     words = ("--level", "L2", "--op", "Abs", "--op", "Neg", "--report", "all")
     outputs = ("--json", "report.json", "--markdown", "report.md", "--write-baseline", "base.json")
     process = start(tmp_path, *words, *outputs)
     while not (tmp_path / "it-hangs").exists():
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(asked)
     out, err = process.communicate()
     assert process.returncode == 130, out + err
     assert "the run was stopped" in out
@@ -165,3 +166,10 @@ def test_a_crash_says_where_it_was(tmp_path: Path) -> None:
     status, out, err = conformance(tmp_path, "--level", "L2", "--op", "Sqrt")
     assert status == -signal.SIGSEGV, out + err
     assert "in crashes" in err
+    assert "in L2/Sqrt/float32" in err
+
+
+def test_a_crash_between_two_devices_says_what_was_compared(tmp_path: Path) -> None:
+    status, out, err = conformance(tmp_path, "--against", "cpu:0", "--op", "Sqrt")
+    assert status == -signal.SIGSEGV, out + err
+    assert "in Sqrt/float32" in err

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +12,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from opdock import errors
+from opdock import errors, plugin
 from opdock.cli import new_backend
+from opdock.plugin import BaseDevice, Buffer
 from opdock.testing.report.next_step import LEVELS, next_step
 
 
@@ -105,6 +108,15 @@ def test_its_tests_are_red_and_say_what_comes_first(package, start):
         "compiler": "the kernel of AddV2(x, y) -> z for float32",
     }
     assert told[start] in done.stdout
+
+
+def test_what_the_device_may_override_is_there(package):
+    """Whatever the scaffold names in its words is of the contract, or of a buffer's."""
+    tree = ast.parse((package / "src/opdock_my_chip/device.py").read_text(encoding="utf-8"))
+    (device,) = (node for node in tree.body if isinstance(node, ast.ClassDef))
+    named = set(re.findall(r"`(\w+)`", ast.get_docstring(device) or ""))
+    assert {"empty", "synchronize", "dtypes"} <= named
+    assert [n for n in named if not any(hasattr(c, n) for c in (BaseDevice, Buffer, plugin))] == []
 
 
 UPLOAD = 'raise NotImplementedError("upload must copy a host array into device memory")'

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
+
 import pytest
 
-from opdock.plugin import PluginError
+from opdock.plugin import PluginError, hookimpl
 from tests.core.plugins.made import Device, make
 
 
@@ -17,6 +20,27 @@ def test_a_device_that_does_not_open_says_why(manager):
     with pytest.raises(PluginError, match=r"MADE:0 .* cannot be opened: OSError: device busy"):
         manager.open(probed)
     assert manager.devices() == [probed]
+
+
+@pytest.mark.parametrize("field", ["device", "kernels", "fusions", "compiler"])
+@pytest.mark.parametrize(
+    ("dotted", "why"),
+    [
+        ("no_such_driver.parts:thing", "ModuleNotFoundError: No module named 'no_such_driver'"),
+        ("json:no_such_thing", "AttributeError: module 'json' has no attribute 'no_such_thing'"),
+    ],
+    ids=["module", "attribute"],
+)
+def test_a_name_that_leads_nowhere_is_told(manager, field, dotted, why):
+    module = make()
+    (spec,) = module.opdock_backends()
+    given = (dotted,) if field in {"kernels", "fusions"} else dotted
+    spec = dataclasses.replace(spec, **{field: given})
+    module.opdock_backends = hookimpl(specname="opdock_backends")(lambda: [spec])
+    manager.register(module)
+    (probed,) = manager.devices()
+    with pytest.raises(PluginError, match=re.escape(f"ImportError: {dotted!r}: {why}")):
+        manager.open(probed)
 
 
 @pytest.mark.parametrize("namespace", ["numpy", object()], ids=["name", "object"])

@@ -5,7 +5,9 @@ from __future__ import annotations
 import faulthandler
 import json
 import os
+import signal
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NoReturn
@@ -93,13 +95,14 @@ def command(
 
     What must pass follows from the device's kernel tables. It is an error when a claim fails, and
     when something is worse than in the baseline: a unit fails that passed, an op falls back that
-    had a kernel. After Ctrl-C what had run is reported.
+    had a kernel. After Ctrl-C or SIGTERM what had run is reported.
     """
     from opdock.cli._conformance import print_differential, print_report
     from opdock.testing.harness.watch import Watch
     from opdock.testing.levels.fuzz import FuzzOptions
 
     _tell_of_crashes()
+    _end_when_asked()
     known = _read_baseline("--baseline", baseline) if baseline is not None else None
     earlier = None
     if write_baseline is not None and write_baseline.is_file() and (levels or ops):
@@ -161,6 +164,13 @@ def _tell_of_crashes() -> None:
     """A kernel that crashes the process leaves the lines of Python where it stood."""
     if sys.__stderr__ is not None and not faulthandler.is_enabled():
         faulthandler.enable(sys.__stderr__)
+
+
+def _end_when_asked() -> None:
+    """SIGTERM, as a job's time limit sends it, ends the run as Ctrl-C does."""
+    if threading.current_thread() is threading.main_thread():
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+        click.get_current_context().call_on_close(lambda: signal.signal(signal.SIGTERM, before))
 
 
 def _leave(left: int, ok: bool, watch: Watch) -> NoReturn:

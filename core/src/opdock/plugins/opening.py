@@ -101,9 +101,9 @@ def open_device(
     """
     spec = probed.spec
     try:
-        device = resolve(spec.device)(probed.attributes)
+        device = _resolved(spec.device)(probed.attributes)
         check_device(device)
-        compiler = _as_compiler(spec.compiler, resolve(spec.compiler)) if spec.compiler else None
+        compiler = _as_compiler(spec.compiler, _resolved(spec.compiler)) if spec.compiler else None
     except Exception as e:
         raise _failed(backend, probed, e) from e
     opened = OpenDevice(device, probed, compiler=compiler)
@@ -130,7 +130,7 @@ def furnish(
     try:
         tables = [_table(given, opened.device, backend, probed) for given in spec.kernels]
         names = [name for name in spec.fusions if isinstance(name, str)]
-        found = [p for name in names for p in _as_patterns(name, resolve(name))]
+        found = [p for name in names for p in _as_patterns(name, _resolved(name))]
         mounted = _mounted(opened.device)
     except Exception as e:
         raise _failed(backend, probed, e) from e
@@ -175,7 +175,7 @@ def _packs(
     for plugin in plugins:
         try:
             tables = [
-                _as_table(t, resolve(t), opened.device) if isinstance(t, str) else t
+                _as_table(t, _resolved(t), opened.device) if isinstance(t, str) else t
                 for t in collect(plugin, "opdock_kernels", (KernelTable, str), **arguments)
             ]
             patterns = collect(plugin, "opdock_fusions", (FusionPattern,), **arguments)
@@ -249,15 +249,23 @@ def _table(
     given: str | KernelModule, device: Any, backend: Backend, probed: ProbedDevice
 ) -> Kernels:
     if isinstance(given, str):
-        return _as_table(given, resolve(given), device)
+        return _as_table(given, _resolved(given), device)
 
     def load() -> KernelTable:
         try:
-            return _as_table(given.table, resolve(given.table), device)
+            return _as_table(given.table, _resolved(given.table), device)
         except Exception as e:
             raise _failed(backend, probed, e) from e
 
     return DeferredTable(given.table, given.ops, load)
+
+
+def _resolved(dotted: str) -> Any:
+    """What a record's dotted name leads to; the error says which of its names leads nowhere."""
+    try:
+        return resolve(dotted)
+    except Exception as e:
+        raise ImportError(f"{dotted!r}: {type(e).__name__}: {e}") from e
 
 
 def _as_table(name: str, found: Any, device: Any) -> KernelTable:
@@ -278,7 +286,7 @@ def _as_patterns(name: str, found: Any) -> list[FusionPattern]:
 
 def _later(module: FusionModule) -> LaterFusions:
     def load() -> list[FusionPattern]:
-        return _as_patterns(module.patterns, resolve(module.patterns))
+        return _as_patterns(module.patterns, _resolved(module.patterns))
 
     return LaterFusions(module.patterns, module.ops, load)
 

@@ -179,3 +179,26 @@ def test_a_node_stands_right_behind_its_inputs():
 
     got = run(change, lambda x: tf.add(x, 1.0), "before_place")
     np.testing.assert_allclose(got, (np.float32(FEED) + 1) * 2)
+
+
+@pytest.mark.parametrize("stage", ["before_place", "after_place", "after_fuse"])
+def test_a_node_stands_for_its_only_value(stage):
+    def change(graph):
+        first = named(graph, "first")
+        third = graph.insert("AddN", [[first, graph.insert("Neg", [first]), first]])
+        graph.replace_input(named(graph, "last"), 0, third)
+        with pytest.raises(
+            TypeError, match="stands for no single value: its values are .*:0 of .*:1 of"
+        ):
+            graph.insert("Neg", [named(graph, "both")])
+        with pytest.raises(TypeError, match="stands for no single value: its values are none"):
+            graph.replace_input(named(graph, "last"), 0, named(graph, "nothing"))
+
+    def build(x):
+        first = tf.add(x, 1.0, name="first")
+        both = tf.unique(x, name="both")
+        with tf.control_dependencies([tf.no_op(name="nothing"), both.y]):
+            return tf.tanh(tf.sin(first, name="hidden"), name="last")
+
+    got = run(change, build, stage)
+    np.testing.assert_allclose(got, np.tanh(np.float32(FEED) + 1), rtol=1e-6)

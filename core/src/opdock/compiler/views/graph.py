@@ -105,7 +105,7 @@ class GraphView:
         Args:
             op: a registered op type, TensorFlow's or a plugin's.
             inputs: one for each argument of the op, a list for a list argument: values of this
-                graph, or what converts to a constant.
+                graph, nodes that have one value, or what converts to a constant.
             attrs: attributes that the inputs do not determine and that have no default.
             name: the node's name, made unique; by default after its neighbour and the op.
             device: before placement the device to ask for, after it the one on which to run; by
@@ -118,8 +118,10 @@ class GraphView:
         Raises:
             ValueError: there is no such op, the shapes do not fit, an input comes too late for
                 `before`, or the device has no kernel for a node that has to be placed.
-            TypeError: an input or attribute has the wrong type.
+            TypeError: an input or attribute has the wrong type, or a node among the inputs has
+                several values, or none.
         """
+        inputs = _sole_values(inputs)
         given = [v for v in _flat(inputs) if isinstance(v, ValueView)]
         for value in given:
             self._own(value)
@@ -141,22 +143,23 @@ class GraphView:
         self._changed = True
         return NodeView(node)
 
-    def replace_input(self, node: NodeView, index: int, value: ValueView) -> None:
+    def replace_input(self, node: NodeView, index: int, value: ValueView | NodeView) -> None:
         """Makes a node take another value of the same type, whose shape fits.
 
         Raises:
-            TypeError: the type is another.
+            TypeError: the type is another, or `value` is a node that has several values, or none.
             ValueError: there is no such input, the shape does not fit, or the value is not there
                 yet when the node runs.
         """
         self._has(node)
-        self._own(value)
+        taken: ValueView = _sole_value(value)
+        self._own(taken)
         if not 0 <= index < len(node._node.inputs):
             raise ValueError(f"{node} has {len(node._node.inputs)} inputs, none is number {index}")
         old = node._node.inputs[index]
-        _check_alike(old, value._value, f"input {index} of {node}", _as_state(node._node, index))
-        self._comes_before(value._value.node, node)
-        self._order.take(node._node, index, value._value)
+        _check_alike(old, taken._value, f"input {index} of {node}", _as_state(node._node, index))
+        self._comes_before(taken._value.node, node)
+        self._order.take(node._node, index, taken._value)
         node._node.infer()
         self._changed = True
 
@@ -322,6 +325,24 @@ def _flat(inputs: Iterable[Any]) -> Iterator[Any]:
             yield from _flat(item)
         else:
             yield item
+
+
+def _sole_values(inputs: Sequence[Any]) -> list[Any]:
+    """The inputs, with the value of each node in the place of the node."""
+    return [
+        _sole_values(item) if isinstance(item, (list, tuple)) else _sole_value(item)
+        for item in inputs
+    ]
+
+
+def _sole_value(item: Any) -> Any:
+    """The one value of a node; whatever is no node stays as it is."""
+    if not isinstance(item, NodeView):
+        return item
+    if len(item.outputs) != 1:
+        names = ", ".join(map(str, item.outputs)) or "none"
+        raise TypeError(f"{item} stands for no single value: its values are {names}")
+    return item.outputs[0]
 
 
 def _values(by: NodeView | ValueView | Sequence[ValueView]) -> Sequence[ValueView]:

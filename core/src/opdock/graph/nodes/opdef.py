@@ -21,6 +21,8 @@ _TYPE_SETS: Final[dict[str, tuple[DType, ...]]] = {
     }.items()
 }
 _ATTR_RE: Final = re.compile(r"\s*(\w+)\s*:\s*")
+_OP_NAME: Final = re.compile(r"\w[\w.>/-]*")
+_NAME: Final = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,15 +75,27 @@ def parse(name: str, signature: str, attrs: str) -> OpDef:
         ValueError: the text is malformed or names an unknown attribute.
     """
     try:
-        attr_defs = {a.name: a for a in _parse_attrs(attrs)}
+        if not _OP_NAME.fullmatch(name):
+            raise ValueError("the name must be of letters, digits and _.>/-")
+        listed = _parse_attrs(attrs)
+        attr_defs = {a.name: a for a in listed}
         left, _, right = signature.partition("->")
         inputs, outputs = _parse_args(left, attr_defs), _parse_args(right, attr_defs)
+        _check_names([a.name for a in listed] + [a.name for a in (*inputs, *outputs)])
     except (ValueError, KeyError, IndexError) as e:
         raise ValueError(f"Malformed definition of op '{name}': {e}") from e
     inferred = frozenset(
         a for arg in inputs for a in (arg.type_attr, arg.number_attr, arg.type_list_attr) if a
     )
     return OpDef(name, inputs, outputs, attr_defs, inferred)
+
+
+def _check_names(names: list[str]) -> None:
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise ValueError(f"{name!r} is no name of an argument or an attribute")
+        if names.count(name) > 1:
+            raise ValueError(f"the name '{name}' is there twice")
 
 
 def _parse_args(text: str, attrs: dict[str, AttrDef]) -> tuple[ArgDef, ...]:
@@ -93,6 +107,8 @@ def _parse_arg(text: str, attrs: dict[str, AttrDef]) -> ArgDef:
     number = ""
     if "*" in kind:
         number, kind = (p.strip() for p in kind.split("*"))
+        if number not in attrs or attrs[number].type != "int":
+            raise ValueError(f"argument '{name}' has no attribute '{number}: int' for its number")
     is_ref = kind.startswith("Ref(")
     if is_ref:
         kind = kind[4:-1].strip()
@@ -138,11 +154,18 @@ def _parse_kind(text: str) -> tuple[str, tuple[Any, ...] | None]:
             return "string", tuple(i[1:-1] for i in items)
         allowed_types: list[DType] = []
         for item in items:
-            allowed_types += _TYPE_SETS.get(item) or (dtypes.PROTO_NAMES[item],)
+            allowed_types += _TYPE_SETS.get(item) or (_type_named(item),)
         return "type", tuple(dict.fromkeys(allowed_types))
     if text not in ("int", "float", "bool", "string", "type", "shape", "tensor", "func"):
         raise ValueError(f"unknown attribute type '{text}'")
     return text, None
+
+
+def _type_named(name: str) -> DType:
+    found = dtypes.PROTO_NAMES.get(name)
+    if found is None:
+        raise ValueError(f"there is no element type '{name}'")
+    return found
 
 
 def float_attr(value: Any) -> float:
@@ -168,7 +191,7 @@ def parse_literal(text: str, kind: str) -> Any:
     if kind == "string":
         return text[1:-1]
     if kind == "type":
-        return dtypes.PROTO_NAMES[text.removeprefix("DT_").lower()]
+        return _type_named(text.removeprefix("DT_").lower())
     if kind == "shape":
         if text in ("?", "unknown", "None", "{ unknown_rank: true }"):
             return None
@@ -178,7 +201,7 @@ def parse_literal(text: str, kind: str) -> Any:
     if kind == "tensor":
         dtype, _, body = text.partition(" ") if "[" not in text else text.partition("[")
         values = [float(v) for v in body.rstrip("]").split(",") if v.strip()]
-        array = np.array(values).astype(dtypes.PROTO_NAMES[dtype.strip()].np)
+        array = np.array(values).astype(_type_named(dtype.strip()).np)
         return array if "[" in text else array.reshape(())
     raise ValueError(f"no literal of type '{kind}'")
 

@@ -404,7 +404,8 @@ def define_op(
         probe: whether the op is for tests of graphs alone: `all_ops` passes over it.
 
     Raises:
-        ValueError: the name is taken, be it by an op of core's whose family is not imported yet.
+        ValueError: the name is taken, be it by an op of core's whose family is not imported yet;
+            or the text is malformed, which an op of core's tells when it is first used.
     """
     home = _running()
     if name in _homes() and not home.get("__name__", "").startswith(f"{_FAMILIES}."):
@@ -417,6 +418,8 @@ def define_op(
         aggregate=aggregate, allows_uninitialized_input=allows_uninitialized_input, expr=expr,
         probe=probe, home=home,
     )  # fmt: skip
+    if not home.get("__name__", "").startswith("opdock."):
+        _ = spec.definition
     _REGISTRY[name] = spec
     return spec
 

@@ -144,7 +144,7 @@ def compare_devices(
             if progress is not None:
                 progress(number, len(found), name)
             try:
-                pairs.append(watch.run(functools.partial(_compare, dut, against, claim)))
+                pairs.append(watch.run(functools.partial(_compare, dut, against, claim), name))
             except Skip as skip:
                 skipped.append((name, skip.reason))
             except Overdue as late:

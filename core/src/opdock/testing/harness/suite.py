@@ -211,7 +211,7 @@ def _in_time(
 def _outcome(watch: Watch, unit: Unit) -> UnitOutcome:
     switches = {k: v for k, v in os.environ.items() if k.startswith("OPDOCK_")}
     try:
-        results, seconds = watch.run(unit.results)
+        results, seconds = watch.run(unit.results, unit.id)
     except Overdue as late:
         # What the unit had set for its sessions is not for those of others.
         for name in [k for k in os.environ if k.startswith("OPDOCK_")]:

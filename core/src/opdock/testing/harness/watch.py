@@ -74,14 +74,18 @@ class Watch:
         self._fatal = fatal and limit is not None
         self._worker: _Worker | None = None
 
-    def run(self, work: Callable[[], T]) -> T:
+    def run(self, work: Callable[[], T], name: str = "work") -> T:
         """What `work` gives or raises.
+
+        Args:
+            work: what to do.
+            name: what it is called in the lines of Python that a crash leaves.
 
         Raises:
             Overdue: it did not end in time.
         """
         worker, self._worker = self._worker or _Worker(), None
-        answer = worker.ask(work)
+        answer = worker.ask(_named(name, work))
         try:
             with self._last_resort():
                 done = wait([answer], self.limit).done
@@ -117,6 +121,16 @@ class Watch:
             yield
         finally:
             faulthandler.cancel_dump_traceback_later()
+
+
+def _named(name: str, work: Callable[[], T]) -> Callable[[], T]:
+    """`work` in a frame of that name: of a process that ends in C, frames are all that is told."""
+
+    def call() -> T:
+        return work()
+
+    call.__code__ = call.__code__.replace(co_name=name)
+    return call
 
 
 class _Worker:
