@@ -91,10 +91,7 @@ class Onward:
 
     def _rearranged(self) -> bool:
         """Whether values may have another layout than the user's, or be out of sight."""
-        return any(
-            n.op == SEGMENT or (_same(n) and n.origin is not None and n.attrs is not n.origin.attrs)
-            for n in self._compiled.block.nodes
-        )
+        return any(n.op == SEGMENT or _changed(n) for n in self._compiled.block.nodes)
 
     def _done(self, ran: Sequence[Step]) -> set[Operation] | None:
         """The operations with effects that have run; None where that cannot be said."""
@@ -135,6 +132,15 @@ def _same(node: Node) -> bool:
     """Whether a node is one of the user's operations, and no pass made it of one."""
     origin = node.origin
     return origin is not None and node.op == origin.type and node.name == origin.name
+
+
+def _changed(node: Node) -> bool:
+    """Whether a pass has changed what the user said of an operation, a format of data say."""
+    origin = node.origin
+    if origin is None or not _same(node) or node.attrs is origin.attrs:
+        return False
+    # What a pass adds is between it and the kernels.
+    return any(node.attrs.get(name) is not value for name, value in origin.attrs.items())
 
 
 def _used(
