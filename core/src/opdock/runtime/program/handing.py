@@ -39,6 +39,7 @@ class Handed:
         self._done = threading.Lock()
         self._done.acquire()
         self._clock: int | None = None
+        self._thread = 0
         self._result: Any = None
         self._error: BaseException | None = None
 
@@ -49,6 +50,7 @@ class Handed:
         # Where threads have no clocks of their own, every function is soon taken to wait.
         clock = getattr(time, "pthread_getcpuclockid", None)
         self._clock = None if clock is None else clock(threading.get_ident())
+        self._thread = threading.get_native_id()
         try:
             self._result = work()
         except BaseException as e:  # what asked for the call gets it
@@ -63,10 +65,22 @@ class Handed:
         used = 0.0
         while not self._done.acquire(timeout=_LOOK):
             before, used = used, self._used()
-            if used - before < _LOOK * _BUSY:
+            if used - before < _LOOK * _BUSY and not self._queues():
                 return False
         self._done.release()
         return True
+
+    def _queues(self) -> bool:
+        """Whether the thread is ready to run, and waits for a processor alone, where Linux tells.
+
+        On a busy machine a function that computes may have had none for a while.
+        """
+        try:
+            with open(f"/proc/self/task/{self._thread}/stat", "rb") as file:
+                state = file.read().rpartition(b")")[2].split()
+        except OSError:
+            return False
+        return state[:1] == [b"R"]
 
     def _used(self) -> float:
         if self._clock is None:
