@@ -48,7 +48,7 @@ def _range(rank: int) -> str:
 
 
 def reduced(indices: Any, rank: int, *, static: bool = False) -> tuple[int, ...]:
-    """The sorted axes that a reduction names."""
+    """The sorted axes that a reduction names; one may be named more than once."""
     axes: list[int] = []
     for given in _ints(indices):
         axis = _axis(
@@ -56,14 +56,8 @@ def reduced(indices: Any, rank: int, *, static: bool = False) -> tuple[int, ...]
             if static
             else f"Invalid reduction dimension ({given} for input with {rank} dimension(s)",
         )  # fmt: skip
-        if axis in axes:
-            if static:
-                continue
-            raise _invalid(
-                f"Invalid reduction arguments: Axes contains duplicate dimension: {axis}"
-            )
         axes.append(axis)
-    return tuple(sorted(axes))
+    return tuple(sorted(set(axes)))
 
 
 def searched(dimension: Any, shape: Sequence[int | None], *, static: bool = False) -> int:

@@ -154,8 +154,11 @@ def test_records_by_their_numbers(tmp_path: Path) -> None:
     path.write_bytes(b"\xff" * 40)
     with pytest.raises(errors.DataLossError, match="corrupted record at 0"):
         index_of(path)
-    with python_io.TFRecordWriter(path, "GZIP") as writer:
-        writer.write(b"x")
+    for kind in ("ZLIB", "GZIP"):
+        with python_io.TFRecordWriter(path, kind) as writer:
+            writer.write(b"x")
+        with pytest.raises(errors.FailedPreconditionError, match=rf"compressed \({kind}\)"):
+            index_of(path)
     with RecordReader(path, "GZIP") as reader, pytest.raises(errors.UnimplementedError):
         reader.seek(0)
 

@@ -304,3 +304,18 @@ def test_a_branch_may_be_written_for_other_sizes_than_those_outside() -> None:
         assert session.run(wide).shape == (2, 5, 8)
     with pytest.raises(ValueError, match="evenly divisible by 40"):
         tf.cond(tf.shape(x)[0] > 0, lambda: tf.zeros([1, 5, 8]), lambda: tf.reshape(x, [-1, 5, 8]))
+
+
+def test_slices_whose_indices_differ_in_type_have_wide_ones() -> None:
+    values, x = tf.constant([10]), tf.placeholder(tf.int32, [])
+    narrow, wide = tf.constant([0], tf.int32), tf.constant([0], tf.int64)
+    made = tf.cond(
+        x > 0,
+        lambda: tf.IndexedSlices(values + 1, narrow),
+        lambda: tf.IndexedSlices(values - 1, wide),
+    )
+    assert made.indices.dtype is tf.int64
+    with tf.Session() as sess:
+        for given, want in ((1, 11), (-1, 9)):
+            found = sess.run(made, {x: given})
+            assert found.values.tolist() == [want] and found.indices.tolist() == [0]

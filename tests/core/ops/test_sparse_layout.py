@@ -107,3 +107,27 @@ def test_strings():
     assert run(dense).tolist() == [b"a", b"b", b"-"]
     back = run(tf.sparse.from_dense(tf.constant(["a", "", "c"])))
     assert back.indices.tolist() == [[0], [2]] and back.values.tolist() == [b"a", b"c"]
+
+
+def test_cells_outside_of_the_shape_are_reshaped_by_their_place() -> None:
+    """TF asks whether the shapes fit, and not where the cells are."""
+    values = np.arange(4, dtype=np.float32)
+    x = tf.SparseTensor([[0, 0], [1, 5], [3, 1], [0, -5]], values, [2, 3])
+    with tf.Session() as sess:
+        assert sess.run(tf.sparse_reshape(x, [6])).indices.tolist() == [[0], [8], [10], [-5]]
+        moved = sess.run(tf.sparse_reshape(x, [3, -1]))
+        assert moved.indices.tolist() == [[0, 0], [4, 0], [5, 0], [-2, -1]]
+        assert moved.dense_shape.tolist() == [3, 2]
+
+
+def test_cells_outside_along_a_dimension_that_is_reduced_count() -> None:
+    x = tf.SparseTensor([[0, 0], [0, 5], [1, -1]], np.array([1, 2, 4], np.float32), [2, 3])
+    with tf.Session() as sess:
+        assert sess.run(tf.sparse_reduce_sum(x, 1)).tolist() == [3.0, 4.0]
+        assert sess.run(tf.sparse_reduce_max(x, 1, keepdims=True)).tolist() == [[2.0], [4.0]]
+        assert sess.run(tf.sparse_reduce_sum(x)) == 7.0
+        with pytest.raises(tf.errors.InvalidArgumentError, match="out of bounds"):
+            sess.run(tf.sparse_reduce_sum(x, 0))
+        left = sess.run(tf.sparse_reduce_sum_sparse(x, 0))
+        assert left.indices.tolist() == [[-1], [0], [5]]
+        assert left.values.tolist() == [4.0, 1.0, 2.0]

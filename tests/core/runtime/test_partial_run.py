@@ -103,3 +103,18 @@ def test_what_has_several_tensors_is_announced_whole():
         assert session.partial_run(handle, total, {sparse: given}) == 3
         given = tf.ragged.constant_value([[1], [2, 3]], np.int32)
         assert session.partial_run(handle, rows, {ragged: given}).tolist() == [1, 2]
+
+
+def test_parts_share_a_queue_and_a_table():
+    queue = tf.FIFOQueue(5, tf.int32, [[]])
+    p = tf.placeholder(tf.string, [])
+    table = tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(["a", "b"], [1, 2]), default_value=0
+    )
+    first, second = queue.dequeue() + table.lookup(p), queue.dequeue() * table.lookup(p + "")
+    with tf.Session() as session:
+        session.run([queue.enqueue_many([[10, 20, 30]]), tf.tables_initializer()])
+        handle = session.partial_run_setup([first, second], [p])
+        assert session.partial_run(handle, first, {p: "a"}) == 11
+        assert session.partial_run(handle, second) == 20
+        assert session.run(queue.size()) == 1

@@ -199,7 +199,7 @@ def test_make_callable():
         assert add(1.0, 2.0) == 3
         both = session.make_callable([x + y, {"p": x * y}], feed_list=[x, "Placeholder_1:0"])
         assert both(3.0, 4.0) == [7, {"p": 12}]
-        with pytest.raises((TypeError, ValueError), match="2"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="must feed a value"):
             add(1.0)
         v = tf.Variable(0)
         session.run(v.initializer)

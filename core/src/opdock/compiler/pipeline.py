@@ -16,7 +16,8 @@ from opdock.compiler.clean.fold import Evaluate, fold
 from opdock.compiler.clean.hoist import hoist
 from opdock.compiler.clean.loops import loops
 from opdock.compiler.clean.pieces import pieces
-from opdock.compiler.clean.prune import forget_claims, prune, refine_shapes
+from opdock.compiler.clean.prune import as_written as written
+from opdock.compiler.clean.prune import forget_claims, has_switches, prune, refine_shapes
 from opdock.compiler.clean.waits import waits
 from opdock.compiler.emit.members import Bind, Members
 from opdock.compiler.emit.memory import MemoryPlan, plan_memory
@@ -28,6 +29,7 @@ from opdock.compiler.fuse.cluster import cluster
 from opdock.compiler.fuse.patterns import fuse
 from opdock.compiler.fuse.updates import updates
 from opdock.compiler.ir.block import HOST, Block, Node
+from opdock.compiler.ir.source import Source
 from opdock.compiler.place.layout import layout
 from opdock.compiler.place.placer import Placer, place
 from opdock.compiler.place.target import Target, memory_of
@@ -67,6 +69,10 @@ RULES: Final[dict[str, Rules]] = {
     "relaxed": relaxed.RULES,
 }
 OPTIONAL: Final = CORE_PASSES
+
+
+Given = tuple[Tensor, DType, Shape, str]
+"""A tensor with the type and shape of the value that it has, and where that lies."""
 
 
 @dataclass(slots=True)
@@ -177,13 +183,45 @@ class Compiler:
         """
         block = prune(fetches, targets, feeds)
         if not as_written:
+            block.source = Source(fetches, targets, [t for t, _, _ in feeds])
             return self.lower(block)
         calls(block)
         return self._line_up(block, HOST)
 
     def branch(self, function: FuncGraph, node: Node) -> Compiled:
         """Compiles a branch of a placed node: see `bodies.body`."""
-        return self.lower(bodies.body(function, node, 1), node.target, memory_of(node.target))
+        home = node.target
+        block = bodies.body(function, node, 1)
+        block.source = Source(
+            function.outputs, function.targets, function.inputs, home, memory_of(home)
+        )
+        return self.lower(block, home, memory_of(home))
+
+    def rest(
+        self, source: Source, given: Sequence[Given], done: AbstractSet[Operation]
+    ) -> Compiled | None:
+        """Compiles what is left of a step.
+
+        Args:
+            source: of the whole.
+            given: the values that there are.
+            done: operations that must not run again, and whose values, if needed, are given.
+
+        Returns:
+            None where conditions and loops of version 1 are in it, which become one function.
+        """
+        targets = [op for op in source.targets if op not in done]
+        feeds = [(t, dtype, shape) for t, dtype, shape, _ in given]
+        if has_switches(source.fetches, targets, feeds):
+            return None
+        block = written(source.fetches, targets, feeds, done)
+        for value, (*_, lies) in zip(block.feeds, given, strict=True):
+            value.node.attrs["at"] = lies
+            value.node.target = next((t for t in self.placer.targets if t.name == lies), None)
+        block.source = Source(
+            source.fetches, targets, [t for t, *_ in given], source.home, source.results_at
+        )
+        return self.lower(block, source.home, source.results_at)
 
     def loop(self, node: Node) -> CompiledLoop:
         """Compiles the functions of a placed loop."""

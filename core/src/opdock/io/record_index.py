@@ -14,7 +14,7 @@ from typing import IO, Self, overload
 from opdock import errors
 from opdock.io import crc32c, filesystems
 from opdock.io.files import as_path, read_file, tf_errors, write_file
-from opdock.io.records import HEADER, OVERHEAD, RecordReader
+from opdock.io.records import HEADER, OVERHEAD, RecordReader, compression_of
 
 __all__ = ["IndexedRecords", "index_of", "load_index", "save_index"]
 
@@ -27,7 +27,8 @@ def index_of(path: str | bytes | os.PathLike[str]) -> Index:
     Raises:
         NotFoundError: no such file.
         DataLossError: the length of a record is damaged, or the file ends inside a record.
-        FailedPreconditionError: what has the name has no places, as a pipe.
+        FailedPreconditionError: what has the name has no places, as a pipe, or none that a record
+            could be read from by itself, as it is compressed.
     """
     name = as_path(path)
     with tf_errors(name):
@@ -37,7 +38,17 @@ def index_of(path: str | bytes | os.PathLike[str]) -> Index:
                 raise errors.FailedPreconditionError(
                     None, None, f"{name} can be read once only, from its beginning: it has no index"
                 )
-            return list(_places(name, file, length))
+            try:
+                return list(_places(name, file, length))
+            except errors.DataLossError:
+                kind = compression_of(name)
+                if not kind:
+                    raise
+        raise errors.FailedPreconditionError(
+            None, None,
+            f"{name} is compressed ({kind}): a record can be read after all before it only, so it "
+            "has no index",
+        )  # fmt: skip
 
 
 def _places(name: str, file: IO[bytes], length: int) -> Iterator[tuple[int, int]]:

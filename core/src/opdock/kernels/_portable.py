@@ -42,10 +42,10 @@ PORTABLE: Final[Mapping[str, str]] = {
     ),
     "data_format": "DataFormatDimMap DataFormatVecPermute",
     "data_functions": (
-        "FilterDataset FlatMapDataset GroupByReducerDataset GroupByWindowDataset "
-        "InterleaveDataset MapAndBatchDataset MapDataset ParallelInterleaveDataset "
-        "ParallelInterleaveDatasetV2 ParallelMapDataset ReduceDataset ScanDataset "
-        "TakeWhileDataset"
+        "ChooseFastestBranchDataset FilterDataset FlatMapDataset GroupByReducerDataset "
+        "GroupByWindowDataset InterleaveDataset MapAndBatchDataset MapDataset MapDefun "
+        "ParallelInterleaveDataset ParallelInterleaveDatasetV2 ParallelMapDataset ReduceDataset "
+        "ScanDataset TakeWhileDataset"
     ),
     "data_iterators": (
         "AnonymousIterator AnonymousIteratorV2 DatasetCardinality DatasetToSingleElement "

@@ -49,9 +49,9 @@ _ACTIVATIONS: Final[dict[str, Callable[..., Any]]] = {
     "tanh": tanh,
 }
 
-_random_uniform: Final = partial(initializers.RandomUniform, -0.05, 0.05)
-_random_normal: Final = partial(initializers.RandomNormal, 0.0, 0.05)
-_truncated_normal: Final = partial(initializers.TruncatedNormal, 0.0, 0.05)
+_random_uniform: Final = partial(initializers.RandomUniform, minval=-0.05, maxval=0.05)
+_random_normal: Final = partial(initializers.RandomNormal, mean=0.0, stddev=0.05)
+_truncated_normal: Final = partial(initializers.TruncatedNormal, mean=0.0, stddev=0.05)
 _INITIALIZERS: Final[dict[str, Callable[..., Any]]] = {
     "Constant": initializers.Constant,
     "GlorotNormal": initializers.GlorotNormal,

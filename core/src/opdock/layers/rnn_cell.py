@@ -111,7 +111,8 @@ class GRUCell(UnitCell):
         dtype: Any = None, **kwargs: Any,
     ) -> None:  # fmt: skip
         super().__init__(num_units, activation, reuse, name, dtype, **kwargs)
-        self._kernel_initializer, self._bias_initializer = kernel_initializer, bias_initializer
+        self._kernel_initializer = named.initializer(kernel_initializer)
+        self._bias_initializer = named.initializer(bias_initializer)
 
     def build(self, input_shape: Any) -> None:
         """Makes the variables."""
@@ -166,8 +167,9 @@ class LSTMCell(UnitCell):
     ) -> None:  # fmt: skip
         super().__init__(num_units, activation, reuse, name, dtype, **kwargs)
         self._use_peepholes, self._cell_clip = use_peepholes, cell_clip
-        self._kernel_initializer = initializer
+        self._initializer = self._kernel_initializer = named.initializer(initializer)
         self._num_proj, self._proj_clip = num_proj, proj_clip
+        self._num_unit_shards, self._num_proj_shards = num_unit_shards, num_proj_shards
         self._forget_bias, self._state_is_tuple = forget_bias, state_is_tuple
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 from opdock import dtypes
 from opdock.graph.nodes.constant_value import constant_value
@@ -34,6 +34,22 @@ class Wrapper(RNNCell):
         self._cell = cell
         if isinstance(cell, Trackable):
             self._track_trackable(cell, "cell")
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Self:
+        """A wrapper from what `get_config` gave, with a cell in the place of the cell's own.
+
+        Raises:
+            ValueError: the cell is not a cell, but what its `get_config` gave: its class is not
+                looked for by name.
+        """
+        cell = config["cell"]
+        if not hasattr(cell, "state_size"):
+            raise ValueError(
+                f"{cls.__name__} cannot reconstruct the wrapped cell. Please overwrite the cell in "
+                "the config with a RNNCell instance."
+            )
+        return cls(**config)
 
     @property
     def cell(self) -> Any:
@@ -94,12 +110,16 @@ class DropoutWrapper(Wrapper):
         self, cell: Any, input_keep_prob: Any = 1.0, output_keep_prob: Any = 1.0,
         state_keep_prob: Any = 1.0, variational_recurrent: bool = False, input_size: Any = None,
         dtype: Any = None, seed: int | None = None,
-        dropout_state_filter_visitor: Callable[[Any], Any] | None = None,
+        dropout_state_filter_visitor: Callable[[Any], Any] | None = None, **kwargs: Any,
     ) -> None:  # fmt: skip
-        super().__init__(cell, None if dtype is None else dtypes.as_dtype(dtype))
+        super().__init__(cell, None if dtype is None else dtypes.as_dtype(dtype), **kwargs)
         if dropout_state_filter_visitor is not None and not callable(dropout_state_filter_visitor):
             raise TypeError("dropout_state_filter_visitor must be callable")
+        self._dropout_state_filter_visitor = dropout_state_filter_visitor
         self._filter = dropout_state_filter_visitor or _may_drop
+        self._input_keep_prob, self._output_keep_prob = input_keep_prob, output_keep_prob
+        self._state_keep_prob, self._input_size = state_keep_prob, input_size
+        self._variational_recurrent = variational_recurrent
         self._seed = seed
         self._keep = {
             kind: _checked(f"{kind}_keep_prob", value)
@@ -192,8 +212,10 @@ class ResidualWrapper(Wrapper):
             for which they must have the same structure and shapes.
     """
 
-    def __init__(self, cell: Any, residual_fn: Callable[[Any, Any], Any] | None = None) -> None:
-        super().__init__(cell)
+    def __init__(
+        self, cell: Any, residual_fn: Callable[[Any, Any], Any] | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(cell, **kwargs)
         self._residual_fn = residual_fn
 
     def __call__(self, inputs: Any, state: Any, scope: Any = None, **kwargs: Any) -> Any:
@@ -215,8 +237,8 @@ class DeviceWrapper(Wrapper):
         device: a device string or function, as `tf.device` takes it.
     """
 
-    def __init__(self, cell: Any, device: Any) -> None:
-        super().__init__(cell)
+    def __init__(self, cell: Any, device: Any, **kwargs: Any) -> None:
+        super().__init__(cell, **kwargs)
         self._device = device
 
     def zero_state(self, batch_size: Any, dtype: Any) -> Any:

@@ -39,12 +39,14 @@ class KerasSurface:
         for name in _arguments(type(self)):
             if name in config:
                 continue
-            if not hasattr(self, name):
+            # Cells keep what they were given to themselves, as those of TF do.
+            kept = name if hasattr(self, name) else f"_{name}"
+            if not hasattr(self, kept):
                 raise NotImplementedError(
                     f"Layers with arguments in `__init__` must override `get_config`: "
                     f"{type(self).__name__} does not keep {name!r}."
                 )
-            config[name] = _plain(getattr(self, name))
+            config[name] = _plain(getattr(self, kept))
         return config
 
     @classmethod

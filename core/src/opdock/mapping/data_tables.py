@@ -9,7 +9,11 @@ _KIND: Final = "opdock.data.by_kind"
 
 # Internal module -> opdock's modules.
 DATA_SOURCES: Final[dict[str, tuple[str, ...]]] = {
-    "python.data.experimental.ops.optimization": (f"{_EXPERIMENTAL}.sharing",),
+    "python.data.experimental.ops.map_defun": (f"{_EXPERIMENTAL}.vectorized",),
+    "python.data.experimental.ops.optimization": (
+        f"{_EXPERIMENTAL}.sharing",
+        f"{_EXPERIMENTAL}.vectorized",
+    ),
     "python.data.experimental.ops.readers": (f"{_EXPERIMENTAL}.readers",),
     "python.data.experimental.ops.stats_ops": (f"{_EXPERIMENTAL}.statistics",),
     "python.data.experimental.ops.threadpool": (f"{_EXPERIMENTAL}.sharing",),
@@ -38,6 +42,7 @@ DATA_NAMES: Final[dict[str, dict[str, str]]] = {
         "MatchingFilesDataset": f"{_KIND}:matching_files_dataset",
     },
     "python.data.experimental.ops.optimization": {
+        "_ChooseFastestBranchDataset": f"{_EXPERIMENTAL}.vectorized:choose_fastest_branch",
         "_ChooseFastestDataset": f"{_EXPERIMENTAL}.sharing:choose_fastest",
     },
     "python.data.experimental.ops.readers": {

@@ -372,6 +372,13 @@ def _match(a: _Branch, b: _Branch, strict: bool, second: bool) -> None:
     """Checks that branches return the same structure of the same types."""
     if not strict:
         a.result, b.result = _unpacked(a.result), _unpacked(b.result)
+    slices = [
+        [i for i in nest.flatten(branch.result) if isinstance(i, IndexedSlices)]
+        for branch in (a, b)
+    ]
+    if any(x.indices.dtype is not y.indices.dtype for x, y in zip(*slices, strict=False)):
+        a.widen_indices()
+        b.widen_indices()
     try:
         nest.assert_same_structure(a.result, b.result, expand_composites=True)
     except (TypeError, ValueError) as e:
@@ -384,13 +391,6 @@ def _match(a: _Branch, b: _Branch, strict: bool, second: bool) -> None:
             )
             raise TypeError(why) from None
         raise type(e)(why) from None
-    slices = [
-        [i for i in nest.flatten(branch.result) if isinstance(i, IndexedSlices)]
-        for branch in (a, b)
-    ]
-    if any(x.indices.dtype is not y.indices.dtype for x, y in zip(*slices, strict=True)):
-        a.widen_indices()
-        b.widen_indices()
     if not a.tensors:
         raise ValueError("true_fn and false_fn must return at least one result.")
     for x, y in zip(a.tensors, b.tensors, strict=True):

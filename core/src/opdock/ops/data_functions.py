@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from opdock.ops.registry import ShapeSig, Traits, define_op
 from opdock.ops.support.data import ELEMENTS, dataset_op, element_shapes, working_op
+from opdock.shapes import Shape
 
 __all__: list[str] = []
 
@@ -65,6 +67,37 @@ group_by_window_dataset_op = dataset_op(
     "Tkey_func_other_arguments: list(type) >= 0, Treduce_func_other_arguments: list(type) >= 0, "
     f"Twindow_size_func_other_arguments: list(type) >= 0, {ELEMENTS}",
 )
+choose_fastest_branch_dataset_op = dataset_op(
+    "ChooseFastestBranchDataset",
+    f"{_IN}, ratio_numerator: int64, ratio_denominator: int64, other_arguments: Targuments",
+    "Targuments: list(type) >= 0, num_elements_per_branch: int >= 1, branches: list(func) >= 1, "
+    f"other_arguments_lengths: list(int) >= 1, {ELEMENTS}",
+)
+map_defun_op = define_op(
+    "MapDefun", "arguments: Targuments, captured_inputs: Tcaptured -> output: output_types",
+    f"Targuments: list(type) >= 1, Tcaptured: list(type) >= 0 = [], {ELEMENTS}, f: func, "
+    "max_intra_op_parallelism: int = 1",
+).not_differentiable()  # fmt: skip
+map_defun_op.declare(
+    Traits(
+        foreign=True, effect=False, fold=False, merge=False, captures=(("captured_inputs", "f"),)
+    )
+)  # fmt: skip
+
+
+@map_defun_op.shape
+def _map_defun_shape(sig: ShapeSig) -> list[Shape]:
+    count: int | None = None
+    for i, shape in enumerate(sig.shapes[: len(sig.attrs["Targuments"])]):
+        if shape == ():
+            raise ValueError(f"Arguments must have rank at least 1. Input {i} has rank of 0.")
+        rows = None if shape is None else shape[0]
+        if None not in (count, rows) and count != rows:
+            raise ValueError("Arguments must have the same dimension 0.")
+        count = rows if count is None else count
+    return [None if s is None else (count, *s) for s in element_shapes(sig)]
+
+
 reduce_dataset_op = working_op(
     "ReduceDataset",
     f"{_IN}, initial_state: Tstate, other_arguments: Targuments -> components: output_types",

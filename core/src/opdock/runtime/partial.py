@@ -130,6 +130,8 @@ def _ancestors(ends: list[Operation], known: set[Tensor]) -> set[Operation]:
 
 
 def _has_effect(op: Operation) -> bool:
+    if not op.inputs and op.outputs and not any(t.dtype._is_data for t in op.outputs):
+        return False  # it finds what it made before: a queue, a table, an iterator
     return bool(op.spec.stateful) or any(t.dtype._is_ref_dtype for t in op.inputs)
 
 

@@ -33,10 +33,10 @@ def test_errors_are_those_of_run():
     call = session.make_callable(y, [x])
     for _ in range(3):
         call(good)
-        with pytest.raises(ValueError, match="positional arguments"):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="must feed a value"):
             call()
-        with pytest.raises(ValueError, match="positional arguments"):
-            call(good, good)
+        # As in TF, where the values are paired with the feeds.
+        assert call(good, "more").tolist() == [1, 1]
         with pytest.raises(ValueError, match="Cannot feed value of shape"):
             call(np.ones(3, np.float32))
         with pytest.raises(tf.errors.InvalidArgumentError, match="bad"):
@@ -110,3 +110,34 @@ def test_a_callable_of_options_takes_what_a_graph_calls_by_another_shape():
             run(np.ones([2, 3], "f"), values[:, :, :1])
     with pytest.raises(RuntimeError, match="closed"):
         run(np.ones([2, 3], "f"), values)
+
+
+@pytest.mark.parametrize(
+    ("feed", "fetch", "target", "error", "match"),
+    [
+        ([], [], [], tf.errors.InvalidArgumentError, "at least one target"),
+        (["a:0", "a:0"], ["c:0"], [], tf.errors.InvalidArgumentError, '"a:0" fed more than once'),
+        (["a:0"], ["a:0"], [], tf.errors.InvalidArgumentError, "a:0 is both fed and fetched"),
+        (["z:0"], ["c:0"], [], tf.errors.NotFoundError, "unable to find feed output z:0"),
+        (["a:0"], ["c:7"], [], tf.errors.NotFoundError, "FetchOutputs node c:7: not found"),
+        (["a:0"], [], ["z"], tf.errors.NotFoundError, "target nodes not found: z"),
+    ],
+)
+def test_options_are_looked_at_when_the_callable_is_made(feed, fetch, target, error, match):
+    tf.add(tf.placeholder(tf.float32, [], name="a"), 1.0, name="c")
+    options = protos.CallableOptions(feed=feed, fetch=fetch, target=target)
+    with tf.Session() as session, pytest.raises(error, match=match):
+        session._make_callable_from_options(options)
+
+
+def test_a_callable_of_options_takes_a_value_for_each_feed():
+    a, b = (tf.placeholder(tf.float32, [], name=n) for n in "ab")
+    with tf.Session() as session:
+        run = of_options(session, [a + b], [a, b])
+        for values in ((), (1.0,), (1.0, 2.0, 3.0)):
+            with pytest.raises(
+                tf.errors.InvalidArgumentError,
+                match=f"Expected 2 feed tensors, but got {len(values)}",
+            ):
+                run(*values)
+        assert run(1.0, 2.0) == [3.0]

@@ -6,6 +6,7 @@ import itertools
 import os
 import queue
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -185,3 +186,27 @@ def test_without_room_for_threads_functions_run_where_the_step_does(monkeypatch)
     with tf.Session() as session:
         a, b = (call(lambda: np.int64(threading.get_ident())) for _ in range(2))
         assert session.run([a, b]) == [threading.get_ident()] * 2
+
+
+def test_a_call_that_only_lacks_a_processor_is_told_from_one_that_waits() -> None:
+    told = Path("/proc/self/task").is_dir()  # elsewhere than on Linux, all are taken to wait
+    over, begun = threading.Event(), threading.Event()
+
+    def ready() -> None:
+        begun.set()
+        while not over.is_set():
+            os.sched_yield()
+
+    def waits() -> None:
+        begun.set()
+        over.wait()
+
+    for call, queues in ((ready, told), (waits, False)):
+        over.clear()
+        begun.clear()
+        handed = handing.hand_over(call, ())
+        begun.wait()
+        while handed._queues() is not queues:  # it is so sooner or later
+            pass
+        over.set()
+        handed.outcome()

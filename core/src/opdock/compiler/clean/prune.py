@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from opdock import errors, shapes
@@ -38,14 +39,28 @@ def prune(
         UnimplementedError: switches and loops stand in a pattern that has no functional form.
     """
     given = {t for t, _, _ in feeds}
-    roots = [t._op for t in fetches if t not in given] + list(targets)
-    inside = switched(roots, given)
+    inside = _switches(fetches, targets, given)
     if inside:
         # Few programs have it, and it brings the importer of graphs.
         from opdock.graph.control.v1_raw import functional
 
         return _with_function(functional(inside, fetches, targets, given), fetches, targets, feeds)
     return as_written(fetches, targets, feeds)
+
+
+def has_switches(
+    fetches: Sequence[Tensor],
+    targets: Sequence[Operation],
+    feeds: Sequence[tuple[Tensor, DType, Shape]],
+) -> bool:
+    """Whether what is needed has conditions or loops that are built of Switches and Merges."""
+    return bool(_switches(fetches, targets, {t for t, _, _ in feeds}))
+
+
+def _switches(
+    fetches: Sequence[Tensor], targets: Sequence[Operation], given: set[Tensor]
+) -> list[Operation]:
+    return switched([t._op for t in fetches if t not in given] + list(targets), given)
 
 
 def give(body: Block, values: Sequence[Value]) -> None:
@@ -91,8 +106,14 @@ def as_written(
     fetches: Sequence[Tensor],
     targets: Sequence[Operation],
     feeds: Sequence[tuple[Tensor, DType, Shape]],
+    done: AbstractSet[Operation] = frozenset(),
 ) -> Block:
-    """The block of a graph whose nodes all run: a node for each operation, and for each feed."""
+    """The block of a graph whose nodes all run: a node for each operation, and for each feed.
+
+    But those in `done`: they have run, and what is needed of them is fed. Of references that they
+    pass on, what these refer to stands in their place.
+    """
+    stands = references(done)
     block = Block()
     nodes: dict[Operation, Node] = {}
     values: dict[Tensor, Value] = {}
@@ -105,12 +126,16 @@ def as_written(
         block.nodes.append(node)
         block.feeds.append(values[tensor])
     fed = dict(values)
+    fetches = [stands.get(t, t) for t in fetches]
     roots = [t.op for t in fetches if t not in fed] + list(targets)
     # To wait for a fed placeholder is to wait for nothing.
     arrived = {t.op for t in fed if t.op.spec.traits.placeholder} - set(targets)
-    doubtful = {t for t in fed if _has_shaped(t)}
-    for op in _in_order(roots, fed, arrived):
-        node = nodes[op] = _node(op, nodes, values)
+    arrived |= done
+    doubtful = {
+        t for t, v in fed.items() if _has_shaped(t) or not shapes.is_compatible(v.shape, t._shape)
+    }
+    for op in _in_order(roots, fed, arrived, stands):
+        node = nodes[op] = _node(op, nodes, values, stands)
         for i, tensor in enumerate(op.outputs):
             if tensor not in fed:
                 values[tensor] = Value(node, i)
@@ -124,6 +149,19 @@ def as_written(
     return block
 
 
+def references(done: AbstractSet[Operation]) -> dict[Tensor, Tensor]:
+    """The references that operations pass on, to those that they were given."""
+    found = {}
+    for op in done:
+        for tensor in op.outputs:
+            given: Tensor | None = tensor
+            while given is not None and given.op in done and given.dtype._is_ref_dtype:
+                given = next((t for t in given.op.inputs if t.dtype._is_ref_dtype), None)
+            if given is not None and given is not tensor:
+                found[tensor] = given
+    return found
+
+
 def _has_shaped(tensor: Tensor) -> bool:
     """Whether static shapes may rest on the value that the tensor has when nobody feeds it."""
     if tensor.op.spec.traits.placeholder or not tensor.dtype.is_numpy_compatible:
@@ -133,7 +171,10 @@ def _has_shaped(tensor: Tensor) -> bool:
 
 
 def _in_order(
-    roots: list[Operation], fed: dict[Tensor, Value], arrived: set[Operation]
+    roots: list[Operation],
+    fed: dict[Tensor, Value],
+    arrived: set[Operation],
+    stands: dict[Tensor, Tensor],
 ) -> list[Operation]:
     """The operations that roots need, in executable order, earlier-made ones first.
 
@@ -148,19 +189,21 @@ def _in_order(
         if op not in seen:
             seen.add(op)
             order.append(op)
-            waiting += _needed(op, fed)
+            waiting += _needed(op, fed, stands)
     # The order in which the user made the ops is the one users expect, an update made last runs
     # last, and it is executable unless control inputs were added later.
     order.sort(key=lambda op: op._id)
     if not _is_executable(order):
-        _refuse_cycles(roots, fed, arrived)
+        _refuse_cycles(roots, fed, arrived, stands)
         order = _topological(order)
     return _blocking_last(order)
 
 
-def _needed(op: Operation, fed: dict[Tensor, Value]) -> list[Operation]:
+def _needed(
+    op: Operation, fed: dict[Tensor, Value], stands: dict[Tensor, Tensor]
+) -> list[Operation]:
     """What must run before an operation."""
-    needed = [t._op for t in op._inputs if t not in fed]
+    needed = [stands.get(t, t)._op for t in op._inputs if t not in fed]
     if op._control_inputs:
         # The arguments of a body are there when it is called.
         needed += [c for c in op._control_inputs if c.spec is not arg_op]
@@ -168,7 +211,10 @@ def _needed(op: Operation, fed: dict[Tensor, Value]) -> list[Operation]:
 
 
 def _refuse_cycles(
-    roots: list[Operation], fed: dict[Tensor, Value], arrived: set[Operation]
+    roots: list[Operation],
+    fed: dict[Tensor, Value],
+    arrived: set[Operation],
+    stands: dict[Tensor, Tensor],
 ) -> None:
     """Depth first from the roots, to find operations that wait for each other.
 
@@ -184,7 +230,7 @@ def _refuse_cycles(
         elif op not in finished:
             finished[op] = False
             stack.append((op, True))
-            for other in _needed(op, fed):
+            for other in _needed(op, fed, stands):
                 if not finished.get(other, True):
                     # It waits for this op, as all that is seen and not finished does.
                     path = [o for o, begun in stack if begun]
@@ -243,8 +289,13 @@ def _topological(order: list[Operation]) -> list[Operation]:
     return found
 
 
-def _node(op: Operation, nodes: dict[Operation, Node], values: dict[Tensor, Value]) -> Node:
-    inputs = [values[t] for t in op._inputs]
+def _node(
+    op: Operation,
+    nodes: dict[Operation, Node],
+    values: dict[Tensor, Value],
+    stands: dict[Tensor, Tensor],
+) -> Node:
+    inputs = [values[stands.get(t, t)] for t in op._inputs]
     node = Node(
         op._spec.name, op._name, spec=op._spec, attrs=op.attrs, inputs=inputs,
         out_dtypes=[t._dtype for t in op.outputs], out_shapes=[t._shape for t in op.outputs],

@@ -18,6 +18,7 @@ from opdock.kernels.expr.updates import UPDATES
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
+    from opdock.compiler.ir.source import Source
     from opdock.compiler.place.target import Target
     from opdock.graph.nodes.operation import Operation
     from opdock.kernels.select.table import Kernel
@@ -167,7 +168,8 @@ class Node:
             # set_shape may know more than inference; where they contradict, what runs decides.
             if shapes.is_compatible(shape, self.out_shapes[i]):
                 self.out_shapes[i] = shapes.merge(shape, self.out_shapes[i])
-                if shapes.is_fully_defined(self.out_shapes[i]):
+                whole = shapes.is_fully_defined(self.out_shapes[i])
+                if whole and not shapes.is_fully_defined(shape):
                     self.claimed += () if self.out_dtypes[i]._is_handle else (i,)
             else:
                 self.out_shapes[i] = shape
@@ -237,6 +239,7 @@ class Block:
         missed: (node name, fusion, why) of fusions that were found and not applied.
         visits: how many nodes each pass looked at, so that tests can see that cost stays linear.
         within: the name of the loop or condition whose body this is; empty for a step.
+        source: what the user's graph says of it; None where no part of it can be made again.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -249,6 +252,7 @@ class Block:
     visits: dict[str, int] = field(default_factory=dict)
     copies: int = 0
     within: str = ""
+    source: Source | None = None
 
     def looked_at(self, name: str, count: int) -> None:
         """Adds to the visits of a pass."""

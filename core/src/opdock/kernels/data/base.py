@@ -18,8 +18,8 @@ from opdock.shapes import Shape
 
 __all__ = [
     "INFINITE", "UNKNOWN", "Call", "Captured", "Chosen", "Dataset", "DatasetIterator", "Element",
-    "Following", "FollowingIterator", "HandedOn", "Memory", "State", "check_fits", "declared",
-    "invalid", "scalar_int", "unwrap",
+    "Following", "FollowingIterator", "HandedOn", "Memory", "State", "check_fits", "component",
+    "declared", "invalid", "scalar_int", "unwrap",
 ]  # fmt: skip
 
 Element = tuple[Any, ...]
@@ -56,7 +56,7 @@ class Captured:
 
         def of(element: Element, places: Element = ()) -> Element:
             values = call((*element, *captured) if captured else element, places)
-            return tuple([v if isinstance(v, np.ndarray) else _component(v) for v in values])
+            return tuple([v if isinstance(v, np.ndarray) else component(v) for v in values])
 
         return of
 
@@ -69,7 +69,7 @@ class Captured:
         return lambda columns: tuple(call((*columns, *captured)))
 
 
-def _component(value: Any) -> Any:
+def component(value: Any) -> Any:
     """A result as a component: kernels may give scalars that are no arrays."""
     if isinstance(value, Dataset):
         return value

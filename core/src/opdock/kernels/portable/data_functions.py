@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import itertools
 import os
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from opdock import errors
+from opdock.dtypes import DType
 from opdock.kernels.data import flattening, grouping, mapping
-from opdock.kernels.data.base import Captured, Dataset, declared, invalid, scalar_int
+from opdock.kernels.data.base import (
+    Captured,
+    Dataset,
+    Element,
+    component,
+    declared,
+    invalid,
+    scalar_int,
+)
 from opdock.kernels.data.batching import MapAndBatchDataset
-from opdock.kernels.data.binding import Make, captured, hosted, resources_of
+from opdock.kernels.data.binding import Make, captured, hosted, listed, resources_of
+from opdock.kernels.data.branching import ChooseFastestBranchDataset
 from opdock.kernels.data.context import Context
 from opdock.kernels.data.interleaving import ParallelInterleaveDataset
 from opdock.kernels.data.memory import dataset_of
 from opdock.kernels.data.parallel import AUTOTUNE
 from opdock.kernels.data.parallel_map import ParallelMapDataset
+from opdock.kernels.data.rows import stack
 from opdock.kernels.select.signature import NodeSig
+from opdock.shapes import Shape, text
+from opdock.shapes import is_compatible as compatible
 
 __all__: list[str] = []
 
@@ -70,6 +87,81 @@ def map_and_batch(sig: NodeSig) -> Make:
         return MapAndBatchDataset(mapped, scalar_int(size, "batch_size"), bool(drop), types, shapes)
 
     return run
+
+
+@hosted(
+    "ChooseFastestBranchDataset",
+    inputs="input_dataset ratio_numerator ratio_denominator other_arguments",
+)
+def choose_fastest_branch(sig: NodeSig) -> Make:
+    """What functions make of a dataset, by the one that is the fastest."""
+    types, shapes = declared(sig)
+    counts, tried = sig.attrs["other_arguments_lengths"], int(sig.attrs["num_elements_per_branch"])
+    functions = sig.functions("branches")
+    if len(counts) != len(functions):
+        raise invalid("branches and other_arguments_lengths must have the same length.")
+
+    def run(source: Any, numerator: Any, denominator: Any, *values: Any) -> Dataset:
+        rest = iter(values)
+        branches = [
+            Captured(f, list(itertools.islice(rest, n)))
+            for f, n in zip(functions, counts, strict=True)
+        ]
+        ratio = scalar_int(numerator, "ratio_numerator"), scalar_int(denominator, "denominator")
+        return ChooseFastestBranchDataset(
+            dataset_of(source), branches, *ratio, tried, types, shapes
+        )
+
+    return run
+
+
+@hosted("MapDefun", inputs="arguments captured_inputs", outputs="output")
+def map_defun(sig: NodeSig) -> Make:
+    """A function of each row, whose results are stacked."""
+    types, shapes = declared(sig)
+    call, count = sig.function("f").instance(), len(sig.attrs["Targuments"])
+
+    def run(*values: Any) -> Any:
+        arguments = [np.asarray(v) for v in values[:count]]
+        for i, argument in enumerate(arguments):
+            if not argument.ndim:
+                raise invalid(f"All inputs must have rank at least 1. Input {i} has a rank of 0.")
+            if len(argument) != len(arguments[0]):
+                raise invalid("All inputs must have the same dimension 0.")
+        rows = [
+            _row(call([*(a[i, ...] for a in arguments), *values[count:]]), types, shapes)
+            for i in range(len(arguments[0]))
+        ]
+        if rows:
+            return listed(stack(rows))
+        return listed(tuple(map(_nothing, types, shapes)))
+
+    return run
+
+
+def _row(results: Sequence[Any], types: Sequence[DType], shapes: Sequence[Shape]) -> Element:
+    """What a function gave for a row.
+
+    Raises:
+        InvalidArgumentError: it gave something else than was declared.
+    """
+    row = tuple(map(component, results))
+    found = [r.dtype if isinstance(r, np.ndarray) else None for r in row]
+    for i, (kind, wanted) in enumerate(zip(found, types, strict=True)):
+        if wanted.is_numpy_compatible and wanted.name != "string" and kind != wanted.np:
+            raise invalid(f"Result {i} of the function is {kind}, but {wanted.name} was declared.")
+        shape = np.shape(row[i])
+        if not compatible(shape, shapes[i]):
+            raise invalid(
+                f"Mismatch in function return shape and expected output shape. Output: {i}, "
+                f"expected {text(shapes[i])}, got {text(shape)}."
+            )
+    return row
+
+
+def _nothing(kind: DType, shape: Shape) -> Any:
+    """No rows of what a function would give."""
+    return np.zeros((0, *(n or 0 for n in shape or ())), kind.np)
 
 
 @hosted("FlatMapDataset", inputs=_CAPTURED)

@@ -18,9 +18,7 @@ from opdock.kernels.array_api import (
     copy,
     device_ints,
     dims,
-    fails,
     index_type,
-    ints,
     invalid,
     taken,
 )
@@ -107,7 +105,11 @@ def sparse_reorder(xp: Any, sig: NodeSig) -> Callable[..., tuple[Array, Any]]:
 
 @portable("SparseReshape", host_inputs=("input_shape", "new_shape"), host_outputs=("output_shape",))
 def sparse_reshape(xp: Any, sig: NodeSig) -> Callable[..., tuple[Any, Array]]:
-    """The same cells of another shape, of which one dimension may be -1."""
+    """The same cells of another shape, of which one dimension may be -1.
+
+    A cell outside of the shape is at the place that its coordinates come to, as in TF: what is too
+    much for the other dimensions is in the first.
+    """
 
     def run(indices: Any, input_shape: Array, new_shape: Array) -> tuple[Any, Array]:
         cells.check_ranks(
@@ -119,17 +121,16 @@ def sparse_reshape(xp: Any, sig: NodeSig) -> Callable[..., tuple[Any, Array]]:
         if indices.shape[1] != len(old):
             raise invalid("Shape rank must be SparseTensor rank.")
         wanted = _completed([int(n) for n in new_shape], old)
-        limits = device_ints(xp, old, indices)
-        if fails(xp, xp.any((indices < 0) | (indices >= limits))):
-            cells.check_inside(np.asarray([ints(row) for row in indices]), old)
         if wanted == old:
             return copy(xp, indices), np.array(wanted, np.int64)
         strides = device_ints(xp, [math.prod(old[i + 1 :]) for i in range(len(old))], indices)
-        rest, columns = xp.sum(indices * strides, axis=1, dtype=index_type(xp)), []
-        for size in reversed(wanted):
-            columns.append(rest % max(size, 1))
+        place, columns = xp.sum(indices * strides, axis=1, dtype=index_type(xp)), []
+        rest, sign = xp.abs(place), xp.where(place < 0, -1, 1)
+        for size in reversed(wanted[1:]):
+            columns.append(sign * (rest % max(size, 1)))
             rest = rest // max(size, 1)
-        moved = xp.stack(columns[::-1], axis=1) if columns else indices[:, :0]
+        columns.append(sign * rest)
+        moved = xp.stack(columns[::-1], axis=1) if wanted else indices[:, :0]
         return moved, np.array(wanted, np.int64)
 
     return run

@@ -63,13 +63,11 @@ class _Reduced(NamedTuple):
 
     Attributes:
         indices: their coordinates along the dimensions that are left [n, kept].
-        places: where they are in the flat dense tensor of what is left.
         values: one value each.
         kept: the dimensions that are left.
     """
 
     indices: Array
-    places: Array
     values: Any
     kept: list[int]
 
@@ -89,22 +87,20 @@ class _Reduction:
         _check(shape, axes)
         cells.check_parts(indices, values, shape)
         sizes = cells.sizes(shape)
-        cells.check_inside(indices, sizes)
         gone = {axis % len(sizes) for axis in axes.reshape(-1).tolist()}
         kept = [i for i in range(len(sizes)) if i not in gone]
         left = indices[:, kept]
-        places = cells.flat(left, tuple(sizes[i] for i in kept))
         if not len(left):
-            return _Reduced(left, places, values, kept)
-        runs = runs_of(places)
+            return _Reduced(left, values, kept)
+        runs = runs_of(cells.keys(left))
         first = runs.first()
         rows = runs.gathered(xp, values)
         if not self._is_sum:
-            return _Reduced(left[first], places[first], self._fold(rows, runs.starts), kept)
+            return _Reduced(left[first], self._fold(rows, runs.starts), kept)
         # Halves are added in single precision; the larger of two is exact in any.
         folded = self._fold(wide(xp, rows, self._dtype), runs.starts)
         folded = xp.astype(folded, self._element, copy=False)
-        return _Reduced(left[first], places[first], folded, kept)
+        return _Reduced(left[first], folded, kept)
 
     def _fold(self, rows: Any, starts: Array) -> Any:
         return fold_runs(self._xp, self._combine, rows, starts)
@@ -135,12 +131,15 @@ def sparse_reduce(xp: Any, sig: NodeSig) -> Callable[..., Any]:
         found = reduced(indices, values, shape, np.asarray(axes))
         left = tuple(int(shape[i]) for i in found.kept)
         size = tuple(_whole(shape, found.kept)) if keep else left
-        count = len(found.places)
+        # Along the dimensions that are gone, a cell may be anywhere.
+        cells.check_inside(found.indices, left)
+        places = cells.flat(found.indices, left)
+        count = len(places)
         if count == math.prod(left):
             # In ascending order, and everywhere; without a cell they are the input still.
             return xp.reshape(found.values if count else copy(xp, found.values), size)
         source = np.full(math.prod(left), count)
-        source[found.places] = np.arange(count)
+        source[places] = np.arange(count)
         nothing = xp.zeros((1,), dtype=values.dtype, device=getattr(values, "device", None))
         return xp.reshape(taken(xp, xp.concat([found.values, nothing]), source), size)
 

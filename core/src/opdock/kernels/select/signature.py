@@ -68,11 +68,18 @@ class NodeSig:
         Raises:
             InternalError: no program is being prepared.
         """
+        return self._called(self.attrs[attr], attr)
+
+    def _called(self, function: Any, attr: str) -> UserFunction:
         if self._functions is None:
             raise errors.InternalError(
                 None, None, f"Op {self.op}: the function '{attr}' belongs to no session"
             )
-        return self._functions(self.attrs[attr])
+        return self._functions(function)
+
+    def functions(self, attr: str) -> list[UserFunction]:
+        """The functions that an attribute lists; see `function`."""
+        return [self._called(f, attr) for f in self.attrs[attr]]
 
     def const(self, index: int) -> np.ndarray[Any, Any] | None:
         """The value of input `index` when it is known before the program runs, else None.

@@ -82,7 +82,7 @@ def _captures(signature: str, attrs: str) -> tuple[tuple[str, str], ...]:
     """
     functions = _FUNCTION.findall(attrs)
     found = []
-    for name in _CAPTURED.findall(signature):
+    for name in _CAPTURED.findall(signature) if functions else ():
         owner = name.partition("_other_")[0]
         found.append((name, owner if owner in functions else functions[0]))
     return tuple(found)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from opdock import errors
 from opdock.graph.nodes.operation import Tensor
 from opdock.runtime.fetch import feed_array, feed_items
 
@@ -40,10 +41,9 @@ def make_callable(
 
     def slow(args: tuple[Any, ...], options: Any, run_metadata: Any) -> Any:
         nonlocal ready
-        if len(args) != count:
-            raise ValueError(f"This callable takes {count} positional arguments, got {len(args)}.")
         found = cache.find(fetches)
-        named = dict(zip(feeds, args, strict=True))
+        # As in TF: what is missing is not fed, and what is too much is not looked at.
+        named = dict(zip(feeds, args, strict=False))
         if any_shape:
             result = as_given(named, options, run_metadata)
         else:
@@ -107,7 +107,12 @@ def callable_of_options(session: BaseSession, options: Any) -> Callable[..., Any
 
     Returns:
         A function of a value for each feed, which gives a list of a value for each fetch.
+
+    Raises:
+        InvalidArgumentError: there is nothing to run; a tensor is fed twice, or fed and fetched.
+        NotFoundError: a name is none of the graph's.
     """
+    _check(session, options)
     connections = options.tensor_connection
     fed = [*options.feed, *(c.to_tensor for c in connections)]
     sources = [c.from_tensor for c in connections]
@@ -116,7 +121,39 @@ def callable_of_options(session: BaseSession, options: Any) -> Callable[..., Any
     run_options = options.run_options if options.HasField("run_options") else None
 
     def call(*args: Any, run_metadata: Any = None) -> Any:
+        if len(args) != len(options.feed):
+            raise errors.InvalidArgumentError(
+                None, None, f"Expected {len(options.feed)} feed tensors, but got {len(args)}"
+            )
         connected = before(*args) if sources else ()
         return step(*args, *connected, options=run_options, run_metadata=run_metadata)[0]
 
     return call
+
+
+def _check(session: BaseSession, options: Any) -> None:
+    """What TF says of a `CallableOptions` before anything runs."""
+    if not options.fetch and not options.target:
+        raise errors.InvalidArgumentError(
+            None, None, "Must specify at least one target to fetch or execute."
+        )
+    connected = options.tensor_connection
+    for text, names in (
+        ("FeedInputs: unable to find feed output {}", options.feed),
+        ("FetchOutputs node {}: not found", options.fetch),
+        ("PruneForTargets: Some target nodes not found: {}", options.target),
+        ("FetchOutputs node {}: not found", [c.from_tensor for c in connected]),
+        ("FeedInputs: unable to find feed output {}", [c.to_tensor for c in connected]),
+    ):
+        for name in names:
+            try:
+                session._graph.as_graph_element(name)
+            except (KeyError, ValueError):
+                raise errors.NotFoundError(None, None, text.format(name)) from None
+    fed = [*options.feed, *(c.to_tensor for c in connected)]
+    for i, name in enumerate(fed):
+        if name in fed[:i]:
+            raise errors.InvalidArgumentError(None, None, f'Endpoint "{name}" fed more than once.')
+    for name in options.fetch:
+        if name in fed:
+            raise errors.InvalidArgumentError(None, None, f"{name} is both fed and fetched.")

@@ -2,36 +2,67 @@
 
 A program may say more of a tensor than its op can know. What follows is compiled for that shape,
 down to generated code that reads as many elements as were promised, so a result of another shape
-must not reach it. A result that broadcasts stands for the whole, as it does in TensorFlow where it
-meets others: programs put a lone zero in the place of a tensor whose gradient alone they want.
+must not reach it: what is left of the step is compiled anew, for the shape that the result has
+(`recover/onward.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from opdock import errors, shapes
 from opdock.compiler.ir.block import Node
+from opdock.graph.nodes.traits import Control
 
-__all__ = ["HeldControl", "held_to_claims"]
+__all__ = ["ClaimError", "HeldControl", "held_to_claims"]
 
 Call = Callable[..., Any]
 
 
+class ClaimError(errors.InvalidArgumentError):
+    """A result has another shape than was claimed. Programs deal with it, or tell it as `plain`.
+
+    Attributes:
+        results: all that the node gave.
+        whole: the same where each stands for the whole of its claim, as what broadcasts does;
+            None where one cannot.
+        at: the step of its program.
+    """
+
+    results: Sequence[Any] = ()
+    whole: Sequence[Any] | None = None
+    at: int | None = None
+
+    def plain(self) -> errors.InvalidArgumentError:
+        """The error as who called the program is told it."""
+        return errors.InvalidArgumentError(None, self.op, self.message)
+
+
 def held_to_claims(node: Node, call: Call) -> Call:
-    """A node's call, whose results have the shapes that were claimed of them."""
-    claims = {i: tuple(n or 0 for n in node.out_shapes[i] or ()) for i in node.claimed}
+    """A node's call, whose results have the shapes that were claimed of them.
+
+    Those of a branch are held to all that is known of them: its function may know it by a claim.
+    """
+    chooses = node.traits.control is Control.COND
+    claims = {
+        i: tuple(n or 0 for n in shape)
+        for i, shape in enumerate(node.out_shapes)
+        if shape is not None and shapes.is_fully_defined(shape)
+        and (i in node.claimed or (chooses and not node.out_dtypes[i]._is_handle))
+    }  # fmt: skip
+    if not claims:
+        return call
     if len(node.out_dtypes) == 1:
         (claim,) = claims.values()
 
         def one(*inputs: Any) -> Any:
             result = call(*inputs)
-            if getattr(result, "shape", claim) == claim:
-                return result
-            return _fitted(node, 0, result, claim)
+            if getattr(result, "shape", claim) != claim:
+                _hold(node, (result,), claims)
+            return result
 
         return one
 
@@ -39,8 +70,7 @@ def held_to_claims(node: Node, call: Call) -> Call:
         results = call(*inputs)
         for i, claim in claims.items():
             if getattr(results[i], "shape", claim) != claim:
-                results = list(results)
-                results[i] = _fitted(node, i, results[i], claim)
+                _hold(node, results, claims)
         return results
 
     return several
@@ -67,17 +97,30 @@ class HeldControl:
         return self._inner.program(name)
 
 
-def _fitted(node: Node, index: int, result: Any, claim: tuple[int, ...]) -> Any:
-    if tuple(result.shape) == claim:
-        return result  # a library's own class of shapes
-    if isinstance(result, np.ndarray | np.generic):
+def _hold(node: Node, results: Sequence[Any], claims: dict[int, tuple[int, ...]]) -> None:
+    """Raises ClaimError where a result has another shape than its claim."""
+    wrong = {  # the shapes of a library may be of a class of its own
+        i: claim for i, claim in claims.items() if tuple(results[i].shape) != claim
+    }
+    for i, claim in wrong.items():
+        error = ClaimError(
+            None,
+            node.origin,
+            f"{node.name}:{i} has shape {shapes.text(tuple(results[i].shape))}, but set_shape said "
+            f"{shapes.text(claim)}, and what follows is compiled for that.",
+        )
+        error.results = results
+        error.whole = _whole(results, wrong)
+        raise error
+
+
+def _whole(results: Sequence[Any], claims: dict[int, tuple[int, ...]]) -> Sequence[Any] | None:
+    made = list(results)
+    for i, claim in claims.items():
+        if not isinstance(made[i], np.ndarray | np.generic):
+            return None
         try:
-            return np.array(np.broadcast_to(result, claim))
+            made[i] = np.array(np.broadcast_to(made[i], claim))
         except ValueError:
-            pass  # It does not stand for the whole.
-    raise errors.InvalidArgumentError(
-        None,
-        node.origin,
-        f"{node.name}:{index} has shape {shapes.text(tuple(result.shape))}, but set_shape said "
-        f"{shapes.text(claim)}, and what follows is compiled for that.",
-    )
+            return None
+    return made

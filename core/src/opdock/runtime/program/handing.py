@@ -39,7 +39,7 @@ class Handed:
         self._done = threading.Lock()
         self._done.acquire()
         self._clock: int | None = None
-        self._task = ""
+        self._thread = 0
         self._result: Any = None
         self._error: BaseException | None = None
 
@@ -50,7 +50,7 @@ class Handed:
         # Where threads have no clocks of their own, every function is soon taken to wait.
         clock = getattr(time, "pthread_getcpuclockid", None)
         self._clock = None if clock is None else clock(threading.get_ident())
-        self._task = f"/proc/self/task/{threading.get_native_id()}/stat"
+        self._thread = threading.get_native_id()
         try:
             self._result = work()
         except BaseException as e:  # what asked for the call gets it
@@ -65,10 +65,22 @@ class Handed:
         used = 0.0
         while not self._done.acquire(timeout=_LOOK):
             before, used = used, self._used()
-            if used - before < _LOOK * _BUSY and not self._wants_processor():
+            if used - before < _LOOK * _BUSY and not self._queues():
                 return False
         self._done.release()
         return True
+
+    def _queues(self) -> bool:
+        """Whether the thread is ready to run, and waits for a processor alone, where Linux tells.
+
+        On a busy machine a function that computes may have had none for a while.
+        """
+        try:
+            with open(f"/proc/self/task/{self._thread}/stat", "rb") as file:
+                state = file.read().rpartition(b")")[2].split()
+        except OSError:
+            return False
+        return state[:1] == [b"R"]
 
     def _used(self) -> float:
         if self._clock is None:
@@ -77,15 +89,6 @@ class Handed:
             return time.clock_gettime(self._clock)
         except OSError:  # the thread has ended in the meantime
             return 0.0
-
-    def _wants_processor(self) -> bool:
-        """Whether the thread would run if others left it a processor, where the system tells."""
-        try:
-            with open(self._task, encoding="utf-8", errors="replace") as status:
-                # The state stands behind the name, which may have any characters.
-                return status.read().rpartition(")")[2].split()[:1] == ["R"]
-        except OSError:  # another system, or the thread has ended in the meantime
-            return False
 
     def outcome(self) -> Any:
         """The result, once there is one; raises what the call raised."""

@@ -16,11 +16,13 @@ from opdock.compiler.place.target import Target
 from opdock.runtime.cancellation import PostponedError
 from opdock.runtime.inspect.trace import active
 from opdock.runtime.program.bind import Bound, Services, within
+from opdock.runtime.program.claims import ClaimError
 from opdock.runtime.program.executor import Executor, Observer
 from opdock.runtime.program.handing import GoingOnError
 from opdock.runtime.program.line import Line
 from opdock.runtime.program.parallel import run_parallel
 from opdock.runtime.program.waiting import waiting_of
+from opdock.runtime.recover.onward import Onward
 from opdock.runtime.recover.rescue import Rescue
 
 if TYPE_CHECKING:
@@ -52,7 +54,8 @@ class Program:
         self.block, self.schedule = compiled.block, compiled.schedule
         self.plan, self.overlap = bound.compiled.plan, compiled.overlap
         self.steps_run = 0
-        self._executor = Executor(bound, Rescue(compiled, fallback))
+        self._onward = self._onward_of(compiled, services, fallback)
+        self._executor = Executor(bound, Rescue(compiled, fallback, self._onward))
         self._waiting = waiting_of(self._executor, bound, self.overlap is not None)
         self.line = Line(bound, None if self._waiting is None else self._waiting.polite())
         self._busy = threading.Lock()
@@ -99,7 +102,7 @@ class Program:
                     return results
             return self._step(*feeds, *places)  # type: ignore[no-any-return]
         except (Exception, PostponedError) as e:
-            return self._resume(e)
+            return self._resume(e, feeds)
         finally:
             self._busy.release()
 
@@ -125,7 +128,7 @@ class Program:
         try:
             return self._function(*feeds)  # type: ignore[no-any-return]
         except (Exception, PostponedError) as e:
-            return self._resume(e)
+            return self._resume(e, feeds)
 
     def interpret(
         self, feeds: Sequence[Any], observer: Observer | None = None, planned: bool = True
@@ -142,12 +145,14 @@ class Program:
                 self._executor.walk(walked, values, observer, planned)
                 if waiting is not None:
                     waiting.go_on(waiting.first, values)
+        except ClaimError as e:
+            return self._follow(e, {**values, **self.bound.initial(feeds)})
         finally:
             if planned:
                 self._busy.release()
         return self.bound.fetched(values)
 
-    def _resume(self, error: Exception | PostponedError) -> Sequence[Any]:
+    def _resume(self, error: Exception | PostponedError, feeds: Sequence[Any]) -> Sequence[Any]:
         """The results of a step of whose straight line a call raised.
 
         The call's results are what stands in for it, if anything does; nothing runs twice.
@@ -156,9 +161,36 @@ class Program:
         if halted is None:
             raise error
         i, values = halted
-        with _abandoning(values), within(self.bound.limited):
-            self._go_on(error, i, values)
+        try:
+            with _abandoning(values), within(self.bound.limited):
+                self._go_on(error, i, values)
+        except ClaimError as e:
+            return self._follow(e, {**values, **self.bound.initial(feeds)})
         return self.bound.fetched(values)
+
+    def _onward_of(
+        self, compiled: Compiled, services: Services, fallback: Fallback
+    ) -> Onward | None:
+        """What goes on where a claimed shape is none: steps must run one by one for that."""
+        if compiled.overlap is not None or compiled.block.source is None:
+            return None
+        return Onward(compiled, fallback.rest, lambda c: Program(c, services, fallback))
+
+    def _follow(self, error: ClaimError, values: dict[int, Any]) -> Sequence[Any]:
+        """The results of a step in which a value has another shape than was claimed."""
+        with within(self.bound.limited):
+            results = None if self._onward is None else self._onward(error, values)
+            if results is None:
+                if error.at is None or error.whole is None:
+                    raise error.plain() from None
+                step = self.schedule.steps[error.at]
+                values.update(zip(step.outputs, error.whole, strict=True))
+                try:
+                    self._executor.walk(range(error.at + 1, len(self.schedule.steps)), values)
+                except ClaimError as e:
+                    return self._follow(e, values)
+                results = self.bound.fetched(values)
+        return results
 
     def _go_on(self, error: Exception | PostponedError, i: int, values: dict[int, Any]) -> None:
         """Runs what is left of a step whose call `i` raised."""

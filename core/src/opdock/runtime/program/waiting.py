@@ -20,6 +20,7 @@ from opdock.compiler.emit.overlap import calls_user, dependencies
 from opdock.compiler.emit.schedule import Step
 from opdock.runtime.cancellation import Cancellation, current, patience, postponable
 from opdock.runtime.program.bind import Bound
+from opdock.runtime.program.claims import ClaimError
 from opdock.runtime.program.executor import Executor
 from opdock.runtime.program.handing import GoingOnError, Handed, hand_over
 from opdock.util.threads import begin
@@ -92,13 +93,13 @@ class Waiting:
                 # What waits begins first, so that it does while the rest is computed.
                 for i in (i for i in ready if self._waits[i]):
                     del missing[i]
-                    work = functools.partial(self._executor.one, i, values, False)
+                    work = functools.partial(self._one, i, values)
                     threads.append(self._begin(i, work, step, done))
                     running += 1
                 now = next((i for i in ready if not self._waits[i]), None)
                 if now is not None:
                     del missing[now]
-                    self._finish(now, self._executor.one(now, values, False), values, missing)
+                    self._finish(now, self._one(now, values), values, missing)
                     continue
                 try:
                     i, results, error = done.get(timeout=patience())
@@ -134,14 +135,20 @@ class Waiting:
         begin(thread)
         return thread
 
+    def _one(self, i: int, values: dict[int, Any]) -> Any:
+        return _as_claimed(functools.partial(self._executor.one, i, values, False))
+
     def _taken(self, i: int, begun: Handed, values: dict[int, Any]) -> Any:
         """The results of a step whose call goes on elsewhere."""
         try:
             return self._executor.results(self._bound.schedule.steps[i], begun.outcome())
         except Exception as e:
-            own = dict(values)
-            self._executor.take_over(e, i, own)
-            return [own[s] for s in self._bound.schedule.steps[i].outputs]
+            return _as_claimed(functools.partial(self._instead, e, i, values))
+
+    def _instead(self, error: Exception, i: int, values: dict[int, Any]) -> Any:
+        own = dict(values)
+        self._executor.take_over(error, i, own)
+        return [own[s] for s in self._bound.schedule.steps[i].outputs]
 
     def _finish(
         self, i: int, results: Any, values: dict[int, Any], missing: dict[int, set[int]]
@@ -150,6 +157,19 @@ class Waiting:
         values.update(zip(outputs, results, strict=False))
         for needs in missing.values():
             needs.discard(i)
+
+
+def _as_claimed(make: Callable[[], Any]) -> Any:
+    """The results that `make` gives, or what stands for them where their shapes were promised.
+
+    Steps run in any order here, so the rest cannot be told from what has run and compiled anew.
+    """
+    try:
+        return make()
+    except ClaimError as e:
+        if e.whole is None:
+            raise e.plain() from None
+        return e.whole
 
 
 def _polite(call: Call) -> Call:

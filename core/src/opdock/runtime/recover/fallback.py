@@ -41,6 +41,7 @@ class Fallback:
         self._placer = compiler.placer
         self._services = services
         self.losses = services.losses
+        self.rest = compiler.rest
 
     def __call__(
         self, node: Node, inputs: Sequence[Any], error: errors.OpError

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from opdock import errors
 from opdock.compiler.pipeline import Compiled
+from opdock.runtime.program.claims import ClaimError
 from opdock.runtime.recover.located import as_op_error
 from opdock.runtime.recover.lost import RestartError, has_effect
 
 if TYPE_CHECKING:
     from opdock.runtime.recover.fallback import Fallback
+    from opdock.runtime.recover.onward import Onward
 
 __all__ = ["Rescue"]
 
@@ -23,9 +25,12 @@ _ELSEWHERE = (errors.UnavailableError, *_DECLINES)
 class Rescue:
     """Decides for one program what becomes of a step that raised."""
 
-    __slots__ = ("_fallback", "_nodes", "_steps")
+    __slots__ = ("_fallback", "_nodes", "_onward", "_steps")
 
-    def __init__(self, compiled: Compiled, fallback: Fallback) -> None:
+    def __init__(
+        self, compiled: Compiled, fallback: Fallback, onward: Onward | None = None
+    ) -> None:
+        self._onward = onward
         self._nodes = compiled.block.nodes
         self._steps = compiled.schedule.steps
         self._fallback = fallback
@@ -34,10 +39,13 @@ class Rescue:
         """Another kernel's results for a step that declined.
 
         Raises:
+            ClaimError: what is left has to be compiled for other shapes.
             RestartError: other placement is what may help.
             OpError: nothing helps.
         """
         step = self._steps[i]
+        if isinstance(error, ClaimError):
+            return self._held(error, i)
         found = as_op_error(error, step.node)
         if isinstance(found, _ELSEWHERE):
             self._restart(found, i, error)
@@ -51,6 +59,18 @@ class Rescue:
             if results is not None:
                 return results
         raise found from (None if found is error else error)
+
+    def _held(self, error: ClaimError, i: int) -> Sequence[Any]:
+        """What stands for results of other shapes than were claimed, where nothing else helps."""
+        goes_on = self._onward is not None and self._onward.possible
+        if error.whole is not None and not goes_on:
+            return error.whole
+        located = as_op_error(error, self._steps[i].node)
+        assert isinstance(located, ClaimError)
+        if not goes_on:
+            raise located.plain() from None
+        located.results, located.whole, located.at = error.results, error.whole, i
+        raise located
 
     def _restart(self, found: errors.OpError, i: int, error: Exception) -> None:
         """Raises a `RestartError` when other placement is what may help."""

@@ -1,0 +1,34 @@
+"""`Source`: what of the user's graph a block was made from, so that a part can be made again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from opdock.compiler.ir.block import HOST
+
+if TYPE_CHECKING:
+    from opdock.compiler.place.target import Target
+    from opdock.graph.nodes.operation import Operation, Tensor
+
+__all__ = ["Source"]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The user's names for what a block takes and gives.
+
+    Attributes:
+        fetches: the tensors that are wanted.
+        targets: what else runs.
+        feeds: the tensors that the caller passes, in order.
+        home: of a branch, the device where its arguments are.
+        results_at: where the results must end.
+    """
+
+    fetches: Sequence[Tensor]
+    targets: Sequence[Operation]
+    feeds: Sequence[Tensor]
+    home: Target | None = None
+    results_at: str = HOST
