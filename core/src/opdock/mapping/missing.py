@@ -42,6 +42,9 @@ def why(path: str, name: str) -> str:
             return coded("OPD-NAME-002", f"opdock leaves tf.{full} out: {gap.why}")
         told = f"opdock does not cover tf.{full} yet ({PAGE} says what is planned)"
         return coded("OPD-NAME-001", told)
+    if path.startswith("contrib") and (why_not := left_out.reason(full)) is not None:
+        package = ".".join(full.split(".")[:2])
+        return coded("OPD-NAME-002", f"opdock leaves tf.{package} out: {why_not}")
     if path.startswith("compat.v2"):
         return "opdock is TensorFlow 1's interface; of TF 2's it has the names that 1.x shares"
     found = _elsewhere(name)
