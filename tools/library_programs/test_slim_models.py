@@ -1,6 +1,5 @@
 """Networks of tf_slim: variables and end points as TensorFlow has them, a step of training."""
 
-import contextlib
 import hashlib
 import importlib
 import json
@@ -14,22 +13,22 @@ import tf_slim as slim
 # names and shapes, as TensorFlow 2.21's compat.v1 gives them.
 MODELS = {
     "inception_v1": (
-        "inception_v1", "inception_v1_arg_scope", 224, 230, "aacfbe506164827c", 18, "f958ea9a3901665a",
+        "inception_v1", "inception_v1_arg_scope", 224, 230, "aacfbe506164", 18, "f958ea9a3901",
     ),
     "inception_v2": (
-        "inception_v2", "inception_v2_arg_scope", 224, 277, "f7993056a42269e4", 17, "53ed4934a27a5fe7",
+        "inception_v2", "inception_v2_arg_scope", 224, 277, "f7993056a422", 17, "53ed4934a27a",
     ),
     "inception_v3": (
-        "inception_v3", "inception_v3_arg_scope", 139, 388, "448619e64deef810", 22, "ff1d1acd8e99a788",
+        "inception_v3", "inception_v3_arg_scope", 139, 388, "448619e64dee", 22, "ff1d1acd8e99",
     ),
     "resnet_v1": (
-        "resnet_v1_50", "resnet_arg_scope", 64, 267, "6bccf42587fb71d8", 75, "33d63b439a2e95fb",
+        "resnet_v1_50", "resnet_arg_scope", 64, 267, "6bccf42587fb", 75, "33d63b439a2e",
     ),
     "resnet_v2": (
-        "resnet_v2_50", "resnet_arg_scope", 64, 272, "acb9b134f1c74ce2", 75, "07dd8fee223ec955",
+        "resnet_v2_50", "resnet_arg_scope", 64, 272, "acb9b134f1c7", 75, "07dd8fee223e",
     ),
     "vgg": (
-        "vgg_16", "vgg_arg_scope", 224, 32, "e4fd5a1d5aacb194", 21, "f27c83acea7bfb6b",
+        "vgg_16", "vgg_arg_scope", 224, 32, "e4fd5a1d5aac", 21, "f27c83acea7b",
     ),
 }  # fmt: skip
 
@@ -44,7 +43,7 @@ def built(name, training, labels=11):
 
 
 def digest(what):
-    return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:12]
 
 
 def devices():
