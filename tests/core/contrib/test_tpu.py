@@ -41,3 +41,8 @@ def test_a_tpus_own_parts_can_be_imported() -> None:
 
     with pytest.raises(errors.UnimplementedError, match="there are no TPUs here"):
         functions.shard(lambda: None)
+
+
+def test_what_only_tpus_run_says_so_where_contrib_had_it() -> None:
+    with pytest.raises(AttributeError, match=r"leaves tf\.tpu\.batch_parallel out: needs a TPU"):
+        _ = tpu.batch_parallel

@@ -133,3 +133,25 @@ def test_what_is_no_cell():
         tf.nn.raw_rnn(Sum(), None)
     with pytest.raises(TypeError, match="inputs must be a sequence"):
         tf.nn.static_bidirectional_rnn(Sum(), Sum(), tf.constant(X))
+
+
+def test_what_a_state_has_behind_the_cells_own_is_left_alone():
+    # As the first state of a decoder is that of an encoder in two directions.
+    inside = {"state_is_tuple": False}
+    cells = {
+        "lstm": (tf.nn.rnn_cell.LSTMCell(3, use_peepholes=True, **inside), 6),
+        "coupled": (tf.contrib.rnn.CoupledInputForgetGateLSTMCell(3, **inside), 6),
+        "attention": (
+            tf.contrib.rnn.AttentionCellWrapper(tf.nn.rnn_cell.GRUCell(3), 2, 4, 5, **inside), 15
+        ),
+        "layers": (
+            tf.nn.rnn_cell.MultiRNNCell([tf.nn.rnn_cell.GRUCell(3) for _ in range(2)], **inside), 6
+        ),
+    }  # fmt: skip
+    for name, (cell, size) in cells.items():
+        state = np.random.RandomState(1).randn(2, size + 4).astype(np.float32)
+        with tf.variable_scope(name, reuse=tf.AUTO_REUSE):
+            longer = cell(tf.constant(X[:, 0]), tf.constant(state))
+            fitting = cell(tf.constant(X[:, 0]), tf.constant(state[:, :size]))
+        for one, other in zip(*run([longer, fitting]), strict=True):
+            np.testing.assert_array_equal(one, other)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from opdock.dtypes import as_dtype
@@ -15,6 +16,7 @@ from opdock.layers.base import Layer, static
 from opdock.ops.array import expand_dims, shape
 from opdock.ops.fill import zeros
 from opdock.ops.joining import concat
+from opdock.ops.slicing import slice
 from opdock.shapes import TensorShape
 from opdock.util import nest
 
@@ -125,6 +127,15 @@ def check_types(*values: Any) -> None:
             raise ValueError(
                 f"RNN cell only supports floating point inputs, but saw dtype: {dtype}"
             )
+
+
+def parts_of_state(state: Any, sizes: Sequence[int]) -> list[Tensor]:
+    """The states that stand side by side in one.
+
+    What it has behind them, as the first state of a decoder may, is left alone.
+    """
+    firsts = itertools.accumulate(sizes, initial=0)
+    return [slice(state, [0, i], [-1, size]) for i, size in zip(firsts, sizes, strict=False)]
 
 
 class RNNCell(Layer):

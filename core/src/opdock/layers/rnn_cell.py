@@ -11,7 +11,13 @@ from opdock.graph.variables.trackable import Trackable
 from opdock.graph.variables.variable_scope import variable_scope
 from opdock.layers import named
 from opdock.layers.base import static
-from opdock.layers.rnn_base import LayerRNNCell, LSTMStateTuple, RNNCell, check_types
+from opdock.layers.rnn_base import (
+    LayerRNNCell,
+    LSTMStateTuple,
+    RNNCell,
+    check_types,
+    parts_of_state,
+)
 from opdock.layers.rnn_wrappers import DeviceWrapper, DropoutWrapper, ResidualWrapper
 from opdock.layers.spec import InputSpec
 from opdock.ops.bias import bias_add
@@ -202,9 +208,8 @@ class LSTMCell(UnitCell):
     def call(self, inputs: Any, state: Any) -> Any:
         """One step."""
         check_types(inputs, state)
-        c, h = (
-            state if self._state_is_tuple else split(state, [self._num_units, self.output_size], 1)
-        )
+        sizes = self._num_units, self.output_size
+        c, h = state if self._state_is_tuple else parts_of_state(state, sizes)
         gates = bias_add(matmul(concat([inputs, h], 1), self._kernel), self._bias)
         i, j, f, o = split(gates, 4, 1)
         f += self._forget_bias
@@ -314,7 +319,7 @@ class MultiRNNCell(RNNCell):
                 )
             states = list(state)
         else:
-            states = split(state, [c.state_size for c in self._cells], 1)
+            states = parts_of_state(state, [c.state_size for c in self._cells])
         new: list[Any] = []
         for i, (cell, old) in enumerate(zip(self._cells, states, strict=True)):
             with variable_scope(f"cell_{i}"):

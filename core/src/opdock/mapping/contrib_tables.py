@@ -60,6 +60,7 @@ BUILT_MODULES: Final = frozenset(
         "contrib.image.ops", "contrib.image.ops.gen_image_ops",
         "contrib.image.ops.gen_distort_image_ops", "contrib.resampler.ops",
         "contrib.resampler.ops.gen_resampler_ops",
+        "contrib.factorization.python.ops.gen_factorization_ops",
     }
 )  # fmt: skip
 

@@ -142,6 +142,7 @@ def install_as_tensorflow() -> ModuleType:
         _tell_pkg_resources()
         after_import.do("tf_keras", _help_keras)
         after_import.do("tensorflow_estimator.python.estimator.run_config", _share_settings)
+        after_import.do("tensorflow_probability.python.distributions", _share_distributions)
     return importlib.import_module("tensorflow")
 
 
@@ -154,6 +155,12 @@ def _help_keras(module: ModuleType) -> None:
 def _share_settings(theirs: ModuleType) -> None:
     """Lets estimators take settings of `tf.contrib.learn`, once both are there."""
     after_import.do("opdock.contrib.learn.run_config", lambda ours: ours.become(theirs.RunConfig))
+
+
+def _share_distributions(theirs: ModuleType) -> None:
+    from opdock.distributions.sharing import share_with
+
+    share_with(theirs)
 
 
 def _tell_pkg_resources() -> None:

@@ -4,7 +4,37 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["reason"]
+__all__ = ["CONTRIB", "reason"]
+
+# Packages of tf.contrib that are not there, and what serves instead, if anything.
+CONTRIB: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        ("bigtable", "cloud", "hadoop", "ignite", "kafka", "kinesis"),
+        "a client of one storage or stream; tf.data reads files, and generators of Python",
+    ),
+    **dict.fromkeys(("gdr", "mpi", "mpi_collectives", "rpc", "verbs"), "one network's transport"),
+    **dict.fromkeys(("hvx", "remote_fused_graph", "tensorrt"), "another runtime"),
+    **dict.fromkeys(
+        ("boosted_trees", "decision_trees"), "tf.estimator.BoostedTreesClassifier grows trees"
+    ),
+    "bayesflow": "tf.contrib.distributions' library has Monte Carlo methods",
+    "constrained_optimization": "became the library tensorflow_constrained_optimization",
+    "ffmpeg": "tf.audio.decode_wav reads sound",
+    "fused_conv": "opdock fuses convolutions by itself",
+    "kfac": "became the library kfac",
+    "labeled_tensor": "no program was found that uses it",
+    "libsvm": "tf.py_func can parse its lines",
+    "nearest_neighbor": "no program was found that uses it",
+    "periodic_resample": "no program was found that uses it",
+    "rate": "no program was found that uses it",
+    "recurrent": "tf.nn.dynamic_rnn",
+    "session_bundle": "was deprecated for tf.saved_model",
+    "specs": "Python's text to be run",
+    "stat_summarizer": "tf.profiler",
+    "tensor_forest": "random forests with kernels of their own, not written yet",
+    "text": "skip_gram_sample, not written yet",
+    "timeseries": "estimators of time series, not written yet",
+}
 
 # Module, or one name -> the reason why it is not meant to come.
 _OUT: Final[dict[str, str]] = {
@@ -37,5 +67,7 @@ _OUT: Final[dict[str, str]] = {
 def reason(path: str) -> str | None:
     """Why a public path, or a module that it is in, is left out; None where it is not."""
     parts = path.split(".")
+    if parts[0] == "contrib" and len(parts) > 1:
+        return CONTRIB.get(parts[1])
     places = (".".join(parts[: i + 1]) for i in range(len(parts)))
     return next((_OUT[place] for place in places if place in _OUT), None)

@@ -42,9 +42,17 @@ def why(path: str, name: str) -> str:
             return coded("OPD-NAME-002", f"opdock leaves tf.{full} out: {gap.why}")
         told = f"opdock does not cover tf.{full} yet ({PAGE} says what is planned)"
         return coded("OPD-NAME-001", told)
+    if path.startswith("contrib") and (why_not := left_out.reason(full)) is not None:
+        package = ".".join(full.split(".")[:2])
+        return coded("OPD-NAME-002", f"opdock leaves tf.{package} out: {why_not}")
     if path.startswith("compat.v2"):
         return "opdock is TensorFlow 1's interface; of TF 2's it has the names that 1.x shares"
-    elsewhere = _elsewhere(name)
+    found = _elsewhere(name)
+    there = [other for other in found if left_out.reason(other) is None]
+    if found and not there:
+        why_not = left_out.reason(found[0])
+        return coded("OPD-NAME-002", f"opdock leaves tf.{found[0]} out: {why_not}")
+    elsewhere = " and ".join(f"tf.{other}" for other in there[:2])
     if path.startswith(("python", "contrib", "core", "tools", "examples", "lite")):
         return coded("OPD-NAME-003", _internal(path, name, elsewhere))
     if elsewhere:
@@ -63,10 +71,7 @@ def _internal(path: str, name: str, elsewhere: str) -> str:
     return f"opdock does not map this internal name; a public one, if there is any, is in {PAGE}"
 
 
-def _elsewhere(name: str) -> str:
-    """Public names that end like this one, in words."""
-    table = names.table()
-    found = [
-        f"{module}.{name}".lstrip(".") for module, all_ in table.public.items() if name in all_
-    ]
-    return " and ".join(f"tf.{path}" for path in found[:2])
+def _elsewhere(name: str) -> list[str]:
+    """The public names that end like this one."""
+    every = names.table().public.items()
+    return [f"{module}.{name}".lstrip(".") for module, known in every if name in known]

@@ -21,6 +21,10 @@ _RAGGED: Final = (
 )  # fmt: skip
 
 
+def _of_contrib(package: str, *modules: str) -> tuple[str, ...]:
+    return tuple(f"opdock.contrib.{package}.{module}" for module in modules)
+
+
 # Packages of TF's and opdock's whose modules have the same names.
 _ALIKE: Final = (
     ("data.util", "data.util", "convert nest options random_seed sparse structure"),
@@ -84,17 +88,14 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.platform.test": ("opdock.api.test",),
     "python.platform.tf_logging": ("opdock.api.logging",),
     "python.ops.clustering_ops": ("opdock.ops.composed.clustering",),
-    "contrib.cudnn_rnn.python.layers.cudnn_rnn": (
-        "opdock.contrib.cudnn_rnn.layers",
-        "opdock.contrib.cudnn_rnn.functions",
-    ),
-    "contrib.cudnn_rnn.python.ops.cudnn_rnn_ops": (
-        "opdock.contrib.cudnn_rnn.functions",
-        "opdock.contrib.cudnn_rnn.saving",
-        "opdock.contrib.cudnn_rnn.cells",
-        "opdock.contrib.cudnn_rnn.layout",
+    "contrib.cudnn_rnn.python.layers.cudnn_rnn": _of_contrib("cudnn_rnn", "layers", "functions"),
+    "contrib.cudnn_rnn.python.ops.cudnn_rnn_ops": _of_contrib(
+        "cudnn_rnn", "functions", "saving", "cells", "layout"
     ),
     "contrib.factorization.python.ops.clustering_ops": ("opdock.ops.composed.clustering",),
+    "contrib.model_pruning.python.layers.core_layers": _of_contrib(
+        "model_pruning", "masks", "layers"
+    ),
     # Of Keras 2.3, which asks TensorFlow for it; 2.2 brings its own.
     "python.keras.backend": tuple(
         f"opdock.keras_base.{name}" for name in ("settings", "state", "function", "rnn", "numbers")

@@ -59,6 +59,17 @@ def test_fixed_values(initializer, want):
     np.testing.assert_array_equal(draw(initializer, (2, 2)), want)
 
 
+def test_orthogonal_nodes_have_tensorflows_names():
+    made = tf.get_variable("v", [2, 3], initializer=tf.orthogonal_initializer())
+    names = [op.name for op in tf.get_default_graph().get_operations()]
+    within = [name.removeprefix("v/Initializer/") for name in names if "/Initializer/" in name]
+    assert made.initial_value.op.name == "v/Initializer/mul_1"
+    assert within[5:] == [
+        "random_normal", "Qr", "DiagPart", "Sign", "mul", "matrix_transpose/transpose/perm",
+        "matrix_transpose/transpose", "Reshape/shape", "Reshape", "mul_1/x", "mul_1",
+    ]  # fmt: skip
+
+
 def test_orthogonal():
     got = draw(tf.orthogonal_initializer(gain=2.0, seed=1), (20, 10))
     np.testing.assert_allclose(got.T @ got, 4 * np.eye(10), atol=1e-4)

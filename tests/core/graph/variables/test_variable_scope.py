@@ -86,6 +86,11 @@ def test_initializers_of_every_kind(initializer):
 def test_a_function_without_arguments_needs_no_shape():
     v = tf.get_variable("v", initializer=lambda: tf.ones([3]))
     assert v.shape.as_list() == [3]
+    kinds = {False: tf.bool, 1: tf.int32, "text": tf.string}
+    for i, (first, dtype) in enumerate(kinds.items()):
+        v = tf.get_variable(f"v{i}", initializer=lambda first=first: first)
+        assert v.dtype.base_dtype is dtype
+        assert value(v) == first or value(v) == str(first).encode()
 
 
 def test_shapes():

@@ -1,6 +1,7 @@
-"""`tf.contrib.factorization`: clusters of points, by k-means and by mixtures of Gaussians.
+"""`tf.contrib.factorization`: k-means, mixtures of Gaussians, and matrices of low rank (WALS).
 
-Its estimators stand on tf.estimator, which is a library: they are made when they are asked for.
+Estimators of clusters stand on tf.estimator, which is a library: they are made when they are
+asked for.
 """
 
 from __future__ import annotations
@@ -8,6 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from opdock.contrib.factorization.gmm_ops import GmmAlgorithm, gmm
+from opdock.contrib.factorization.wals import WALSMatrixFactorization
+from opdock.contrib.factorization.wals_model import WALSModel
+from opdock.contrib.factorization.wals_ops import masked_matmul, wals_compute_partial_lhs_and_rhs
 from opdock.ops.composed.clustering import (
     COSINE_DISTANCE,
     KMEANS_PLUS_PLUS_INIT,
@@ -23,7 +27,11 @@ __all__ = [
     "SQUARED_EUCLIDEAN_DISTANCE",
     "GmmAlgorithm",
     "KMeans",
+    "WALSMatrixFactorization",
+    "WALSModel",
     "gmm",
+    "masked_matmul",
+    "wals_compute_partial_lhs_and_rhs",
 ]  # fmt: skip
 _ESTIMATORS = frozenset({"GMM", "KMeansClustering"})
 

@@ -14,7 +14,7 @@ from opdock.graph.variables.initializers import (
     zeros_initializer,
 )
 from opdock.graph.variables.variable_scope import get_variable, get_variable_scope, variable_scope
-from opdock.layers.rnn_base import LSTMStateTuple, RNNCell
+from opdock.layers.rnn_base import LSTMStateTuple, RNNCell, parts_of_state
 from opdock.ops.arithmetic import mod
 from opdock.ops.bias import bias_add
 from opdock.ops.cast import cast
@@ -152,7 +152,7 @@ class CoupledInputForgetGateLSTMCell(LSTMLike):
     def call(self, inputs: Any, state: Any) -> Any:
         """One step."""
         n, dtype = self._num_units, inputs.dtype
-        c, m = state if self._state_is_tuple else split(state, [n, self.output_size], 1)
+        c, m = state if self._state_is_tuple else parts_of_state(state, [n, self.output_size])
         rows = known_width(inputs) + self.output_size
         gates = matmul(
             concat([inputs, m], 1), sharded_kernel("W", rows, 3 * n, dtype, self._shards[0])

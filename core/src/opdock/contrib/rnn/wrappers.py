@@ -9,7 +9,7 @@ from opdock.contrib.rnn.linear import Linear
 from opdock.graph.nodes.scopes import device
 from opdock.graph.variables.initializers import constant_initializer, random_uniform_initializer
 from opdock.graph.variables.variable_scope import get_variable, get_variable_scope, variable_scope
-from opdock.layers.rnn_base import RNNCell, checked_cell
+from opdock.layers.rnn_base import RNNCell, checked_cell, parts_of_state
 from opdock.layers.rnn_wrappers import Wrapper
 from opdock.ops.array import expand_dims, reshape
 from opdock.ops.bias import bias_add
@@ -19,7 +19,6 @@ from opdock.ops.elementary import sigmoid, tanh
 from opdock.ops.joining import concat
 from opdock.ops.linalg import matmul
 from opdock.ops.reduce import reduce_sum
-from opdock.ops.splitting import split
 from opdock.ops.xent import softmax
 from opdock.util import nest
 
@@ -249,7 +248,7 @@ class AttentionCellWrapper(RNNCell):
         parts = (
             state
             if self._state_is_tuple
-            else split(state, [own, self._size, self._size * self._length], 1)
+            else parts_of_state(state, [own, self._size, self._size * self._length])
         )
         inner, found, seen = parts
         seen = reshape(seen, [-1, self._length, self._size])

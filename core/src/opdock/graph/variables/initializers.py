@@ -380,11 +380,12 @@ class Orthogonal(_Random):
         draw = _from_random("random_normal", flat, dtype=found, seed=self.seed)
         q, r = get("Qr")(draw, full_matrices=False)
         # Signs from the diagonal of R make the distribution uniform.
-        q = get("Mul")(q, get("Sign")(get("MatrixDiagPart")(r)))
+        q *= get("Sign")(get("DiagPart")(r))
         if rows < columns:
-            q = get("Transpose")(q, [1, 0])
-        gain = convert_to_tensor(self.gain, found)
-        return get("Mul")(gain, get("Reshape")(q, dims))  # type: ignore[no-any-return]
+            with name_scope("matrix_transpose"):
+                q = get("Transpose")(q, [1, 0], name="transpose")
+        made: Tensor = self.gain * get("Reshape")(q, dims)
+        return made
 
     def get_config(self) -> dict[str, Any]:
         """The arguments."""

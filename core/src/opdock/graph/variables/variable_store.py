@@ -228,8 +228,10 @@ class VariableStore:
                     f"Variable {name}, initializer {initializer!r}."
                 )
             value = _maker(initializer, raw, element, given)
+        # What is asked for no shape says by itself of what type it is.
+        own_type = constant or not given
         return Variable(
-            value, name=name, dtype=None if constant else element, validate_shape=validate_shape,
+            value, name=name, dtype=None if own_type else element, validate_shape=validate_shape,
             **kwargs,
         )  # fmt: skip
 
