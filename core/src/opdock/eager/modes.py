@@ -7,7 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from opdock.eager.graph import EagerGraph
-from opdock.graph.nodes.graph import Graph, default_graphs, get_default_graph, set_global_graph
+from opdock.graph.nodes.graph import (
+    Graph,
+    default_graphs,
+    get_default_graph,
+    set_default_everywhere,
+)
 from opdock.io import protos
 
 __all__ = ["eager_mode", "enable_eager_execution", "graph_mode"]
@@ -50,7 +55,7 @@ def enable_eager_execution(
         return
     if graph.version:
         raise ValueError("tf.enable_eager_execution must be called at program startup.")
-    _plain = set_global_graph(_eager_graph(config))
+    _plain = set_default_everywhere(_eager_graph(config))
 
 
 def _eager_graph(config: Any = None) -> EagerGraph:

@@ -105,35 +105,6 @@ def test_those_that_compute_keep_their_order(monkeypatch):
     assert seen == ["slow", "quick"]
 
 
-@pytest.mark.skipif(not os.path.exists("/proc/self/task"), reason="the system does not tell")
-def test_those_that_would_compute_keep_their_order(monkeypatch):
-    """Nobody who lacks but a processor is taken to wait, as on a machine with much else to do."""
-    monkeypatch.setattr(handing.Handed, "_used", lambda self: 0.0)
-    looks, look = [], handing.Handed._wants_processor
-
-    def looked(self):
-        looks.append(look(self))
-        return looks[-1]
-
-    monkeypatch.setattr(handing.Handed, "_wants_processor", looked)
-    seen = []
-
-    def busy():
-        while len(looks) < 5 and all(looks):
-            pass
-        seen.append("busy")
-        return np.int64(1)
-
-    def quick():
-        seen.append("quick")
-        return np.int64(2)
-
-    with tf.Session() as session:
-        assert session.run([call(busy), call(quick)]) == [1, 2]
-    assert looks == [True] * 5
-    assert seen == ["busy", "quick"]
-
-
 def test_one_alone_runs_where_the_step_does():
     with tf.Session() as session:
         where = session.run(call(lambda: np.int64(threading.get_ident())))

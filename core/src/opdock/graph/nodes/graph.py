@@ -459,16 +459,21 @@ def get_default_graph() -> Graph:
 
 
 def _own_graph() -> Graph:
+    if _everywhere is not None:
+        return _everywhere
     if _stack.own is None:
         _stack.own = Graph()
     return _stack.own
 
 
-def set_global_graph(graph: Graph | None) -> Graph | None:
-    """Puts a graph in the place of the global one, and gives that back if there was one."""
-    global _global_graph
-    old, _global_graph = _global_graph, graph
-    return old
+_everywhere: Graph | None = None
+
+
+def set_default_everywhere(graph: Graph) -> Graph:
+    """Puts a graph in the place of all threads' own ones; gives back this thread's."""
+    global _everywhere
+    own, _everywhere = _own_graph(), graph
+    return own
 
 
 def default_graphs() -> list[Graph]:
