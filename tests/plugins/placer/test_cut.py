@@ -8,7 +8,7 @@ import math
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from opdock_placer.cut import Problem, best
+from opdock_placer.cut import Problem, best, worthwhile
 
 seconds = st.integers(0, 100).map(float)
 
@@ -69,3 +69,19 @@ def test_a_chain_moves_together_or_not_at_all() -> None:
 def test_nothing_to_decide() -> None:
     assert best(Problem([], {})) == []
     assert best(Problem([[math.inf, 3.0]], {})) == [1]
+
+
+def test_mixing_must_gain_more_than_the_margin() -> None:
+    """Two nodes, the first of which is faster on the second device, and a copy between them."""
+    for copy, chosen in ((1.0, [1, 0]), (1.2, [1, 0]), (1.4, [0, 0]), (2.0, [0, 0])):
+        problem = Problem([[5.0, 1.0], [2.0, 9.0]], {(0, 1): [[0.0, 0.0], [2 + copy, 0.0]]})
+        # Placed apart they take 1 + 2 + 2 + copy, on one device 7: a tenth less is 6.3.
+        assert worthwhile(problem, 0.1) == chosen
+        assert problem.cost(best(problem)) == min(5 + copy, 7)
+
+
+@settings(max_examples=150, deadline=None)
+@given(problems(2), st.floats(0, 0.5))
+def test_what_is_worthwhile_is_near_the_best(problem: Problem, margin: float) -> None:
+    found = problem.cost(worthwhile(problem, margin))
+    assert (1 - margin) * found <= problem.cost(best(problem)) + 1e-9

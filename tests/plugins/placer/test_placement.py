@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,8 @@ import pytest
 import opdock as tf
 from opdock.plugin import GraphPass, GraphView, hookimpl, register, unregister
 from opdock_placer import CostModel, Work, measure, placed_by
+from opdock_placer.measuring import learn
+from opdock_placer.placement import work
 
 SOFT = tf.ConfigProto(allow_soft_placement=True)
 
@@ -65,6 +68,31 @@ def test_a_chain_goes_where_it_gains_and_stays_where_it_does_not() -> None:
         assert "ECHO:0" not in devices(session.explain(y, {x: value})).values()
 
 
+def test_mixed_devices_beat_each_alone() -> None:
+    """Each device is fast at one of two kinds of ops: the step takes what is reckoned by hand."""
+    x, y, value = network()
+    mixed = CostModel(free={"Const"})
+    for op, on_cpu, on_echo in (("Sinh", 1.0, 0.1), ("Cumsum", 0.5, 9.0)):
+        mixed.add("CPU:0", op, Work(1e4), on_cpu)
+        mixed.add("ECHO:0", op, Work(1e4), on_echo)
+    copied = Work(32 * 32 * 4)
+    for way in ("upload", "download"):
+        mixed.add_copy("ECHO:0", way, copied, 0.25)
+    each = work([(4096.0, 4)], [(4096.0, 4)])
+    sinh = {d: mixed.seconds(d, "Sinh", each) for d in mixed.devices}
+    cumsum = work([(4096.0, 4), (4.0, 4)], [(4096.0, 4)])
+    total = {d: 4 * sinh[d] + mixed.seconds(d, "Cumsum", cumsum) for d in mixed.devices}
+    together = 4 * sinh["ECHO:0"] + mixed.seconds("CPU:0", "Cumsum", cumsum) + 2 * 0.25
+    with placed_by(mixed) as placement, tf.Session(config=SOFT) as session:
+        found = devices(session.explain(y, {x: value}))
+        got = session.run(y, {x: value})
+    assert {found[f"sinh{i}"] for i in range(4)} == {"ECHO:0"} and found["sum"] == "CPU:0"
+    assert placement.expected[0] == pytest.approx(together)
+    assert together < 0.7 * min(total["CPU:0"], total["ECHO:0"] + 2 * 0.25)
+    with tf.Session() as session:
+        np.testing.assert_allclose(got, session.run(y, {x: value}), rtol=1e-6)
+
+
 def test_what_a_scope_pins_down_stays() -> None:
     x = tf.placeholder(tf.float32, [32, 32])
     with tf.device("/cpu:0"):
@@ -99,6 +127,35 @@ def test_reasons_name_the_plugin() -> None:
     with placed_by(model({"Sinh": 0.1, "Cumsum": 9.0}, 0.5)), tf.Session(config=SOFT) as session:
         why = next(r.why for r in session.explain(y, {x: value}).rows if r.node == "sinh0")
     assert "asked for /device:ECHO:0" in why and "placer_plan" in why
+
+
+@dataclass
+class Row:
+    """What a trace tells of a node, as far as the model reads it."""
+
+    node: str
+    op: str
+    how: str
+    us: float | None = None
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ("float32 [32,32]",)
+    members: tuple[str, ...] = ()
+    device: str = "/device:ECHO:0"
+    kernel: str = ""
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_what_is_fused_shares_its_time_as_its_parts_take_it_alone(apart: bool) -> None:
+    parts = [Row("a", "Abs", "fused"), Row("l", "Lgamma", "fused"), Row("n", "Neg", "fused")]
+    together = [Row("l", "opdock>Cluster", "native", 10.0, members=("a", "l", "n")), *parts]
+    alone = [Row("a", "Abs", "native", 1.0), Row("l", "Lgamma", "native", 15.0)]
+    learned = CostModel()
+    learn(learned, [together], [alone] if apart else ())
+    seconds = {op: rows[0][1] for op, rows in learned.ops["ECHO:0"].items()}
+    # What the step apart does not have counts as the mean of the others.
+    shares = {"Abs": 1.0, "Lgamma": 15.0, "Neg": 8.0} if apart else dict.fromkeys(seconds, 1.0)
+    whole = sum(shares.values())
+    assert seconds == pytest.approx({op: 1e-5 * share / whole for op, share in shares.items()})
 
 
 def test_measured_costs_place_a_training_step(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-__all__ = ["Problem", "best"]
+__all__ = ["Problem", "best", "worthwhile"]
 
 _ROOM: Final = 2**28  # of SciPy's 32-bit capacities: sums of them must fit, too
 _TURNS: Final = 20
@@ -41,6 +41,25 @@ class Problem:
         own = sum(of[d] for of, d in zip(self.seconds, chosen, strict=True))
         return own + sum(c[chosen[a]][chosen[b]] for (a, b), c in self.edges.items())
 
+    def together(self) -> list[list[int]]:
+        """For each device, all on it; what it cannot run is where that is fastest."""
+        pairs = [(of, of.index(min(of))) for of in self.seconds]
+        return [
+            [device if of[device] < math.inf else other for of, other in pairs]
+            for device in range(len(self.seconds[0]) if self.seconds else 0)
+        ]
+
+
+def worthwhile(problem: Problem, margin: float) -> list[int]:
+    """The best assignment, or the best device for all where mixing gains less than a share of it.
+
+    What a small gain is made of may be errors of measuring, and each crossing between devices has
+    costs that no trace shows: caches that are cold, threads that wait.
+    """
+    chosen = best(problem)
+    whole = min(problem.together(), key=problem.cost, default=chosen)
+    return chosen if problem.cost(chosen) < (1 - margin) * problem.cost(whole) else whole
+
 
 def best(problem: Problem) -> list[int]:
     """The device of each node."""
@@ -48,11 +67,8 @@ def best(problem: Problem) -> list[int]:
         return []
     devices = len(problem.seconds[0])
     chosen = [of.index(min(of)) for of in problem.seconds]
-    starts = [chosen]
-    for device in range(devices):  # all on one, as far as it goes, is often nearly best
-        pairs = zip(problem.seconds, chosen, strict=True)
-        starts.append([device if of[device] < math.inf else c for of, c in pairs])
-    chosen = min(starts, key=problem.cost)
+    # All on one, as far as it goes, is often nearly best.
+    chosen = min([chosen, *problem.together()], key=problem.cost)
     for _ in range(_TURNS):
         before = problem.cost(chosen)
         for device in range(devices):

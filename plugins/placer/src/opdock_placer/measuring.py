@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Any, Final
 
 import opdock as tf
@@ -13,6 +15,8 @@ from opdock_placer.placement import pinned_to, short_name, work
 
 __all__ = ["learn", "measure"]
 
+_FUSING: Final = "fuse,cluster,updates,segments"
+"""The passes after which a node computes what were several."""
 _Sizes = dict[str, list[tuple[float, int]]]  # of each node's outputs: bytes, and an element's
 _VALUE: Final = re.compile(r"(\w+) \[([\d,?]*)\]")  # "float32 [256,512]"
 
@@ -28,8 +32,9 @@ def measure(
 ) -> CostModel:
     """Runs a step on each device, traced, and learns what its ops and copies take.
 
-    Each device gets a session of its own on the default graph; what a device cannot run stays with
-    core's choice. What device scopes pin down stays there.
+    The step runs as it would and with nothing fused, which tells how the time of what was fused is
+    to be shared among its parts. Each device gets sessions of its own on the default graph; what a
+    device cannot run stays with core's choice. What device scopes pin down stays there.
 
     Args:
         fetches, feed_dict: the step, as for `Session.run`.
@@ -54,17 +59,22 @@ def measure(
         if device not in names:
             raise ValueError(f"there is no device {device!r}; there are: {', '.join(names)}")
         with pinned_to(device):
-            _measure_one(model, fetches, feed_dict, setup, steps)
+            learn(model, *(_traced(fetches, feed_dict, setup, steps, off) for off in ("", _FUSING)))
     return model
 
 
-def _config() -> Any:
-    return tf.ConfigProto(allow_soft_placement=True)
+def _config(off: str = "") -> Any:
+    config = tf.ConfigProto(allow_soft_placement=True)
+    if off:
+        ours = config.graph_options.rewrite_options.custom_optimizers.add(name="opdock")
+        ours.parameter_map["disable_passes"].s = off.encode()
+    return config
 
 
-def _measure_one(model: CostModel, fetches: Any, feed_dict: Any, setup: Any, steps: int) -> None:
+def _traced(fetches: Any, feed_dict: Any, setup: Any, steps: int, off: str) -> list[Sequence[Any]]:
+    """The rows of some steps of a session that lacks some passes."""
     options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE)
-    with tf.Session(config=_config()) as session:
+    with tf.Session(config=_config(off)) as session:
         session.explain(fetches, feed_dict)  # variables are where the step wants them
         if setup is not None:
             session.run(setup)
@@ -75,23 +85,23 @@ def _measure_one(model: CostModel, fetches: Any, feed_dict: Any, setup: Any, ste
             metadata = tf.RunMetadata()
             session.run(fetches, feed_dict, options=options, run_metadata=metadata)
             traced.append(session.explain(fetches, feed_dict, metadata).rows)
-    learn(model, traced)
+    return traced
 
 
-def learn(model: CostModel, traced: Sequence[Sequence[Any]]) -> None:
+def learn(
+    model: CostModel, traced: Sequence[Sequence[Any]], apart: Sequence[Sequence[Any]] = ()
+) -> None:
     """Adds what traced steps of one program took.
 
     Args:
         model: learns.
         traced: of each step the rows of its `Explanation`.
+        apart: the same of steps in which nothing is fused: the time of what is fused in `traced` is
+            shared among its parts as they took it there; without them, evenly.
     """
     rows = traced[0]
     sizes = {row.node: [_size(text) for text in row.outputs] for row in rows}
-    least: dict[str, float] = {}
-    for step in traced:
-        for row in step:
-            if row.us is not None and row.how != "fused":
-                least[row.node] = min(row.us * 1e-6, least.get(row.node, float("inf")))
+    least, alone = _least(traced), _least(apart)
     for row in rows:
         if row.how == "fused":
             continue
@@ -99,8 +109,19 @@ def learn(model: CostModel, traced: Sequence[Sequence[Any]]) -> None:
             model.free.add(row.op)
         elif row.node in least:
             parts = [r for r in rows if r.how == "fused" and r.node in row.members] or [row]
-            for part in parts:
-                _add(model, part, row, sizes, least[row.node] / len(parts))
+            known = [alone[part.node] for part in parts if part.node in alone] or [1.0]
+            weights = [alone.get(part.node, fmean(known)) for part in parts]
+            for part, weight in zip(parts, weights, strict=True):
+                _add(model, part, row, sizes, least[row.node] * weight / sum(weights))
+
+
+def _least(traced: Sequence[Sequence[Any]]) -> dict[str, float]:
+    """The seconds of each node in the step in which it was fastest; never none at all."""
+    found: dict[str, float] = {}
+    for row in (row for step in traced for row in step):
+        if row.us is not None and row.how != "fused":
+            found[row.node] = min(max(row.us, 1e-3) * 1e-6, found.get(row.node, math.inf))
+    return found
 
 
 def _add(model: CostModel, part: Any, row: Any, sizes: _Sizes, seconds: float) -> None:

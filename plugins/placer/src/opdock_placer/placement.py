@@ -16,13 +16,14 @@ from opdock.plugin import (
     register,
     unregister,
 )
-from opdock_placer.cut import Problem, best
+from opdock_placer.cut import Problem, worthwhile
 from opdock_placer.model import CostModel, Work
 
 __all__ = ["Placement", "pinned_to", "placed_by", "short_name"]
 
 HOST: Final = "CPU:0"
 FEED: Final = "_Feed"
+_MARGIN: Final = 0.1  # of the time on the better device: what mixing must gain
 _PARTED: Final = 1e6  # seconds: a variable and those that work on it stay together
 
 
@@ -79,7 +80,7 @@ class Placement:
             [*(self._seconds(node, devices) for node in nodes), _fixed(HOST, devices)],
             self._edges(graph, number, devices),
         )
-        chosen = best(problem)
+        chosen = worthwhile(problem, _MARGIN)
         self.expected.append(problem.cost(chosen))
         for node, device in zip(nodes, chosen, strict=False):
             if any(is_state(v) for v in node.outputs):
