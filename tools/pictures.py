@@ -1,9 +1,10 @@
-"""Pictures of TensorBoard and of opdock's own pages, for the documentation.
+"""Pictures of TensorBoard, of opdock's own pages and of the documentation's site, for the latter.
 
     python tools/pictures.py [--write docs/pictures] [--only view]
 
-`make pictures` calls it. It trains the digit classifier, serves what that wrote with TensorBoard,
-writes pages of a training step as `opdock view` does, and has Chromium draw both, without a window.
+`make pictures` calls it, after `make site`. It trains the digit classifier, serves what that wrote
+with TensorBoard, writes pages of a training step as `opdock view` does, and has Chromium draw these
+and pages of the site, without a window.
 """
 
 from __future__ import annotations
@@ -92,6 +93,15 @@ VIEWS = {
     "compare": ("beside", "#compare", (1280, 700), "light"),
     "narrow": ("step", "#graph&select=conv1/Relu", (430, 860), "dark"),
 }
+# Picture -> the page of the site, the scheme.
+SITE = {
+    "index": ("index.html", "light"),
+    "tutorial": ("tutorials/first-program.html", "light"),
+    "how-to": ("how-to/debug-placement.html", "dark"),
+    "reference": ("reference/tf/nn.html", "light"),
+    "command-line": ("reference/command-line.html", "light"),
+    "explanation": ("explanation/from-scratch.html", "dark"),
+}
 READY = "window.opdock && opdock.ready"
 
 
@@ -105,25 +115,41 @@ def view_picture(shown: Page, samples: dict[str, Path], title: str, file: Path) 
     shown.picture(file)
 
 
+def site_page(shown: Page, path: str, scheme: str) -> None:
+    """Opens a page of the site that `make site` has built, in a window of a small laptop."""
+    file = ROOT / "build/site" / path
+    if not file.exists():
+        raise FileNotFoundError(f"{file}: make site")
+    shown.open("about:blank")
+    shown.resize(1280, 800)
+    shown.scheme(scheme)
+    shown.open(file.as_uri())
+
+
 def main(words: list[str]) -> int:
     """The command."""
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--write", type=Path, default=ROOT / "docs/pictures")
-    p.add_argument("--only", choices=("tensorboard", "view"))
+    p.add_argument("--only", choices=("tensorboard", "view", "site"))
     args = p.parse_args(words)
     args.write.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "digits"
-        if args.only != "view":
+        if args.only in (None, "tensorboard"):
             train(folder)
             with board(folder) as address:
                 for title, part in PAGES.items():
                     picture(address, part, args.write / f"tensorboard-{title}.png")
-        if args.only != "tensorboard":
+        if args.only in (None, "view"):
             samples = view_samples.write_samples(Path(name))
             with page() as shown:
                 for title in VIEWS:
                     view_picture(shown, samples, title, args.write / f"view-{title}.png")
+    if args.only in (None, "site"):
+        for title, (path, scheme) in SITE.items():
+            with page() as shown:  # the site remembers the scheme of its first page
+                site_page(shown, path, scheme)
+                shown.picture(args.write / f"site-{title}.png")
     return 0
 
 

@@ -89,6 +89,14 @@ def test_an_index_has_every_archive_with_its_sum(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_probability_comes_with_keras() -> None:
+    """Its bijectors derive from layers of Keras when the package is imported."""
+    text = (ROOT / "core/pyproject.toml").read_text(encoding="utf-8")
+    asked = tomllib.loads(text)["project"]["optional-dependencies"]["probability"]
+    own = [r for r in map(Requirement, asked) if r.name == "opdock-core"]
+    assert any("keras" in r.extras for r in own)
+
+
 def requires(name: str, dist: Path) -> list[str]:
     """What a package requires: of ours those in the wheel, else as it is installed."""
     for wheel in dist.glob(f"{name.replace('-', '_')}-*.whl"):

@@ -63,6 +63,20 @@ def test_names_are_text() -> None:
     assert "1 failed" in pieces[1]
 
 
+def test_a_shadow_is_a_table() -> None:
+    x = tf.placeholder(tf.float32, [2], name="x")
+    y = tf.sinh(x, name="y")
+    with tf.Session() as session, session.shadow("echo:0", share=1.0, budget=1e9) as shadow:
+        assert "<th" not in shown.of_shadow(shadow)
+        session.run(y, {x: [1.0, 2.0]})
+        html = shown.of_shadow(shadow)
+        assert "1 results of 1 ops" in html and "Sinh" in html and "test_notebook.py" in html
+        (compared,) = shadow.found.values()
+        compared.error = shadow.skipped["z"] = HOSTILE
+        html = shown.of_shadow(shadow)
+    assert HOSTILE not in html and html.count("&lt;script&gt;alert(1)") == 2
+
+
 def test_long_lists_are_counted() -> None:
     parts = [tf.constant(1.0, name="part") for _ in range(40)]
     assert "and 28 more" in shown.of_operation(tf.add_n(parts).op)

@@ -18,6 +18,7 @@ SHOWN: Final[dict[tuple[str, str], Callable[[Any], str]]] = {
     ("opdock.runtime.session", "Session"): shown.of_session,
     ("opdock.runtime.session", "InteractiveSession"): shown.of_session,
     ("opdock.runtime.inspect.explain", "Explanation"): shown.of_explanation,
+    ("opdock.runtime.inspect.shadow", "Shadow"): shown.of_shadow,
     ("opdock.testing.report.report", "Report"): shown.of_report,
 }
 """The module and name of each class, and what shows it as HTML."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from opdock.graph.nodes.graph import Graph
     from opdock.graph.nodes.operation import Operation, Tensor
     from opdock.runtime.inspect.explain import Explanation
+    from opdock.runtime.inspect.shadow import Shadow
     from opdock.runtime.session import Session
     from opdock.testing.report.report import Report
 
@@ -79,6 +80,19 @@ def of_explanation(told: Explanation) -> str:
         f'style="width:100%;height:{_PAGE_HEIGHT}px;border:1px solid #8885"></iframe>'
     )
     return f"<pre>{escape(told.summary())}</pre>{frame}"
+
+
+def of_shadow(shadow: Shadow) -> str:
+    """What a second device gave beside the first: by op, those beyond the tolerance first."""
+    rows = sorted(shadow.found.values(), key=lambda c: (not c.error, -c.relative))
+    head = ("node", "op", "times", "absolute", "relative", "beyond the tolerance", "defined at")
+    cells = [
+        (c.node, c.op, c.count, f"{c.absolute:.3g}", f"{c.relative:.3g}", _short(c.error), c.line)
+        for c in rows
+    ]
+    skipped = _names(f"{node}: {_short(why)}" for node, why in sorted(shadow.skipped.items()))
+    text = _card("Shadow", str(shadow).partition("\n")[0], [("not compared", skipped)])
+    return text + (_table(head, cells) if cells else "")
 
 
 def of_report(report: Report) -> str:

@@ -228,7 +228,13 @@ def create_parser(prog: str = "saved_model_cli") -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", description="valid commands")
     tags = "tags of the meta graph, separated by ','"
 
-    shown = commands.add_parser("show", description="Print tags, signatures, inputs and outputs.")
+    def added(name: str, description: str, example: str) -> argparse.ArgumentParser:
+        return commands.add_parser(
+            name, description=description, epilog=f"Example:\n  {prog} {name} {example}",
+            formatter_class=argparse.RawDescriptionHelpFormatter, help=description,
+        )  # fmt: skip
+
+    shown = added("show", "Print tags, signatures, inputs and outputs.", "--dir model --all")
     shown.add_argument("--dir", required=True, help="directory of the SavedModel")
     shown.add_argument("--all", action="store_true", help="print all there is")
     shown.add_argument("--tag_set", help=tags)
@@ -236,7 +242,11 @@ def create_parser(prog: str = "saved_model_cli") -> argparse.ArgumentParser:
     shown.add_argument("--json", action="store_true", help="print the signatures as JSON")
     shown.set_defaults(func=show)
 
-    ran = commands.add_parser("run", description="Run a signature and print its outputs.")
+    ran = added(
+        "run", "Run a signature and print its outputs.",
+        "--dir model --tag_set serve --signature_def serving_default "
+        "--input_exprs 'x=np.ones((1, 4))'",
+    )  # fmt: skip
     ran.add_argument("--dir", required=True, help="directory of the SavedModel")
     ran.add_argument("--tag_set", required=True, help=tags)
     ran.add_argument("--signature_def", required=True, metavar="SIGNATURE_DEF_KEY")
@@ -253,7 +263,7 @@ def create_parser(prog: str = "saved_model_cli") -> argparse.ArgumentParser:
     ran.add_argument("--init_tpu", action="store_true", default=None, help="not available")
     ran.set_defaults(func=run)
 
-    scanned = commands.add_parser("scan", description="Look for ops that reach out of the session.")
+    scanned = added("scan", "Look for ops that reach out of the session.", "--dir model")
     scanned.add_argument("--dir", required=True, help="directory of the SavedModel")
     scanned.add_argument("--tag_set", help=tags)
     scanned.set_defaults(func=scan)

@@ -80,7 +80,7 @@ def _traced(fetches: Any, feed_dict: Any, setup: Any, steps: int, off: str) -> l
             session.run(setup)
         for _ in range(3):  # code is generated beside the first steps
             session.run(fetches, feed_dict)
-        traced = []
+        traced: list[Sequence[Any]] = []
         for _ in range(steps):
             metadata = tf.RunMetadata()
             session.run(fetches, feed_dict, options=options, run_metadata=metadata)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -64,6 +65,37 @@ def test_a_budget_bounds_the_cost(twisted: None) -> None:
             sess.shadow(TWISTED, share=2.0)
         with pytest.raises(tf.errors.InvalidArgumentError, match="no device .*did you mean"):
             sess.shadow("twiste:0")
+
+
+def test_one_comparison_at_most_is_beyond_the_budget(
+    twisted: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a clock that moves by one where it is read, and by 50 while anything is compared."""
+    x, total = network()
+    now, longest = [0.0], 52.0  # a comparison reads it twice on each side
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        shadow = sess.shadow(TWISTED, share=1.0, budget=0.25)
+
+        def read() -> float:
+            now[0] += 1
+            return now[0]
+
+        fallback, real = shadow._engine.fallback, type(shadow._engine.fallback).elsewhere
+
+        def elsewhere(self: Any, *given: Any) -> Any:
+            now[0] += 50
+            return real(self, *given)
+
+        monkeypatch.setattr(shadow, "_clock", read)
+        monkeypatch.setattr(type(fallback), "elsewhere", elsewhere)
+        with shadow:
+            for _ in range(600):
+                sess.run(total, {x: FED})
+                assert shadow.cost <= 0.25 * shadow.steps + longest
+    count = sum(c.count for c in shadow.found.values())
+    assert count > 5 and shadow.cost >= 50 * count
+    assert shadow.cost >= 0.25 * shadow.steps - longest, "what there is time for is compared"
 
 
 # ---------------------------------------------------------------- kernels
