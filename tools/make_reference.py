@@ -118,8 +118,8 @@ look for (damage, a difference, a name that is not covered), with 2 when an opti
 is wrong, and with 130 after Ctrl-C; `run` and `launch` end as the program does. Results go to
 stdout, errors to stderr. Colours, and what shows that work goes on, are for terminals alone;
 `NO_COLOR` switches colours off. What `--json` prints keeps its keys: new ones may come, none
-changes its meaning. `run`, `record` and `launch` have no `--json`: what they print is the program's.
-`opdock replay FILE --json` tells what a recording did.
+changes its meaning. `run`, `record` and `launch` have no `--json`: what they print is the
+program's. `opdock replay FILE --json` tells what a recording did.
 """
 COMPATIBILITY_HEAD = """# Which works with which
 
