@@ -12,6 +12,7 @@ import pytest
 
 import opdock as tf
 from opdock.notebook import extension, shown
+from opdock.notebook.bar import Bar
 from opdock.testing.harness.case import Result
 from opdock.testing.report.report import Report, UnitOutcome
 
@@ -75,6 +76,42 @@ def test_a_shadow_is_a_table() -> None:
         compared.error = shadow.skipped["z"] = HOSTILE
         html = shown.of_shadow(shadow)
     assert HOSTILE not in html and html.count("&lt;script&gt;alert(1)") == 2
+
+
+class Publisher:
+    """What IPython's shell publishes with."""
+
+    def __init__(self) -> None:
+        self.shown: list[tuple[dict[str, str], str, bool]] = []
+        self.display_pub = self
+
+    def publish(self, data: dict[str, str], *, transient: dict[str, str], update: bool) -> None:
+        self.shown.append((data, transient["display_id"], update))
+
+
+def test_a_bar_is_one_picture_that_changes() -> None:
+    shell, seconds = Publisher(), iter([0.0, 0.1, 0.3])
+    bar = Bar(shell, "units", lambda: next(seconds))
+    for number in range(3):
+        bar.update(number, 1200, HOSTILE)
+    bar.close(1200, 1200)
+    texts = [data["text/plain"] for data, _, _ in shell.shown]
+    assert texts == [f"units 0/1,200 {HOSTILE}", f"units 2/1,200 {HOSTILE}", "units 1,200/1,200"]
+    assert [again for _, _, again in shell.shown] == [False, True, True]
+    assert len({name for _, name, _ in shell.shown}) == 1
+    assert all(HOSTILE not in data["text/html"] for data, _, _ in shell.shown)
+    assert '<progress value="2" max="1200">' in shell.shown[1][0]["text/html"]
+
+
+def test_conformance_in_a_notebook() -> None:
+    shell = Publisher()
+    report = extension.run_suite(shell, "echo:0 Relu")
+    assert report.outcomes and "ECHO:0" in shown.of_report(report)
+    count = len(report.outcomes)
+    assert shell.shown[-1][0]["text/plain"] == f"units {count}/{count}"
+    for line, said in (("", "wants a device"), ("ech:0", "ech"), ("echo:0 Relo", "'Relo'")):
+        with pytest.raises((ValueError, LookupError), match=said):
+            extension.run_suite(shell, line)
 
 
 def test_long_lists_are_counted() -> None:

@@ -7,9 +7,13 @@ that nothing is imported which the notebook does not use.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from opdock.notebook import shown
+from opdock.notebook.bar import Bar
+
+if TYPE_CHECKING:
+    from opdock.testing.report.report import Report
 
 SHOWN: Final[dict[tuple[str, str], Callable[[Any], str]]] = {
     ("opdock.graph.nodes.operation", "Operation"): shown.of_operation,
@@ -25,7 +29,7 @@ SHOWN: Final[dict[tuple[str, str], Callable[[Any], str]]] = {
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Teaches IPython's shell to show opdock's objects as HTML, and the magic `%%tf1`.
+    """Teaches IPython's shell to show opdock's objects as HTML, and `%%tf1`, `%conformance`.
 
     IPython calls it for `%load_ext opdock`.
     """
@@ -38,6 +42,45 @@ def load_ipython_extension(shell: Any) -> None:
 
     tf1.__doc__ = run_cell.__doc__
     shell.register_magic_function(tf1, "cell", "tf1")
+
+    def conformance(line: str) -> Any:
+        return run_suite(shell, line)
+
+    conformance.__doc__ = run_suite.__doc__
+    shell.register_magic_function(conformance, "line", "conformance")
+
+
+def run_suite(shell: Any, line: str) -> Report:
+    """Proves a device as `opdock conformance` does, with a bar while it runs.
+
+    Usage: %conformance DEVICE [OP ...]
+
+    Args:
+        shell: IPython's.
+        line: the device and the op types, or names of tests; all ops if there are none.
+
+    Returns:
+        The report, which a notebook shows as tables.
+
+    Raises:
+        ValueError: no device is named, or there is none of that name, or no such op.
+    """
+    from opdock.testing.harness.suite import run
+    from opdock.testing.levels.device import open_device
+
+    device, *ops = line.split() or [""]
+    if not device:
+        raise ValueError("%conformance wants a device: %conformance cpu:0 Add MatMul")
+    bar, count = Bar(shell.display_pub, "units"), 0
+
+    def progress(number: int, total: int, unit: Any) -> None:
+        nonlocal count
+        count = total
+        bar.update(number, total, unit.id)
+
+    report = run(open_device(device), ops=ops, progress=progress)
+    bar.close(len(report.outcomes), count)
+    return report
 
 
 def run_cell(shell: Any, line: str, cell: str) -> None:
