@@ -353,9 +353,7 @@ class BaseSession:
         Args:
             device: the second device, "opencl:0" or "/device:OPENCL:0".
             share: of all kernels that run, how many are looked at, from 0 to 1.
-            budget: the time that this may cost, as a share of that of the steps themselves. One
-                comparison may exceed it, such as the first of an op, for which code is compiled;
-                there is none then until the steps have made up for it.
+            budget: what this may cost, as a share of the steps' time; one comparison may exceed it.
             seed: which ones are looked at.
             rtol, atol: slack in place of that of each element type.
 
