@@ -10,7 +10,7 @@ from opdock import dtypes, shapes
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.scopes import colocate_with, name_scope
+from opdock.graph.nodes.scopes import colocate_with, executing_eagerly, name_scope
 from opdock.ops import tensor_array as raw
 from opdock.ops.registry import get
 from opdock.shapes import Shape, TensorShape
@@ -92,7 +92,10 @@ class TensorArray:
                 convert_to_tensor(size, dtypes.int32, "size"), dtype=self._dtype,
                 element_shape=known,
                 identical_element_shapes=self._elements.infer, dynamic_size=self._dynamic,
-                clear_after_read=True if clear_after_read is None else clear_after_read,
+                # What runs at once is not read by a program's turns alone.
+                clear_after_read=(
+                    not executing_eagerly() if clear_after_read is None else clear_after_read
+                ),
                 tensor_array_name=tensor_array_name or "", name=scope,
             )  # fmt: skip
 
