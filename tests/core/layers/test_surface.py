@@ -146,3 +146,26 @@ def test_a_cell_has_the_variables_that_its_call_gets():
         )
     ]  # fmt: skip
     assert [v.op.name for v in cell.non_trainable_weights] == ["rnn/cell/frozen"]
+
+
+@pytest.mark.parametrize(
+    ("layer", "shape", "expected"),
+    [
+        (tf.layers.conv1d, [2, 9, 3], "layer/conv1d/ExpandDims_1/ReadVariableOp"),
+        (tf.layers.conv2d, [2, 9, 9, 3], "layer/Conv2D/ReadVariableOp"),
+        (tf.layers.conv3d, [2, 9, 9, 9, 3], "layer/Conv3D/ReadVariableOp"),
+    ],
+)
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_a_convolution_reads_its_kernel_in_its_own_scope(layer, shape, expected, dilation):
+    """As TensorFlow's do: what reads graphs finds the kernel's value by this name."""
+    with tf.Graph().as_default() as graph, tf.variable_scope("", use_resource=True):
+        layer(
+            tf.zeros(shape), 4, 3, dilation_rate=dilation, padding="same", use_bias=False,
+            name="layer",
+        )  # fmt: skip
+        read = graph.get_operation_by_name(expected)
+        assert read.type == "ReadVariableOp"
+        assert [op.name for op in read.inputs[0].consumers() if op.type == "ReadVariableOp"] == [
+            "layer/kernel/Read/ReadVariableOp", expected,
+        ]  # fmt: skip

@@ -121,3 +121,13 @@ def test_a_sparse_tensor_times_a_dense_one(graph):
     out = sparse * tf.constant([[1.0, 10.0], [100.0, 1000.0]])
     assert isinstance(out, tf.SparseTensor)
     assert run(out.values).tolist() == [20.0, 300.0]
+
+
+def test_a_horizon_before_add_v2(graph):
+    """What older programs know: graphs that were written for them have the op that they have."""
+    x = tf.constant([1.0])
+    with tf.compat.forward_compatibility_horizon(2019, 6, 7):
+        old = [x + x, x + 1.0, 1.0 + x]
+    assert [y.op.type for y in old] == ["Add"] * 3
+    assert [y.op.type for y in (x + x, x + 1.0, 1.0 + x)] == ["AddV2"] * 3
+    assert [value.tolist() for value in run(old)] == [[2.0]] * 3

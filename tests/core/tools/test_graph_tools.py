@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 
 import opdock as tf
 from opdock.cli.main import main
+from opdock.io import protos
 from opdock.tools import benchmark_model, label_image
 from tests.core.transforms.graphs import network, ops, ran
 
@@ -125,6 +126,39 @@ def test_benchmark(graph: Path) -> None:
         assert (wrong.exit_code, message in wrong.output) == (2, True), wrong.output
 
 
+def test_benchmark_of_sizes_and_files(graph: Path) -> None:
+    prefix = graph.with_name("out_")
+    flags = (
+        "benchmark-model", "--graph", graph, "--input_layer=x", "--input_layer_type=float",
+        "--input_layer_shape=2,8,8,3", "--output_layer=y", "--max_num_runs=3", "--warmup_runs=2",
+        f"--output_prefix={prefix}",
+    )  # fmt: skip
+    done = call(*flags, "--benchmark_name=small/net", "--show_sizes")
+    assert done.exit_code == 0, done.output
+    assert "Benchmark: small/net\n" in done.output
+    assert "y\t1\tfloat32\t2\t2\t3\n" in done.output
+    written = {path.name: path.read_bytes() for path in graph.parent.glob("out_*")}
+    found = {name: protos.BenchmarkEntries.FromString(data) for name, data in written.items()}
+    assert [len(entries.entry) for entries in found.values()] == [1] * len(found)
+    entries = {name: entries.entry[0] for name, entries in found.items()}
+    runs = {name.removeprefix("out_small__net"): entry.iters for name, entry in entries.items()}
+    assert {runs.pop(name) for name in ("_meta-init", "_meta-init-plus-first-inference")} == {1}
+    assert runs.pop("_meta-first-inference") == 2
+    assert {"", "_Softmax"} <= set(runs) and set(runs.values()) == {3}
+    whole = entries["out_small__net"]
+    assert whole.name == "small/net"
+    np.testing.assert_allclose(whole.throughput * whole.wall_time, 2 * 8 * 8 * 3 * 4 / 2**20)
+    assert all(entry.wall_time > 0 for name, entry in entries.items() if "meta" in name)
+    for change, message in (
+        ("--benchmark_name=small/net", "--output_prefix: File already exists: "),
+        ("--benchmark_name=", "--output_prefix needs --benchmark_name"),
+        (f"--output_prefix={graph.parent}/gone/", "gone"),
+    ):
+        wrong = call(*flags, "--benchmark_name=other", change)
+        assert (wrong.exit_code, message in wrong.output) == (2, True), wrong.output
+    assert {path.name for path in graph.parent.glob("out_*")} == set(written)
+
+
 def test_latencies_and_values() -> None:
     found = benchmark_model.Latencies([0.001 * (i + 1) for i in range(100)])
     assert [found.percentile(p) for p in (0, 50, 99, 100)] == [0.001, 0.05, 0.099, 0.1]
@@ -178,6 +212,28 @@ def test_labels_of_an_image(classifier: Path, kind: str) -> None:
         label_image.top_labels(np.zeros(2), ["a"])
 
 
+def test_self_test_of_labels(classifier: Path) -> None:
+    with tf.Graph().as_default() as made:
+        image = tf.placeholder(tf.float32, [None, 4, 6, 3], name="input")
+        green = tf.reduce_mean(image[..., 1])
+        for best in (653, 652):
+            tf.one_hot([best], 1000, on_value=green, name=f"scores{best}")
+        (classifier / "g.pb").write_bytes(made.as_graph_def().SerializeToString())
+    (classifier / "labels.txt").write_text("uniform\n" * 1000, encoding="utf-8")
+    flags = [
+        "label-image", f"--root_dir={classifier}", "--image=green.png", "--graph=g.pb",
+        "--labels=labels.txt", "--input_width=6", "--input_height=4", "--self_test",
+    ]  # fmt: skip
+    done = call(*flags, "--output_layer=scores653")
+    assert (done.exit_code, done.stdout.splitlines()[0]) == (0, "uniform (653): 1")
+    failed = call(*flags, "--output_layer=scores652")
+    assert (failed.exit_code, failed.stdout.splitlines()[0]) == (1, "uniform (652): 1")
+    assert "--self_test: the best output is 652, not 653" in failed.stderr
+    told = call(*flags, "--output_layer=scores652", "--json")
+    assert (told.exit_code, json.loads(told.stdout)[0]["index"]) == (1, 652)
+    assert call(*flags, "--output_layer=scores652", "--self_test=false").exit_code == 0
+
+
 def test_the_other_tools(graph: Path) -> None:
     small = graph.with_name("small.pb")
     done = call(
@@ -194,17 +250,35 @@ def test_the_other_tools(graph: Path) -> None:
     assert (wrong.exit_code, "the graph has no node 'z'" in wrong.output) == (2, True)
 
 
-def test_tensorflows_modules_are_programs(saved_graph: Path) -> None:
+def run_module(name: str, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     code = "from opdock.cli.main import main; main()"
-    done = subprocess.run(
-        [sys.executable, "-c", code, "run", "-m", "tensorflow.python.tools.freeze_graph",
-         "--input_graph=g.pbtxt", "--input_checkpoint=c", "--input_binary=false",
-         "--output_node_names=y", "--output_graph=frozen.pb"],
-        cwd=saved_graph, check=False, capture_output=True, text=True, timeout=300,
+    return subprocess.run(
+        [sys.executable, "-c", code, "run", "-m", f"tensorflow.python.tools.{name}", *arguments],
+        cwd=cwd, check=False, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+
+
+def test_tensorflows_modules_are_programs(saved_graph: Path) -> None:
+    done = run_module(
+        "freeze_graph", "--input_graph=g.pbtxt", "--input_checkpoint=c", "--input_binary=false",
+        "--output_node_names=y", "--output_graph=frozen.pb", cwd=saved_graph,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     frozen = tf.GraphDef.FromString((saved_graph / "frozen.pb").read_bytes())
     np.testing.assert_allclose(ran(frozen, feeds={}), 3.0)
+
+
+def test_the_program_for_tensorboard(saved_graph: Path) -> None:
+    run = ("import_pb_to_tensorboard", "--log_dir=events")
+    done = run_module(*run, "--model_dir=g.pbtxt", cwd=saved_graph)
+    assert done.returncode == 0, done.stderr
+    (file,) = (saved_graph / "events").iterdir()
+    written = [e for e in tf.train.summary_iterator(str(file)) if e.graph_def]
+    names = {node.name for e in written for node in tf.GraphDef.FromString(e.graph_def).node}
+    assert "import/y" in names
+    gone = run_module(*run, "--model_dir=gone.pb", cwd=saved_graph)
+    assert gone.returncode == 1
+    assert gone.stderr.rstrip().endswith("NotFoundError: gone.pb; No such file or directory")
 
 
 @pytest.fixture
@@ -216,3 +290,30 @@ def saved_graph(tmp_path: Path) -> Path:
         tf.train.Saver().save(session, str(tmp_path / "c"))
         tf.train.write_graph(session.graph, str(tmp_path), "g.pbtxt")
     return tmp_path
+
+
+@pytest.mark.parametrize("name", ["m.txt", "m.PB", "export/m.h5"])
+@pytest.mark.parametrize("option", ["input", "output"])
+def test_a_name_of_no_kind_is_refused(
+    graph: Path, name: str, option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(graph.parent)
+    flags = {"input": "in.pb", "output": "out.pb", option: name}
+    done = call("convert", "--inputs=x", "--outputs=y", *(f"--{k}={v}" for k, v in flags.items()))
+    assert done.exit_code == 2
+    for text in (f"--{option}: {name} is neither", ".pb, .pbtxt", ".onnx", "SavedModel"):
+        assert text in done.output
+    assert [path.name for path in graph.parent.iterdir()] == ["in.pb"]
+
+
+def test_names_of_folders(graph: Path) -> None:
+    (graph.parent / "made.d").mkdir()
+    for name in ("export", "export/1", "v1.2", "model.h5/", "made.d"):
+        target = f"{graph.parent}/{name}"
+        done = call(
+            "convert", f"--input={graph}", f"--output={target}", "--inputs=x", "--outputs=y"
+        )
+        assert done.exit_code == 0, done.output
+        assert (Path(target) / "saved_model.pb").exists()
+        back = call("convert", f"--input={target}", f"--output={graph.parent}/back.pbtxt")
+        assert back.exit_code == 0, back.output

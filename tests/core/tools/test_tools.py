@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -193,6 +194,26 @@ def test_inputs_on_the_command_line(tmp_path: Path) -> None:
     np.save(tmp_path / "o.npy", np.array([{}]), allow_pickle=True)
     with pytest.raises(ValueError, match="pickle"):
         saved_model_inputs.load_inputs_from_input_arg_string(f"a={tmp_path / 'o.npy'}", "", "")
+
+
+def test_a_pickle_is_no_input(saved: Path) -> None:
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        (saved / "in.pkl").write_bytes(pickle.dumps(np.ones(1), protocol))
+        code, out = call(
+            "saved-model", "run", "--dir", saved / "m", "--tag_set", "serve", "--signature_def",
+            "serving_default", "--inputs", f"x={saved / 'in.pkl'}",
+        )  # fmt: skip
+        assert (code, "in.pkl holds pickled Python objects" in out) == (2, True), out
+        assert "numpy.save" in out
+
+
+@pytest.mark.parametrize(("flag", "why"), [("tf_debug", "debugger"), ("init_tpu", "TPU")])
+def test_what_running_a_saved_model_lacks(saved: Path, flag: str, why: str) -> None:
+    code, out = call(
+        "saved-model", "run", "--dir", saved / "m", "--tag_set", "serve", "--signature_def",
+        "serving_default", "--input_exprs", "x=np.ones(1)", f"--{flag}",
+    )  # fmt: skip
+    assert (code, f"--{flag}: " in out, why in out) == (2, True, True), out
 
 
 def test_safetensors(tmp_path: Path) -> None:

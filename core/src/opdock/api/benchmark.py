@@ -14,7 +14,8 @@ from typing import Any
 from opdock.api import logging as _log
 from opdock.api.timeline import Timeline
 from opdock.graph.nodes.default_session import get_default_session
-from opdock.io import files, protos
+from opdock.io import protos
+from opdock.io.benchmark_entries import write_entries
 from opdock.runtime.session import Session
 
 __all__ = ["Benchmark", "benchmark_config", "benchmarks_main"]
@@ -81,10 +82,7 @@ class Benchmark:
         if prefix is None:
             print(entries)
             return
-        path = prefix + entry.name.replace("/", "__")
-        if os.path.exists(path):
-            raise OSError(f"File already exists: {path}")
-        files.write_file(path, entries.SerializeToString())
+        write_entries(prefix, entry)
 
     def _name(self, given: str | None) -> str:
         """The class and the method that is being run, or what was given for the method."""

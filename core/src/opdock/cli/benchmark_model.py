@@ -19,6 +19,7 @@ command = tool(
         "planned_bytes": "of memory, as planned",
         "buffers": "in how many buffers",
         "flops": "an estimate for a run (--show_flops); null otherwise",
-        "ops": "in the order in which they run: name, op, start_us, us, bytes, times",
+        "ops": "in the order in which they run: name, op, start_us, us, bytes, "
+        "times, outputs (dtype and shape of each)",
     },
 )

@@ -13,4 +13,5 @@ command = tool(
     "--input_width=8",
     keys={"label": "its line in --labels", "index": "which output", "score": "its value"},
     each="label, best first",
+    found="--self_test fails",
 )

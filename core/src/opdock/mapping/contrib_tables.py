@@ -324,6 +324,13 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
     "contrib.quantize.python.fold_batch_norms": {
         "FoldBatchNorms": "opdock.contrib.quantize.rewrites:fold_batch_norms",
     },
+    "contrib.quantize.python.graph_matcher": {
+        name: f"opdock.contrib.quantize.graph_matcher:{name}"
+        for name in ("GraphMatcher", "MatchResult", "OneofPattern", "OpTypePattern", "Pattern")
+    },
+    "contrib.quantize.python.input_to_ops": {
+        "InputToOps": "opdock.contrib.quantize.input_to_ops:InputToOps",
+    },
     "contrib.quantize.python.quant_ops": {
         "FixedQuantize": "opdock.contrib.quantize.ranges:fixed_quantize",
         "LastValueQuantize": "opdock.contrib.quantize.ranges:last_value_quantize",

@@ -31,8 +31,8 @@ _ALIKE: Final = (
      "signature_constants signature_def_utils tag_constants utils model_utils.export_output "
      "model_utils.export_utils model_utils.mode_keys")),
     ("profiler", "profiler", "model_analyzer profile_context"),
-    ("tools", "tools", ("freeze_graph inspect_checkpoint optimize_for_inference_lib "
-     "saved_model_utils strip_unused_lib")),
+    ("tools", "tools", ("freeze_graph import_pb_to_tensorboard inspect_checkpoint "
+     "optimize_for_inference_lib saved_model_utils strip_unused_lib")),
     ("training", "train", ("checkpoint_management device_setter experimental.loss_scale "
      "moving_averages optimizer slot_creator training_util")),
 )  # fmt: skip
@@ -189,7 +189,6 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "opdock.tools.saved_model_cli",
         "opdock.tools.saved_model_inputs",
     ),
-    "python.tools.import_pb_to_tensorboard": ("opdock.tools.import_pb_to_tensorboard",),
     "python.tools.optimize_for_inference": ("opdock.tools.optimize_for_inference_lib",),
     "python.tools.strip_unused": ("opdock.tools.strip_unused_lib",),
     "tools.graph_transforms": ("opdock.transforms",),

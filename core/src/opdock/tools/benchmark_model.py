@@ -17,6 +17,7 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.serial.importer import import_graph_def
 from opdock.io import protos
+from opdock.io.benchmark_entries import check_free, write_entries
 from opdock.runtime.inspect.explain import Memory
 from opdock.runtime.session import Session
 from opdock.tools.arguments import (
@@ -24,6 +25,7 @@ from opdock.tools.arguments import (
     add_json,
     add_switch,
     listed,
+    naming,
     shape_of,
     split_by,
     type_of,
@@ -121,6 +123,11 @@ def main(argv: Sequence[str] | None = None, prog: str = "benchmark_model") -> in
             "There must be the same number of items in --input_layer, --input_layer_shape, and "
             f"--input_layer_type; they have {len(layers)}, {len(shapes)} and {len(types)}"
         )
+    if args.output_prefix and not args.benchmark_name:
+        parser.error("--output_prefix needs --benchmark_name: files are named by both")
+    if args.output_prefix:
+        with naming("--output_prefix"):
+            check_free(args.output_prefix, args.benchmark_name)
     graph_def = read_graph(args.graph)
     start = time.perf_counter()
     with Graph().as_default() as graph, graph.device(args.device or None):
@@ -139,9 +146,16 @@ def main(argv: Sequence[str] | None = None, prog: str = "benchmark_model") -> in
         fetches = [_element(graph, "output_layer", name) for name in args.output_layer]
         fetches += [_element(graph, "target_layer", name, False) for name in args.target_layer]
         found = _benchmark(session, fetches, feeds, args)
+    if args.output_prefix:
+        moved = next((value.nbytes for value in feeds.values()), None)
+        with naming("--output_prefix"):
+            for entry in found.entries(args.benchmark_name, took, moved):
+                write_entries(args.output_prefix, entry)
     if args.json:
         print(json.dumps({"initialized_us": took * 1e6, **found.to_dict()}, indent=2))
         return 0
+    if args.benchmark_name:
+        print(f"Benchmark: {args.benchmark_name}")
     print(f"Initialized session in {took:.6f}s")
     for line in found.lines(args):
         print(line)
@@ -196,6 +210,8 @@ class _Found:
             by_memory=args.memory_limit if args.show_memory else None,
             by_type=args.show_type, summary=args.show_summary,
         )  # fmt: skip
+        if args.show_sizes:
+            yield from self.tables.size_lines()
         if self.flops is not None:
             rate = self.flops / self.plain.mean
             yield f"FLOPs estimate: {self.flops:,}; FLOPs/second: {rate:,.0f}"
@@ -208,6 +224,31 @@ class _Found:
             "traced_us": self.traced.mean * 1e6, "planned_bytes": self.memory.planned_bytes,
             "buffers": self.memory.buffers, "flops": self.flops, "ops": self.tables.records(),
         }  # fmt: skip
+
+    def entries(self, name: str, initialized: float, moved: int | None) -> Iterator[Any]:
+        """What TF's tool writes: the runs, their beginning, and what each op type took.
+
+        Args:
+            name: of the benchmark, with which all names begin.
+            initialized: seconds that graph and session took to make.
+            moved: bytes of the first input; None without inputs.
+        """
+
+        def entry(postfix: str, runs: int, seconds: float, throughput: float = -1) -> Any:
+            return protos.BenchmarkEntry(
+                name=f"{name}_{postfix}" if postfix else name, iters=runs, cpu_time=-1,
+                wall_time=seconds, throughput=throughput,
+            )  # fmt: skip
+
+        rate = -1 if moved is None else moved / self.plain.mean / 2**20
+        yield entry("", len(self.plain.seconds), self.plain.mean, rate)
+        yield entry("meta-init", 1, initialized)
+        if self.warm is not None:
+            first = self.warm.mean
+            yield entry("meta-first-inference", len(self.warm.seconds), first)
+            yield entry("meta-init-plus-first-inference", 1, initialized + first)
+        for op, us in self.tables.us_by_type().items():
+            yield entry(op, self.tables.steps, us / 1e6)
 
 
 def _benchmark(session: Session, fetches: list[Any], feeds: dict[Any, Any], args: Any) -> _Found:
@@ -276,6 +317,13 @@ def create_parser(prog: str) -> ToolParser:
     )  # fmt: skip
     parser.add_argument("--output_layer", type=listed, default=[], help="outputs, by commas")
     parser.add_argument("--target_layer", type=listed, default=[], help="ops to run, by commas")
+    parser.add_argument(
+        "--benchmark_name", default="", help="name of the benchmark in the report and of its files"
+    )
+    parser.add_argument(
+        "--output_prefix", default="",
+        help="write BenchmarkEntries to files whose names begin with this",
+    )  # fmt: skip
     parser.add_argument("--device", default="", help="where ops run that name no device")
     for name, kind, default, text in (
         ("--max_num_runs", int, 1000, "runs at most"),
@@ -290,6 +338,7 @@ def create_parser(prog: str) -> ToolParser:
     ):
         parser.add_argument(name, type=kind, default=default, help=f"{text} (default: {default})")
     for name, default_on, text in (
+        ("--show_sizes", False, "list types and sizes of what each op made"),
         ("--show_run_order", True, "list ops in the order in which they ran"),
         ("--show_time", True, "list ops by the time they took"),
         ("--show_memory", True, "list ops by the memory of their results"),

@@ -4,7 +4,8 @@
     opdock convert --input=export/1 --output=frozen.pb
     opdock convert --input=model.onnx --output=export/2
 
-The kind of each is that of its name: `.onnx`, `.pb` and `.pbtxt`, or a directory. Inputs and
+The kind of each is that of its name: `.onnx`, `.pb` and `.pbtxt`, or a directory, whose name ends
+in a slash or in no suffix but a version, as `export/1.2` does, unless it is there. Inputs and
 outputs are those of a SavedModel's signature and of an ONNX model; of a GraphDef they have to be
 named.
 """
@@ -25,7 +26,7 @@ from opdock.graph.serial.importer import import_graph_def
 from opdock.runtime.session import Session
 from opdock.saved_model import loader
 from opdock.saved_model.simple import simple_save
-from opdock.tools.arguments import ToolParser, add_json, listed
+from opdock.tools.arguments import ToolParser, add_json, listed, naming
 from opdock.tools.protos_in_files import read_graph, write_message
 from opdock.tools.saved_model_utils import get_meta_graph_def
 
@@ -65,7 +66,8 @@ def convert(
         ValueError: names are missing, or the kind of a name is unknown.
         UnimplementedError: nodes cannot be translated, which it lists.
     """
-    kind = _kind(target)
+    with naming("--output"):
+        kind = _kind(target)
     model = _read(source, inputs, outputs, tag_set, signature)
     if kind == "onnx":
         from opdock.onnx import to_onnx, write_model
@@ -80,18 +82,25 @@ def convert(
 
 
 def _kind(name: str) -> str:
-    ending = os.path.splitext(name.rstrip("/"))[1]
-    if ending in (".onnx", ".pb", ".pbtxt"):
-        return ending[1:]
-    if not os.path.exists(name) or os.path.isdir(name):
+    suffix = os.path.splitext(name.rstrip("/"))[1][1:]
+    if os.path.isdir(name):
         return "saved_model"
-    raise ValueError(f"{name} is neither a directory nor a .pb, .pbtxt or .onnx file")
+    if suffix in ("onnx", "pb", "pbtxt"):
+        return suffix
+    is_folder = name.endswith("/") or not suffix or suffix.isdigit()
+    if is_folder and not os.path.exists(name):
+        return "saved_model"
+    raise ValueError(
+        f"{name} is neither a GraphDef (.pb, .pbtxt) nor an ONNX model (.onnx) nor a SavedModel's "
+        "folder, whose name has no suffix or ends in a slash"
+    )
 
 
 def _read(
     source: str, inputs: Sequence[str], outputs: Sequence[str], tag_set: str, signature: str
 ) -> Model:
-    kind = _kind(source)
+    with naming("--input"):
+        kind = _kind(source)
     if kind == "onnx":
         from opdock.onnx import from_onnx, read_model
 

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from opdock.ops.cast import cast
 from opdock.ops.composed.division import divide
 from opdock.ops.identity import placeholder
 from opdock.runtime.session import Session
-from opdock.tools.arguments import ToolParser, add_json, naming
+from opdock.tools.arguments import ToolParser, add_json, add_switch, naming
 from opdock.tools.protos_in_files import read_graph
 
 __all__ = [
@@ -135,13 +135,20 @@ def main(argv: Sequence[str] | None = None, prog: str = "label_image") -> int:
         print(
             json.dumps([dict(zip(("label", "index", "score"), row, strict=True)) for row in best])
         )
-        return 0
-    for label, index, score in best:
-        print(f"{label} ({index}): {score:g}")
+    else:
+        for label, index, score in best:
+            print(f"{label} ({index}): {score:g}")
+    seen = [index for _, index, _ in best[:1]]
+    if args.self_test and seen != [SELF_TEST_INDEX]:
+        told = f"the best output is {seen[0] if seen else 'none'}, not {SELF_TEST_INDEX}"
+        print(f"{prog}: --self_test: {told}", file=sys.stderr)
+        return 1
     return 0
 
 
 _LAYERS = ("input_layer", "output_layer")
+SELF_TEST_INDEX: Final = 653
+"""What TensorFlow's example sees in its own picture of Grace Hopper: "military uniform"."""
 
 
 def create_parser(prog: str) -> ToolParser:
@@ -160,6 +167,10 @@ def create_parser(prog: str) -> ToolParser:
         help="default: InceptionV3/Predictions/Reshape_1",
     )  # fmt: skip
     parser.add_argument("--root_dir", default="", help="where files are whose names are relative")
+    add_switch(
+        parser, "--self_test", False,
+        f"fail unless output {SELF_TEST_INDEX} is the best, as of TensorFlow's own picture",
+    )  # fmt: skip
     add_json(parser)
     return parser
 

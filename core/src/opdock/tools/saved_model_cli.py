@@ -151,8 +151,11 @@ def run_saved_model_with_feed_dict(
         UnimplementedError: `init_tpu` or `tf_debug` is set.
     """
     if init_tpu or tf_debug:
-        what = "init_tpu" if init_tpu else "tf_debug"
-        raise errors.UnimplementedError(None, None, f"saved_model_cli run --{what}")
+        what, why = (
+            ("init_tpu", "no plugin has TPUs that need it") if init_tpu else
+            ("tf_debug", "TensorFlow's debugger in a terminal is no part of opdock")
+        )  # fmt: skip
+        raise errors.UnimplementedError(None, None, f"saved_model_cli run --{what}: {why}")
     signatures = get_signature_def_map(saved_model_dir, tag_set)
     signature = _named(signatures, signature_def_key)
     for key in input_tensor_key_feed_dict:

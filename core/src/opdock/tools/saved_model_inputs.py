@@ -20,6 +20,8 @@ __all__ = [
 ]  # fmt: skip
 
 _FILE = re.compile(r"([^=]+)=([^\[\]]+)(?:\[([^\[\]]+)\])?$")
+_PICKLE: Final = b"\x80"
+"""What a pickle begins with."""
 
 
 def preprocess_inputs_arg_string(inputs_str: str) -> dict[str, tuple[str, str | None]]:
@@ -142,12 +144,18 @@ def _array(path: str, name: str | None) -> Any:
     with open(path, "rb") as file:
         if not file.read(2).startswith(b"PK"):
             file.seek(0)
+            data = file.read()
+            if data.startswith(_PICKLE):
+                raise ValueError(
+                    f"{path} holds pickled Python objects, and reading them could run anything: "
+                    "write arrays with numpy.save, or several with numpy.savez"
+                )
             if name:
                 warnings.warn(
                     f'Input file {path} contains a single ndarray. Name key "{name}" ignored.',
                     stacklevel=3,
                 )
-            return array_of(file.read())
+            return array_of(data)
     with Arrays(path) as arrays:
         if name is None and len(arrays) != 1:
             raise RuntimeError(

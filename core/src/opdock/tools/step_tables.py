@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from opdock import dtypes
 from opdock.graph.nodes.graph import Graph
 
 __all__ = ["StepTables", "readable_bytes"]
@@ -13,7 +14,7 @@ __all__ = ["StepTables", "readable_bytes"]
 
 @dataclass(slots=True)
 class _Row:
-    """What a node took in all steps, in microseconds and bytes."""
+    """What a node took in all steps, in microseconds and bytes, and what it made in the last."""
 
     name: str
     op: str
@@ -22,6 +23,11 @@ class _Row:
     total: int = 0
     memory: int = 0
     count: int = 0
+    outputs: list[tuple[str, list[int]]] = field(default_factory=list)
+
+    def made(self) -> list[dict[str, Any]]:
+        """Its results: type and shape of each."""
+        return [{"dtype": dtype, "shape": shape} for dtype, shape in self.outputs]
 
 
 class StepTables:
@@ -50,6 +56,7 @@ class StepTables:
             row.total += node.all_end_rel_micros
             row.memory += sum(m.total_bytes for m in node.memory)
             row.count += 1
+            row.outputs = [_described(output.tensor_description) for output in node.output]
 
     def _type(self, node: Any) -> str:
         label = node.timeline_label.partition(" = ")[2]
@@ -65,10 +72,32 @@ class StepTables:
             {
                 "name": row.name, "op": row.op, "start_us": row.start / row.count,
                 "us": row.total / row.count, "bytes": row.memory / row.count,
-                "times": row.count / self._steps,
+                "times": row.count / self._steps, "outputs": row.made(),
             }
             for row in self._ordered()
         ]  # fmt: skip
+
+    def us_by_type(self) -> dict[str, float]:
+        """What the nodes of each op type took together in a step on average, slowest first."""
+        return {
+            op: sum(row.total for row in rows) / self._steps
+            for op, rows in _by_type(self._rows.values())
+        }
+
+    @property
+    def steps(self) -> int:
+        """How many steps were added."""
+        return self._steps
+
+    def size_lines(self) -> Iterator[str]:
+        """The results of each node, as TF's tool tells them: tabs between name, count, and then
+        type, rank and sizes of each."""
+        yield f"{' Node output tensor sizes in run order ':=^60}"
+        for row in self._ordered():
+            words: list[Any] = [row.name, len(row.outputs)]
+            for dtype, shape in row.outputs:
+                words += [dtype, len(shape), *shape]
+            yield "\t".join(map(str, words))
 
     def lines(
         self, run_order: int | None = 0, by_time: int | None = 10, by_memory: int | None = 10,
@@ -121,15 +150,12 @@ class StepTables:
         yield ""
 
     def _types_table(self, rows: Iterable[_Row], total: int) -> Iterator[str]:
-        kinds: dict[str, list[_Row]] = {}
-        for row in rows:
-            kinds.setdefault(row.op, []).append(row)
         yield f"{' Summary by node type ':=^30}"
         yield (
             f"{'[Node type]':>24} {'[count]':>9} {'[avg ms]':>9} {'[avg %]':>8} {'[mem KB]':>10} "
             f"{'[times called]':>14}"
         )
-        for op, members in sorted(kinds.items(), key=lambda k: -sum(r.total for r in k[1])):
+        for op, members in _by_type(rows):
             took = sum(r.total for r in members)
             memory = sum(r.memory for r in members)
             yield (
@@ -138,6 +164,19 @@ class StepTables:
                 f"{sum(r.count for r in members) / self._steps:14.4g}"
             )
         yield ""
+
+
+def _described(description: Any) -> tuple[str, list[int]]:
+    sizes = [] if description.shape.unknown_rank else [dim.size for dim in description.shape.dim]
+    return dtypes.as_dtype(description.dtype).name, sizes
+
+
+def _by_type(rows: Iterable[_Row]) -> list[tuple[str, list[_Row]]]:
+    """Rows by op type, slowest type first."""
+    kinds: dict[str, list[_Row]] = {}
+    for row in rows:
+        kinds.setdefault(row.op, []).append(row)
+    return sorted(kinds.items(), key=lambda kind: -sum(row.total for row in kind[1]))
 
 
 def readable_bytes(count: float) -> str:

@@ -22,9 +22,9 @@ __all__ = ["atrous_conv2d", "atrous_conv2d_transpose", "convolution", "with_spac
 Windowed = Callable[[Tensor, int, str], Tensor]
 
 
-def shape_of(tensor: Tensor) -> Any:
-    """The shape of a tensor: a numpy vector when it is static, else a tensor."""
-    static = tensor.raw_shape
+def shape_of(tensor: Any) -> Any:
+    """The shape of a tensor or a variable: a numpy vector when it is static, else a tensor."""
+    static = shapes.TensorShape(tensor.shape).raw
     if shapes.is_fully_defined(static):
         return np.array(static, np.int32)
     return emit("Shape", tensor)
@@ -162,14 +162,13 @@ def convolve(
 
     Args:
         input: a tensor of rank N + 2.
-        filter: a tensor of rank N + 2.
+        filter: a tensor of rank N + 2, or a variable, which is read in the node's own scope.
         strides: N ints.
         padding: "SAME" or "VALID".
         rate: N ints, the dilation.
         data_format: a format that starts with "NC" when channels are second.
         name: the node's name.
     """
-    filter = convert_to_tensor(filter, name="filter")
     count = len(strides)
 
     def plain(converted: Tensor, _: int, padding: str) -> Tensor:
@@ -188,10 +187,11 @@ def convolve(
     out = with_space_to_batch(
         input, rate, padding, plain, filter_shape=shape_of(filter), data_format=data_format
     )
-    if filter.raw_shape is not None and out.raw_shape is not None:
+    window = shapes.TensorShape(filter.shape).raw
+    if window is not None and out.raw_shape is not None:
         # Where the blocks are of unknown size, inference loses the channels that are between them.
         known: list[int | None] = [None] * len(out.raw_shape)
-        known[1 if channels_first(data_format) else -1] = filter.raw_shape[-1]
+        known[1 if channels_first(data_format) else -1] = window[-1]
         out.set_shape(known)
     return out
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from opdock import dtypes
+from opdock.compat.forward import forward_compatible
 from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
@@ -34,12 +35,14 @@ from opdock.ops.registry import OpSpec, get
 __all__: list[str] = []
 
 BinaryFn = Callable[..., Any]
+_ADD_V2_KNOWN: Final = (2019, 6, 25)
+"""The day from which TF's own graphs have AddV2 for `+`."""
 
 
 def _add(x: Any, y: Any, name: str | None = None) -> Any:
-    """`x + y`: `AddV2`, or `Add` for strings."""
-    op = add_op if x.dtype.base_dtype is dtypes.string else add_v2_op
-    return op(x, y, name=name)
+    """`x + y`: `AddV2`, or `Add` for strings, and where graphs are to be what older TF knows."""
+    is_old = x.dtype.base_dtype is dtypes.string or not forward_compatible(*_ADD_V2_KNOWN)
+    return (add_op if is_old else add_v2_op)(x, y, name=name)
 
 
 def _mul(x: Any, y: Any, name: str | None = None) -> Any:
