@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
+from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -80,6 +81,9 @@ class ResourceVariable(Variable):
                 )
             if self._in_graph_mode:
                 self._register(collections, self._trainable)
+            elif GraphKeys.GLOBAL_STEP in (collections or ()):
+                # The program's one; of others nobody knows but who made them.
+                self.graph.add_to_collection(GraphKeys.GLOBAL_STEP, self)
 
     def _build(
         self, scope: str, initial_value: Any, from_function: bool, dtype: Any,

@@ -10,7 +10,7 @@ from opdock import dtypes, shapes
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.scopes import colocate_with, name_scope
+from opdock.graph.nodes.scopes import colocate_with, executing_eagerly, name_scope
 from opdock.ops import tensor_array as raw
 from opdock.ops.registry import get
 from opdock.shapes import Shape, TensorShape
@@ -83,6 +83,8 @@ class TensorArray:
         self._first_write = colocate_with_first_write_call
         known = None if element_shape is None else shapes.as_shape(element_shape)
         self._elements = _Elements(known, element_shape is not None, infer_shape)
+        # All elements may be stacked more than once where operations run as they are made.
+        clear = not executing_eagerly() if clear_after_read is None else clear_after_read
         with name_scope(name, "TensorArray", [handle, size, flow]) as scope:
             if handle is not None:
                 self._handle = handle
@@ -92,7 +94,7 @@ class TensorArray:
                 convert_to_tensor(size, dtypes.int32, "size"), dtype=self._dtype,
                 element_shape=known,
                 identical_element_shapes=self._elements.infer, dynamic_size=self._dynamic,
-                clear_after_read=True if clear_after_read is None else clear_after_read,
+                clear_after_read=clear,
                 tensor_array_name=tensor_array_name or "", name=scope,
             )  # fmt: skip
 
