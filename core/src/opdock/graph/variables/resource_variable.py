@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from typing import Any, Final
 
@@ -246,6 +247,13 @@ class ResourceVariable(Variable):
         )  # fmt: skip
         memo[id(self)] = copied
         return copied
+
+    def __reduce__(self) -> Any:
+        made = functools.partial(
+            ResourceVariable, self.numpy(), trainable=self._trainable, name=self._shared_name,
+            dtype=self._dtype, constraint=self._constraint,
+        )  # fmt: skip
+        return made, ()
 
     def to_proto(self, export_scope: str | None = None) -> Any:
         """The variable as a VariableDef; None when it is outside `export_scope`."""
