@@ -70,7 +70,8 @@ def test_a_model_comes_back_and_trains_on(make: Callable[[Any], Any], keras, tmp
     model.save(str(tmp_path / "m"), save_format="tf")
     again = keras.models.load_model(str(tmp_path / "m"))
     for found, wanted in zip(results(again, x), expected, strict=True):
-        np.testing.assert_array_equal(found, wanted)
+        # Code that is generated meanwhile may round otherwise than what serves until it is there.
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
     for found, wanted in zip(again.get_weights(), model.get_weights(), strict=True):
         np.testing.assert_array_equal(found, wanted)
     y = [np.zeros_like(e) for e in expected]
@@ -79,7 +80,7 @@ def test_a_model_comes_back_and_trains_on(make: Callable[[Any], Any], keras, tmp
     again.train_on_batch(x, y)
     again.save(str(tmp_path / "twice"), save_format="tf")
     twice = keras.models.load_model(str(tmp_path / "twice"))
-    np.testing.assert_array_equal(results(twice, x)[0], results(again, x)[0])
+    np.testing.assert_allclose(results(twice, x)[0], results(again, x)[0], rtol=1e-6)
 
 
 def test_models_are_written_by_all_names(keras, tmp_path) -> None:

@@ -13,6 +13,7 @@ from opdock.autodiff.tape import GradientTape
 from opdock.dtypes import DType
 from opdock.eager.modes import eager_mode
 from opdock.eager.tensor import EagerTensor
+from opdock.eager.values import values_of
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
@@ -59,7 +60,7 @@ class _Call:
                 [y for y, _ in ys], [x for x in self.inputs if _differentiable(x)],
                 [g for _, g in ys], UnconnectedGradients.ZERO,
             )  # fmt: skip
-            return [convert_to_tensor(g).numpy() for g in found]  # type: ignore[attr-defined]
+            return [values_of(convert_to_tensor(g)) for g in found]
 
     def is_of(self, arrays: tuple[Any, ...]) -> bool:
         """Whether these were the arrays that went in."""

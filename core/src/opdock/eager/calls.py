@@ -35,6 +35,14 @@ _names: Final = itertools.count(1)
 _Input = tuple[DType, int, Handle | None]
 
 
+class _CallGraph(Graph):
+    """The graph of an operation; `outside` says what its inputs stand for, as a function's does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.outside: dict[Tensor, Tensor] = {}
+
+
 class _Call:
     """An operation with placeholders for its inputs, and its programs by the inputs' shapes.
 
@@ -49,9 +57,7 @@ class _Call:
         outputs: list[DType], device: str,
     ) -> None:  # fmt: skip
         self._engine = engine
-        self._graph = Graph()
-        # As a function's graph says what its parameters stand for.
-        self._graph.outside = {}  # type: ignore[attr-defined]
+        self._graph = _CallGraph()
         with self._graph.as_default():
             self.feeds = [self._feed(*given) for given in inputs]
             name = f"{spec.name}_{next(_names)}"
@@ -65,7 +71,7 @@ class _Call:
         made: Tensor = get("Placeholder")(dtype=kind, shape=shape)
         if handle is not None:
             twin = get("VarHandleOp")(dtype=handle.dtype, shape=handle.shape, shared_name="")
-            self._graph.outside[made] = twin  # type: ignore[attr-defined]
+            self._graph.outside[made] = twin
         return made
 
     def run(self, values: list[Any]) -> list[Any]:
@@ -116,7 +122,7 @@ class Calls:
         )
 
     def run(
-        self, spec: OpSpec, attrs: dict[str, Any], inputs: Sequence[Tensor], outputs: list[DType],
+        self, spec: OpSpec, attrs: dict[str, Any], inputs: Sequence[Any], outputs: list[DType],
         device: str,
     ) -> list[Any]:  # fmt: skip
         """The values of an operation's outputs.
@@ -126,7 +132,7 @@ class Calls:
         """
         try:
             call = self._call(spec, attrs, inputs, outputs, device)
-            return call.run([t.value for t in inputs])  # type: ignore[attr-defined]
+            return call.run([t.value for t in inputs])
         except errors.OpError as e:
             # Which node of which graph failed is nothing that the program knows of.
             text = e.message.partition("\n\t [[node ")[0]

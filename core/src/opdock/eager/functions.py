@@ -153,7 +153,11 @@ def _positions(f: Function, params: Parameters) -> list[int]:
         return list(range(len(names)))
     if not params or not all(isinstance(p, (int, str)) for p in params):
         raise ValueError(f"params must be all strings or all integers; got {params}.")
-    found = [names.index(p) if isinstance(p, str) and p in names else p for p in params]
-    if len({type(p) for p in params}) > 1 or any(isinstance(p, str) for p in found):
+    found = [
+        p if isinstance(p, int) else names.index(p)
+        for p in params
+        if p in names or isinstance(p, int)
+    ]
+    if len({type(p) for p in params}) > 1 or len(found) < len(params):
         raise ValueError(f"params must be all strings or all integers; got {params}.")
-    return found  # type: ignore[return-value]
+    return found

@@ -35,14 +35,14 @@ class HeldGraph(Graph):
     def _may_capture(self, other: Graph) -> bool:
         return other is self.eager_graph
 
-    def _adopt(self, tensor: Tensor, user: str = "") -> Tensor:
+    def _adopt(self, tensor: Any, user: str = "") -> Tensor:
         if tensor.graph is not self.eager_graph:
             return super()._adopt(tensor, user)
         found = self._fed.get(tensor)
         if found is None:
             found = get("Placeholder")(dtype=tensor.dtype, shape=tensor.raw_shape)
             self._fed[tensor], self.outside[found] = found, tensor
-            self.held[found] = tensor.value  # type: ignore[attr-defined]
+            self.held[found] = tensor.value
         return found
 
 

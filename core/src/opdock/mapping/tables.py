@@ -13,9 +13,8 @@ from opdock.mapping.later_tables import LATER_NAMES, LATER_SOURCES, LATER_V1, LA
 from opdock.mapping.ops_tables import OPS_NAMES, OPS_SOURCES, OPS_V2
 from opdock.mapping.training_tables import TRAINING_NAMES, TRAINING_SOURCES
 
-# The functions of ragged tensors, whose names are those of TF's in one module or another.
 _RAGGED: Final = (
-    "opdock.api.ragged",  # which also gives the class its methods
+    "opdock.api.ragged",  # which also gives the class of ragged tensors its methods
     *(f"opdock.ops.composed.ragged_{name}" for name in (
         "tensor", "dynamic_shape", "rows", "shapes", "convert", "constant", "math", "value")),
 )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import collections
 import functools
 import logging
@@ -448,3 +449,14 @@ def test_what_is_asked_for_is_on_within():
     options = ConversionOptions(recursive=True, user_requested=True, optional_features=None)
     assert calls.converted_call(f, options, (1,), {})[1] is Status.ENABLED
     assert control_status_ctx().status is Status.UNSPECIFIED
+
+
+def test_trees_of_others_are_left_alone() -> None:
+    """The library notes things on parts that Python puts into all trees."""
+
+    def f(x: Any) -> Any:
+        return -x if x > 0 and x != 1 else x + 1
+
+    before = ast.dump(ast.parse("a = -b + c if d > 0 and not e else f"))
+    tf.autograph.to_graph(f)
+    assert ast.dump(ast.parse("a = -b + c if d > 0 and not e else f")) == before

@@ -212,10 +212,10 @@ class ResourceVariable(Variable):
         return True if self._in_graph_mode else bool(self.read_value())
 
     def __int__(self) -> int:
-        return int(self.read_value())  # type: ignore[call-overload,no-any-return]
+        return int(self.numpy())
 
     def __float__(self) -> float:
-        return float(self.read_value())  # type: ignore[arg-type]
+        return float(self.numpy())
 
     def __repr__(self) -> str:
         if self._in_graph_mode:

@@ -83,8 +83,6 @@ class TensorArray:
         self._first_write = colocate_with_first_write_call
         known = None if element_shape is None else shapes.as_shape(element_shape)
         self._elements = _Elements(known, element_shape is not None, infer_shape)
-        # All elements may be stacked more than once where operations run as they are made.
-        clear = not executing_eagerly() if clear_after_read is None else clear_after_read
         with name_scope(name, "TensorArray", [handle, size, flow]) as scope:
             if handle is not None:
                 self._handle = handle
@@ -94,7 +92,10 @@ class TensorArray:
                 convert_to_tensor(size, dtypes.int32, "size"), dtype=self._dtype,
                 element_shape=known,
                 identical_element_shapes=self._elements.infer, dynamic_size=self._dynamic,
-                clear_after_read=clear,
+                # What runs at once is not read by a program's turns alone.
+                clear_after_read=(
+                    not executing_eagerly() if clear_after_read is None else clear_after_read
+                ),
                 tensor_array_name=tensor_array_name or "", name=scope,
             )  # fmt: skip
 

@@ -137,7 +137,10 @@ def _rewritten(function: FunctionType, options: ConversionOptions) -> tuple[Defi
         name=name, source_code="", source_file=file, future_features=(), namespace=namespace
     )
     context = transformer.Context(info, namer, _Program(_options(options)))
-    node = _pipeline().transform_ast(node, context)
+    try:
+        node = _pipeline().transform_ast(node, context)
+    finally:
+        _forget_notes()
     if isinstance(node, ast.FunctionDef):
         node.name = name
     if told(2):
@@ -190,6 +193,24 @@ def _note_origins(node: ast.AST, file: str) -> None:
         if None not in place:
             info = origin_info.OriginInfo(_Origin(type(part), *place), None, "", None)
             anno.setanno(part, anno.Basic.ORIGIN, info)
+
+
+def _forget_notes() -> None:
+    """Takes the library's notes off the parts that all trees of the process share."""
+    for part in _shared():
+        vars(part).clear()
+
+
+@functools.cache
+def _shared() -> tuple[ast.AST, ...]:
+    """The one `Load`, `Add`, `Lt` and so on that `ast.parse` puts into all trees."""
+    kinds = ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop
+    tree = ast.parse(
+        "a = a + a - a * a / a // a % a ** a << a >> a | a & a ^ a @ -a, +a, ~a, not a and a or a\n"
+        "a == a != a < a <= a > a >= a is a is not a in a not in a\n"
+        "del a"
+    )
+    return tuple(part for part in ast.walk(tree) if isinstance(part, kinds))
 
 
 def _place(node: ast.AST, line: int) -> None:
