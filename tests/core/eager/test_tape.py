@@ -134,3 +134,16 @@ def test_functions_of_tensorflow_eager():
         tfe.implicit_gradients(lambda: tf.constant(1.0))()
     with pytest.raises(ValueError, match="all strings or all integers"):
         tfe.gradients_function(lambda x: x, params=["y"])
+
+
+def test_gradients_of_losses_of_many_classes():
+    # The gradient that does not flow is of zeros that were filled in, too many for a constant.
+    logits = tf.zeros([64, 40])
+    labels = tf.range(64) % 40
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        loss = tf.reduce_mean(
+            tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+        )
+    found = tape.gradient(loss, logits).numpy()
+    assert found[0, 0] == pytest.approx((1 / 40 - 1) / 64) and abs(found.sum()) < 1e-5

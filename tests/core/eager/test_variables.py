@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import pickle
 import weakref
 
 import numpy as np
@@ -92,3 +93,20 @@ def test_the_global_step_counts():
     optimizer, v = tf.train.GradientDescentOptimizer(0.5), tf.Variable(1.0)
     optimizer.minimize(lambda: v * v, global_step=step)
     assert step.numpy() == 1 and v.numpy() == 0.0
+
+
+def test_a_variable_is_pickled_with_its_value():
+    v = tf.Variable([1.0, 2.0], name="v", trainable=False)
+    made = pickle.loads(pickle.dumps(v))
+    assert (made.name, made.trainable, made.numpy().tolist()) == ("v:0", False, [1.0, 2.0])
+    made.assign([0.0, 0.0])
+    assert v.numpy().tolist() == [1.0, 2.0]
+
+
+def test_a_template_shares_its_variables():
+    template = tf.make_template("t", lambda x: tf.layers.dense(x, 2, name="d"))
+    x = tf.ones([1, 3])
+    assert np.array_equal(template(x).numpy(), template(x).numpy())
+    assert [v.name for v in template.trainable_variables] == ["t/d/bias:0", "t/d/kernel:0"]
+    other = tf.make_template("t", lambda x: tf.layers.dense(x, 2, name="d"))
+    assert not np.array_equal(other(x).numpy(), template(x).numpy())

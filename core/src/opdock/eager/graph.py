@@ -7,7 +7,7 @@ import itertools
 import random
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -81,6 +81,7 @@ class _Local(threading.local):
         # What ran last: nobody had the time to take its results, or to look at its inputs.
         self.latest: EagerOperation | None = None
         self.results: list[Tensor] = []
+        self.telling = False
 
 
 class EagerGraph(Graph):
@@ -91,6 +92,9 @@ class EagerGraph(Graph):
     Args:
         config: a ConfigProto for what runs, or None.
         beside: another such graph, whose devices and resources it shares; None for its own.
+
+    Attributes:
+        callbacks: called after each operation with its type, inputs, attributes, results and name.
     """
 
     eager: ClassVar[bool] = True
@@ -102,6 +106,7 @@ class EagerGraph(Graph):
         self._calls = Calls(self.engine)
         self._local = _Local()
         self._random = _seeds(None)
+        self.callbacks: list[Callable[..., Any]] = []
         self._resources: Iterator[int] = itertools.count(1) if beside is None else beside._resources
 
     # ------------------------------------------------------------ operations
@@ -130,9 +135,12 @@ class EagerGraph(Graph):
             else:
                 tensor.hold(np.asarray(value))
             outputs.append(tensor)
-        self._note(op, outputs)
         if makes_a_resource(spec):
             self._keep_while(outputs[0])
+        if self.callbacks:
+            self._call_back(op, inputs, outputs)
+        # After these: what they run is not what ran last.
+        self._note(op, outputs)
         return op
 
     def _note(self, op: EagerOperation, outputs: list[Tensor]) -> None:
@@ -145,6 +153,18 @@ class EagerGraph(Graph):
         if op._inputs:
             for tape in local.tapes:
                 tape.add(op, outputs)
+
+    def _call_back(self, op: EagerOperation, inputs: list[Tensor], outputs: list[Tensor]) -> None:
+        """Calls what is to be called after each operation; what these run is not told of."""
+        if self._local.telling:
+            return
+        self._local.telling = True
+        try:
+            for callback in list(self.callbacks):
+                attrs = tuple(itertools.chain.from_iterable(op.attrs.items()))
+                callback(op.type, tuple(inputs), attrs, outputs, op.name)
+        finally:
+            self._local.telling = False
 
     def _keep_while(self, handle: Any) -> None:
         """Has a resource go when nobody has its handle any longer."""

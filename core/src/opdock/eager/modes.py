@@ -15,7 +15,7 @@ from opdock.graph.nodes.graph import (
 )
 from opdock.io import protos
 
-__all__ = ["eager_mode", "enable_eager_execution", "graph_mode"]
+__all__ = ["eager_graph", "eager_mode", "enable_eager_execution", "graph_mode"]
 
 _eager: EagerGraph | None = None
 _plain: Graph | None = None
@@ -63,6 +63,12 @@ def _eager_graph(config: Any = None) -> EagerGraph:
     if _eager is None:
         _eager = EagerGraph(config)
     return _eager
+
+
+def eager_graph() -> EagerGraph:
+    """The graph whose operations run as they are made: the default one, or the program's."""
+    found = get_default_graph()
+    return found if isinstance(found, EagerGraph) else _eager_graph()
 
 
 @contextlib.contextmanager

@@ -7,6 +7,7 @@ from typing import Any
 from opdock.graph.nodes.collections import GraphKeys, add_to_collection, get_collection
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.ops.support.nn_util import emit
 
 
@@ -17,7 +18,8 @@ def add_loss(loss: Any, loss_collection: str | None = GraphKeys.LOSSES) -> None:
         loss: a tensor.
         loss_collection: the collection's name; None adds nothing.
     """
-    if loss_collection:
+    # Nobody would take it out again where operations run as they are made.
+    if loss_collection and not executing_eagerly():
         add_to_collection(loss_collection, loss)
 
 

@@ -33,9 +33,25 @@ EAGER: Final = {
         for name in (
             "ASYNC", "DEVICE_PLACEMENT_EXPLICIT", "DEVICE_PLACEMENT_SILENT",
             "DEVICE_PLACEMENT_WARN", "SYNC", "async_wait", "execution_mode", "num_gpus",
+            "async_clear_error", "list_devices",
             "set_execution_mode",
         )
     },
+    **{
+        name: f"opdock.contrib.eager.callbacks:{name}"
+        for name in (
+            "ExecutionCallback", "add_execution_callback", "clear_execution_callbacks", "errstate",
+            "inf_callback", "inf_nan_callback", "nan_callback", "seterr",
+        )
+    },
+    **{
+        name: f"opdock.contrib.eager.saving:{name}"
+        for name in ("Saver", "get_optimizer_variables", "restore_variables_on_create")
+    },
+    "Network": "opdock.contrib.eager.network:Network",
+    "Sequential": "opdock.contrib.eager.network:Sequential",
+    "EagerVariableStore": "opdock.graph.variables.eager_store:EagerVariableStore",
+    "run": "opdock.contrib.eager.starting:run",
     "Checkpoint": "opdock:train.Checkpoint",
     "Checkpointable": "opdock.graph.variables.tracked_attributes:AutoTrackable",
     "gradients_function": "opdock.eager.functions:gradients_function",
@@ -46,7 +62,6 @@ EAGER: Final = {
     "Variable": "opdock.graph.variables.resource_variable:ResourceVariable",
     "defun": "opdock:function",
     "in_eager_mode": "opdock:executing_eagerly",
-    "list_devices": "opdock:config.experimental_list_devices",
     "py_func": "opdock:py_function",
     "run_all_tests_in_graph_and_eager_modes": (
         "opdock.util.for_tests:run_all_in_graph_and_eager_modes"

@@ -11,6 +11,7 @@ from opdock.graph.nodes.collections import GraphKeys, add_to_collections
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.replication import is_first_replica
+from opdock.graph.nodes.scopes import refuse_eagerly
 from opdock.graph.variables.flavour import VariableAggregation, VariableSynchronization
 from opdock.graph.variables.variable import Variable
 from opdock.graph.variables.variable_scope import variable_scope
@@ -47,6 +48,10 @@ def metric_variable(shape: Any, dtype: Any, name: str, validate_shape: bool = Tr
         name: its name in the metric's scope.
         validate_shape: whether the shape must be known.
     """
+    refuse_eagerly(
+        "tf.metrics is not supported when eager execution is enabled: its metrics are two nodes "
+        "of a graph. Use tf.contrib.eager.metrics instead."
+    )
     return Variable(
         lambda: zeros(shape, dtype), trainable=False, name=name, validate_shape=validate_shape,
         collections=[GraphKeys.LOCAL_VARIABLES, GraphKeys.METRIC_VARIABLES],

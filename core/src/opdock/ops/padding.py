@@ -146,8 +146,10 @@ def pad(
 
 def _refine(out: Tensor, paddings: Any) -> None:
     """Uses the rows of `paddings` that are known where the whole is not."""
+    if shapes.is_fully_defined(out.raw_shape):
+        return
     source = out.op.inputs[0].raw_shape
-    if source is None or shapes.is_fully_defined(out.raw_shape):
+    if source is None:
         return
     if not isinstance(paddings, (list, tuple)) or len(paddings) != len(source):
         return

@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from opdock import dtypes
 from opdock.graph.nodes.collections import GraphKeys, add_to_collection, get_collection
@@ -14,7 +14,7 @@ from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.replication import is_first_replica
-from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.nodes.scopes import executing_eagerly, name_scope, refuse_eagerly
 from opdock.io import protos
 from opdock.ops.registry import define_op
 from opdock.ops.support import common_shapes
@@ -94,8 +94,17 @@ def summary_scope(
         yield (tag if family is None else f"{family}/{tag}"), scope
 
 
+_NOT_MERGED: Final = (
+    "Merging tf.summary.* ops is not compatible with eager execution. Use tf.contrib.summary "
+    "instead."
+)
+
+
 def collect(value: Tensor, collections: Any, default: list[str]) -> None:
     """Adds a summary to the given collections, the default ones when None."""
+    # Nobody would take it out again where operations run as they are made.
+    if executing_eagerly():
+        return
     for key in default if collections is None else collections:
         add_to_collection(key, value)
 
@@ -266,6 +275,7 @@ def merge(inputs: Any, collections: Any = None, name: str | None = None) -> Tens
     Raises:
         tf.errors.InvalidArgumentError: at run time, when two values have the same tag.
     """
+    refuse_eagerly(_NOT_MERGED)
     name = clean_tag(name)
     inputs = list(inputs)
     with name_scope(name, "Merge", inputs):
@@ -287,5 +297,6 @@ def merge_all(
     Returns:
         A scalar string tensor, or None when the collection is empty.
     """
+    refuse_eagerly(_NOT_MERGED)
     summaries = get_collection(key, scope)
     return merge(summaries, name=name) if summaries else None

@@ -9,6 +9,7 @@ import warnings
 from typing import Any, Self
 
 from opdock.graph.nodes.graph import Graph
+from opdock.graph.nodes.scopes import refuse_eagerly
 from opdock.io import protos
 from opdock.io.event_files import EventsWriter
 from opdock.io.files import make_directories, write_file
@@ -39,6 +40,10 @@ class FileWriter:
         self, logdir: Any, graph: Any = None, max_queue: int = 10, flush_secs: float = 120,
         graph_def: Any = None, filename_suffix: str | None = None, session: Any = None,
     ) -> None:  # fmt: skip
+        refuse_eagerly(
+            "tf.summary.FileWriter is not compatible with eager execution. Use "
+            "tf.contrib.summary instead."
+        )
         suffix = filename_suffix or ""
         self.event_writer: Any
         if session is None:

@@ -11,11 +11,11 @@ from opdock import dtypes
 from opdock.graph.nodes.composite import SparseTensor, convert_to_tensor_or_indexed_slices
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.nodes.scopes import name_scope, refuse_eagerly
 from opdock.layers.utils import smart_cond
 from opdock.ops.composed.queues import FIFOQueue, PaddingFIFOQueue, QueueBase, RandomShuffleQueue
 from opdock.shapes import TensorShape
-from opdock.train.queue_runner import QueueRunner, add_queue_runner
+from opdock.train.queue_runner import NOT_EAGERLY, QueueRunner, add_queue_runner
 
 __all__ = [
     "batch", "batch_join", "maybe_batch", "maybe_batch_join", "maybe_shuffle_batch",
@@ -99,6 +99,7 @@ def _batches(
         tag: what the summary of that is called.
         threads: how many enqueue the one set; by default there is one a set.
     """
+    refuse_eagerly(NOT_EAGERLY)
     lists = as_lists(sets)
     everything = [t for tensors in lists for t in tensors]
     with name_scope(options.name, default, [*everything, options.keep_input]) as scope:

@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar, cast
 
 from opdock import dtypes
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.registry import get
-from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.nodes.scopes import executing_eagerly, name_scope
+
+_Schedule = TypeVar("_Schedule", bound=Callable[..., Any])
+
+
+def _schedule(made: _Schedule) -> _Schedule:
+    """A schedule that is a function of no arguments where operations run as they are made.
+
+    A rate of that moment would stay as it is; what optimizers call for each step does not.
+    """
+
+    @functools.wraps(made)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if not executing_eagerly():
+            return made(*args, **kwargs)
+        given = inspect.signature(made).bind(*args, **kwargs).arguments
+        if given.get("global_step", 0) is None:
+            raise ValueError("global_step is required for a decaying learning rate.")
+        return functools.partial(made, *args, **kwargs)
+
+    return cast("_Schedule", wrapped)
 
 
 def _progress(learning_rate: Any, global_step: Any, decay_steps: Any) -> tuple[Any, Any, Any]:
@@ -34,6 +56,7 @@ def _periods(step: Any, steps: Any, whole: bool) -> Any:
     return get("Floor")(step / steps) if whole else step / steps
 
 
+@_schedule
 def exponential_decay(
     learning_rate: Any,
     global_step: Any,
@@ -49,6 +72,7 @@ def exponential_decay(
         return get("Mul")(rate, get("Pow")(_cast(decay_rate, rate.dtype), p), name=scope)
 
 
+@_schedule
 def natural_exp_decay(
     learning_rate: Any,
     global_step: Any,
@@ -59,9 +83,11 @@ def natural_exp_decay(
 ) -> Any:
     """`learning_rate * exp(-decay_rate * global_step / decay_steps)`."""
     factor = get("Exp")(get("Neg")(decay_rate))
-    return exponential_decay(learning_rate, global_step, decay_steps, factor, staircase, name)
+    found = exponential_decay(learning_rate, global_step, decay_steps, factor, staircase, name)
+    return found() if executing_eagerly() else found
 
 
+@_schedule
 def inverse_time_decay(
     learning_rate: Any,
     global_step: Any,
@@ -77,6 +103,7 @@ def inverse_time_decay(
         return get("RealDiv")(rate, 1 + _cast(decay_rate, rate.dtype) * p, name=scope)
 
 
+@_schedule
 def polynomial_decay(
     learning_rate: Any,
     global_step: Any,
@@ -102,6 +129,7 @@ def polynomial_decay(
         return get("Add")(part, end, name=scope)
 
 
+@_schedule
 def piecewise_constant(
     x: Any, boundaries: Sequence[Any], values: Sequence[Any], name: str | None = None
 ) -> Any:
@@ -138,6 +166,7 @@ def _wave(rate: Any, angle: float, fraction: Any) -> Any:
     return 0.5 * (1.0 + get("Cos")(_cast(angle, rate.dtype) * fraction))
 
 
+@_schedule
 def cosine_decay(
     learning_rate: Any,
     global_step: Any,
@@ -152,6 +181,7 @@ def cosine_decay(
         return _above(rate, wave, alpha, None)
 
 
+@_schedule
 def cosine_decay_restarts(
     learning_rate: Any,
     global_step: Any,
@@ -179,6 +209,7 @@ def cosine_decay_restarts(
         return _above(rate, get("Pow")(shrink, k) * _wave(rate, math.pi, fraction), alpha, scope)
 
 
+@_schedule
 def linear_cosine_decay(
     learning_rate: Any,
     global_step: Any,
@@ -197,6 +228,7 @@ def linear_cosine_decay(
         return get("Mul")(rate, (alpha + linear) * wave + beta, name=scope)
 
 
+@_schedule
 def noisy_linear_cosine_decay(
     learning_rate: Any,
     global_step: Any,

@@ -12,10 +12,10 @@ from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.composite import convert_to_tensor_or_indexed_slices
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.scopes import control_dependencies, name_scope
+from opdock.graph.nodes.scopes import control_dependencies, name_scope, refuse_eagerly
 from opdock.graph.variables.variable import Variable
 from opdock.ops.composed.queues import FIFOQueue, QueueBase
-from opdock.train.queue_runner import QueueRunner, add_queue_runner
+from opdock.train.queue_runner import NOT_EAGERLY, QueueRunner, add_queue_runner
 
 __all__ = [
     "input_producer", "limit_epochs", "match_filenames_once", "range_input_producer",
@@ -81,6 +81,7 @@ def input_producer(
     Raises:
         ValueError: the shape of a row is not known.
     """
+    refuse_eagerly(NOT_EAGERLY)
     with name_scope(name, "input_producer", [input_tensor]):
         rows = convert_to_tensor(input_tensor, name="input_tensor")
         shape = rows.get_shape()[1:].merge_with(element_shape)

@@ -5,19 +5,26 @@ from __future__ import annotations
 import contextlib
 import threading
 import weakref
-from typing import Any
+from typing import Any, Final
 
 from opdock import errors
 from opdock.api import logging
 from opdock.graph.nodes.collections import GraphKeys, add_to_collection, get_collection
 from opdock.graph.nodes.default_session import get_default_session
 from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.scopes import refuse_eagerly
 from opdock.io import protos
 from opdock.runtime.session import BaseSession
 from opdock.train.meta_graph import prepend_name_scope, strip_name_scope
 from opdock.util.threads import begin
 
 __all__ = ["QueueRunner", "add_queue_runner", "start_queue_runners"]
+
+
+NOT_EAGERLY: Final = (
+    "Input pipelines based on Queues are not supported when eager execution is enabled. Please use "
+    "tf.data to ingest data into your model instead."
+)
 
 
 class QueueRunner:
@@ -45,6 +52,7 @@ class QueueRunner:
         cancel_op: Any = None, queue_closed_exception_types: Any = None,
         queue_runner_def: Any = None, import_scope: str | None = None,
     ) -> None:  # fmt: skip
+        refuse_eagerly(NOT_EAGERLY)
         if queue_runner_def is not None:
             if queue or enqueue_ops:
                 raise ValueError("queue_runner_def and queue are mutually exclusive.")
@@ -254,6 +262,7 @@ def start_queue_runners(
         ValueError: there is no session.
         TypeError: `sess` is no session.
     """
+    refuse_eagerly(NOT_EAGERLY)
     if sess is None:
         sess = get_default_session()
         if not sess:

@@ -20,6 +20,7 @@ __all__ = [
     "GRAPH_MODE",
     "SYNC",
     "LogicalDevice",
+    "async_clear_error",
     "async_wait",
     "context",
     "eager_mode",
@@ -31,6 +32,7 @@ __all__ = [
     "in_eager_execution",
     "in_eager_mode",
     "in_graph_mode",
+    "list_devices",
     "list_logical_devices",
     "num_gpus",
     "set_execution_mode",
@@ -52,6 +54,17 @@ in_eager_execution = in_eager_mode = executing_eagerly
 def in_graph_mode() -> bool:
     """Whether operations are added to a graph."""
     return not executing_eagerly()
+
+
+def async_clear_error() -> None:
+    """Clears nothing: an operation raises its own error."""
+
+
+def list_devices() -> list[str]:
+    """The names of the devices on which operations may run."""
+    from opdock.eager.modes import eager_graph
+
+    return [d.name for d in eager_graph().engine.list_devices()]
 
 
 def async_wait() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock.contrib.mixed_precision.loss_scale_manager import LossScaleManager
+from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.ops.cast import cast
 from opdock.ops.control import cond, group, no_op
 from opdock.ops.elementary import is_finite, reciprocal
@@ -33,10 +34,16 @@ class LossScaleOptimizer(Optimizer):
     ) -> list[tuple[Any, Any]]:  # fmt: skip
         """Pairs of gradient and variable; see `Optimizer.compute_gradients`."""
         scale = self._loss_scale_manager.get_loss_scale()
-        value = loss() if callable(loss) else loss
+
+        def scaled() -> Any:
+            value = loss() if callable(loss) else loss
+            return value * cast(scale, value.dtype.base_dtype)
+
+        # What is a function is called where the optimizer watches.
+        later = callable(loss) and executing_eagerly()
         found = self._opt.compute_gradients(
-            value * cast(scale, value.dtype.base_dtype), var_list, gate_gradients,
-            aggregation_method, colocate_gradients_with_ops, grad_loss,
+            scaled if later else scaled(), var_list, gate_gradients, aggregation_method,
+            colocate_gradients_with_ops, grad_loss,
         )  # fmt: skip
         inverse = reciprocal(scale)
         return [(None if g is None else g * cast(inverse, g.dtype.base_dtype), v) for g, v in found]

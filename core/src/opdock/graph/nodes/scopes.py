@@ -166,3 +166,9 @@ def program_around(graph: Any) -> Graph:
 def executing_eagerly() -> bool:
     """Whether operations run when they are made, rather than when a session runs their graph."""
     return get_default_graph().eager
+
+
+def refuse_eagerly(message: str) -> None:
+    """Raises RuntimeError with a message where operations run as they are made."""
+    if executing_eagerly():
+        raise RuntimeError(message)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from typing import Any, Final
 
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
+from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -80,6 +82,9 @@ class ResourceVariable(Variable):
                 )
             if self._in_graph_mode:
                 self._register(collections, self._trainable)
+            elif GraphKeys.GLOBAL_STEP in (collections or ()):
+                # The program's one; of others nobody knows but who made them.
+                self.graph.add_to_collection(GraphKeys.GLOBAL_STEP, self)
 
     def _build(
         self, scope: str, initial_value: Any, from_function: bool, dtype: Any,
@@ -242,6 +247,13 @@ class ResourceVariable(Variable):
         )  # fmt: skip
         memo[id(self)] = copied
         return copied
+
+    def __reduce__(self) -> Any:
+        made = functools.partial(
+            ResourceVariable, self.numpy(), trainable=self._trainable, name=self._shared_name,
+            dtype=self._dtype, constraint=self._constraint,
+        )  # fmt: skip
+        return made, ()
 
     def to_proto(self, export_scope: str | None = None) -> Any:
         """The variable as a VariableDef; None when it is outside `export_scope`."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.variables.eager_store import EagerVariableStore
 from opdock.graph.variables.flavour import variable_creator_scope
 from opdock.graph.variables.trackable import Trackable, Weighted
 from opdock.graph.variables.variable_scope import VariableScope, variable_scope
@@ -97,6 +98,8 @@ class Template(Weighted, Trackable):
         self._custom_getter = custom_getter
         self._scope: VariableScope | None = None
         self._variables_created = False
+        # Where operations run as they are made, nobody else keeps its variables.
+        self._store = EagerVariableStore() if get_default_graph().eager else None
         if create_scope_now:
             with self._open(auxiliary_name_scope=False) as scope:
                 self._scope = scope
@@ -107,6 +110,10 @@ class Template(Weighted, Trackable):
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        with contextlib.nullcontext() if self._store is None else self._store.as_default():
+            return self._called(*args, **kwargs)
+
+    def _called(self, *args: Any, **kwargs: Any) -> Any:
         if self._scope is not None:
             with variable_scope(self._scope, reuse=self._variables_created):
                 return self._call(*args, **kwargs)
@@ -161,6 +168,12 @@ class Template(Weighted, Trackable):
         return name if not name or name.endswith("/") else f"{name}/"
 
     def _collection(self, key: str) -> list[Any]:
+        if self._store is not None:
+            wanted = {
+                GraphKeys.TRAINABLE_VARIABLES: self._store.trainable_variables,
+                GraphKeys.GLOBAL_VARIABLES: self._store.variables,
+            }
+            return wanted[key]() if key in wanted else []
         if self._scope is None:
             return []
         return list(get_default_graph().get_collection(key, self.variable_scope_name))

@@ -132,7 +132,10 @@ class VariableScope:
         ):
             if kwargs.get(key) is None:
                 kwargs[key] = getattr(self, key)
-        if kwargs.get("reuse") is None:
+        if get_default_graph().eager:
+            # Scopes ask for names there; who shares variables is up to the store.
+            kwargs["reuse"] = False
+        elif kwargs.get("reuse") is None:
             kwargs["reuse"] = self.reuse or False
         # Variables are named by the variable scope alone; name scopes do not count.
         with name_scope(None):

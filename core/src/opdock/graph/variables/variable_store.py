@@ -138,9 +138,14 @@ class VariableStore:
                 "partitioning?"
             )
         found = self._vars.get(name)
-        alone = get_default_graph().eager and not self.keeps
-        if alone and reuse is not None and reuse is not False:
-            reuse = None
+        if get_default_graph().eager:
+            if self.keeps:
+                reuse = None  # made or shared
+            elif reuse:
+                raise RuntimeError(
+                    "When eager execution is enabled variable reuse is only supported when an "
+                    "EagerVariableStore is active."
+                )
         if found is not None:
             return self._shared(name, found, raw, shape is not None, element, reuse)
         if reuse is True:

@@ -172,8 +172,8 @@ class QueueBase:
         return self._rows(raw.queue_dequeue_up_to_op, n, name or f"{self._name}_DequeueUpTo", False)
 
     def _rows(self, op: Callable[..., Any], n: Any, name: str, all_of_them: bool) -> Any:
-        out = self._dequeued(op, (convert_to_tensor(n, dtypes.int32, "n"),), name)
-        given = out[0].op.inputs[1]
+        given = convert_to_tensor(n, dtypes.int32, "n")
+        out = self._dequeued(op, (given,), name)
         count = constant_value(given) if all_of_them else None
         for tensor, shape in zip(out, self._shapes, strict=True):
             tensor.set_shape(

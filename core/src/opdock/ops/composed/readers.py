@@ -6,6 +6,7 @@ from typing import Any
 
 from opdock import errors
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import refuse_eagerly
 from opdock.io.tfrecord import TFRecordOptions
 from opdock.ops.registry import get
 
@@ -24,6 +25,10 @@ class ReaderBase:
     """
 
     def __init__(self, reader_ref: Tensor, supports_serialize: bool = False) -> None:
+        refuse_eagerly(
+            "Readers are not supported when eager execution is enabled. Instead, please use "
+            "tf.data to get data into your model."
+        )
         self._reader_ref = reader_ref
         self._supports_serialize = supports_serialize
 

@@ -42,6 +42,8 @@ def traced(
     outer = root_of(get_default_graph())
     variable_store()  # the function's graph and the one around it share it from now on
     graph = DefinedGraph(f"__inference_{name}_{next(_numbers)}", outer)
+    # As in TF, and not as in the functions of `Defun`: the seed is that of the program.
+    graph._seed = outer.seed
     parameters = _Parameters(graph)
     with graph.as_default(), variable_creator_scope(_outside(graph, outer)):
         given = [parameters.of(n, a) for n, a in zip(names, args, strict=True)]

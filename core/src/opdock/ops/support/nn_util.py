@@ -28,7 +28,9 @@ def is_zero(grad: Any) -> bool:
     if grad.op.type in ("ZerosLike", "Zeros"):
         return True
     # Large zeros are filled in when they run; what with is a constant.
-    value = constant_value(grad.op.inputs[1] if grad.op.type == "Fill" else grad)
+    # Where operations run as they are made, a tensor is known and need not know where it is from.
+    filled = grad.op.type == "Fill" and grad.op.inputs
+    value = constant_value(grad.op.inputs[1] if filled else grad)
     return value is not None and not np.any(value)
 
 
