@@ -125,13 +125,14 @@ def sparse_reshape(xp: Any, sig: NodeSig) -> Callable[..., tuple[Any, Array]]:
             return copy(xp, indices), np.array(wanted, np.int64)
         strides = device_ints(xp, [math.prod(old[i + 1 :]) for i in range(len(old))], indices)
         place, columns = xp.sum(indices * strides, axis=1, dtype=index_type(xp)), []
-        rest, sign = xp.abs(place), xp.where(place < 0, -1, 1)
+        rest = xp.abs(place)
         for size in reversed(wanted[1:]):
-            columns.append(sign * (rest % max(size, 1)))
+            columns.append(rest % max(size, 1))
             rest = rest // max(size, 1)
-        columns.append(sign * rest)
+        columns.append(rest)
         moved = xp.stack(columns[::-1], axis=1) if wanted else indices[:, :0]
-        return moved, np.array(wanted, np.int64)
+        before = xp.expand_dims(place < 0, axis=1)
+        return xp.where(before, -moved, moved), np.array(wanted, np.int64)
 
     return run
 
