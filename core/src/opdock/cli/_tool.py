@@ -6,7 +6,7 @@ import argparse
 import importlib
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -15,6 +15,16 @@ from opdock.cli._command import Command, Wrong
 Main = Callable[[list[str], str], int | None]
 Parser = Callable[[str], Any]
 _HELP = ("-h", "--help")
+CHANGE: Final = {
+    "output": "the file that was written",
+    "nodes_before": "how many nodes the graph had",
+    "nodes": "how many it has",
+    "bytes_before": "the graph's size before",
+    "bytes": "its size now",
+    "removed": "how many nodes of each op went",
+    "added": "how many came",
+}
+"""What the tools that change a graph tell of it with `--json`."""
 
 
 class Tool(Command):

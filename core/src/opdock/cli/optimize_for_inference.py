@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from opdock.cli._tool import tool
+from opdock.cli._tool import CHANGE, tool
 
 command = tool(
     "optimize-for-inference",
@@ -12,13 +12,5 @@ command = tool(
     "convolution after them.",
     example="opdock optimize-for-inference --input=graph.pb --output=small.pb --input_names=x "
     "--output_names=y",
-    keys={
-        "output": "the file that was written",
-        "nodes_before": "how many nodes the graph had",
-        "nodes": "how many it has",
-        "bytes_before": "the graph's size before",
-        "bytes": "its size now",
-        "removed": "how many nodes of each op went",
-        "added": "how many came",
-    },
+    keys=CHANGE,
 )

@@ -38,7 +38,7 @@ __all__ = [
     "separable_convolution2d",
 ]  # fmt: skip
 
-_WORDS = {
+WORDS = {
     "inputs": "a floating-point tensor of rank 4.",
     "num_outputs": "the number of output channels.",
     "kernel_size": "the size of the window, an int or one per spatial dimension.",
@@ -63,7 +63,7 @@ _WORDS = {
 
 
 @add_arg_scope
-@explained(_WORDS, scope='the variable scope; "ConvInPlane", made unique, by default.')
+@explained(WORDS, scope='the variable scope; "ConvInPlane", made unique, by default.')
 def convolution2d_in_plane(
     inputs: Any, kernel_size: Any, stride: Any = 1, padding: str = "SAME",
     activation_fn: Any = relu, normalizer_fn: Any = None, normalizer_params: Any = None,
@@ -95,7 +95,7 @@ def convolution2d_in_plane(
 
 
 @add_arg_scope
-@explained(_WORDS, scope='the variable scope; "Conv2d_transpose", made unique, by default.')
+@explained(WORDS, scope='the variable scope; "Conv2d_transpose", made unique, by default.')
 def convolution2d_transpose(
     inputs: Any, num_outputs: int, kernel_size: Any, stride: Any = 1, padding: str = "SAME",
     data_format: str = "NHWC", activation_fn: Any = relu, normalizer_fn: Any = None,
@@ -113,7 +113,7 @@ def convolution2d_transpose(
 
 @add_arg_scope
 @explained(
-    _WORDS, inputs="a floating-point tensor of rank 5.", data_format='"NDHWC" or "NCDHW".',
+    WORDS, inputs="a floating-point tensor of rank 5.", data_format='"NDHWC" or "NCDHW".',
     scope='the variable scope; "Conv3d_transpose", made unique, by default.',
 )  # fmt: skip
 def convolution3d_transpose(
@@ -159,7 +159,7 @@ def _transposed(
 
 @add_arg_scope
 @explained(
-    _WORDS,
+    WORDS,
     num_outputs="the number of output channels; None to leave channels apart, unmixed.",
     depth_multiplier="how many channels each input channel becomes before they are mixed.",
     rate="the step inside the window, an int or two; 1 when the stride is not.",

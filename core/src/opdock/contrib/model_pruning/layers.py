@@ -7,6 +7,7 @@ from typing import Any
 from opdock.contrib.framework.arg_scope import add_arg_scope
 from opdock.contrib.layers.basic import RENAMED
 from opdock.contrib.layers.common import channels, finish, normalized, variable_getter
+from opdock.contrib.layers.convolutions import WORDS
 from opdock.contrib.layers.initializers import xavier_initializer
 from opdock.contrib.model_pruning.masks import Masked
 from opdock.docstrings import explained
@@ -23,19 +24,8 @@ __all__ = [
     "masked_fully_connected",
 ]  # fmt: skip
 
-_WORDS = {
+_WORDS = WORDS | {
     "num_outputs": "the size of the last dimension, or the number of channels.",
-    "activation_fn": "ReLU by default; None for none.",
-    "normalizer_fn": "called with the result in place of the bias, `batch_norm` for example.",
-    "normalizer_params": "its arguments.",
-    "weights_initializer": "makes the weights.",
-    "weights_regularizer": "a function from the weights to a loss.",
-    "biases_initializer": "makes the biases; None for none.",
-    "biases_regularizer": "a function from the biases to a loss.",
-    "reuse": "whether to share the variables of `scope`.",
-    "variables_collections": "collections for the variables, or a dict of them.",
-    "outputs_collections": "collections for the result.",
-    "trainable": "whether optimizers update the variables.",
     "scope": "the variable scope; a name of its own, made unique, by default.",
 }
 _KERNELS = ("unmasked_kernel",)
@@ -52,14 +42,7 @@ class MaskedFullyConnected(Masked, Dense):
 @add_arg_scope
 @explained(
     _WORDS,
-    inputs="a floating-point tensor of rank 4.",
-    kernel_size="the size of the window, an int or one per spatial dimension.",
-    stride="the step of the window, likewise.",
-    padding='"SAME" or "VALID".',
-    data_format='"NHWC" or "NCHW".',
     rate="the step inside the window; 1 when the stride is not.",
-    returns="A tensor of rank 4.",
-    raises="ValueError: the format or the rank of the inputs does not fit.",
 )
 def masked_convolution(
     inputs: Any, num_outputs: int, kernel_size: Any, stride: Any = 1, padding: str = "SAME",
