@@ -166,13 +166,7 @@ def substr(sig: NodeSig) -> Callable[..., Array]:
                 f"pos and len shapes must match: {checks.dims(np.shape(pos))} vs. "
                 f"{checks.dims(np.shape(length))}"
             )
-        try:
-            shape = np.broadcast_shapes(np.shape(strings), np.shape(pos))
-        except ValueError:
-            raise checks.invalid(
-                f"Incompatible shapes: {checks.dims(np.shape(strings))} vs. "
-                f"{checks.dims(np.shape(pos))}"
-            ) from None
+        shape = checks.broadcast_shapes(np.shape(strings), np.shape(pos))
         items = flat(np.broadcast_to(np.asarray(strings, object), shape))
         places = np.broadcast_to(pos, shape).reshape(-1).tolist()
         sizes = np.broadcast_to(length, shape).reshape(-1).tolist()
