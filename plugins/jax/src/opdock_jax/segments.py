@@ -139,6 +139,8 @@ class Trace:
     def loop(self, node: SegmentNode, inputs: list[Any]) -> Any:
         """A loop of XLA."""
         condition, body = node.bodies["cond"], node.bodies["body"]
+        if any(v.written for v in condition.variables):
+            raise NotImplementedError("the condition of the loop changes what it reads")
         limit = node.attrs.get("_maximum_iterations")
         with jax.ensure_compile_time_eval():
             counted = tracing.turns(namespace, condition, body, inputs, limit)
@@ -154,6 +156,8 @@ class Trace:
 
         def goes_on(state: Any) -> Any:
             turn, values = state
+            if count is not None:
+                return turn < count
             (more,), _, failed = carry.through(condition, self.call, values)
             if failed is not values[2]:
                 raise NotImplementedError("the condition of the loop checks values")
