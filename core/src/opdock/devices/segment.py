@@ -22,6 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from opdock.dtypes import DType
+from opdock.fields import check_fields
 from opdock.shapes import Shape
 
 __all__ = [
@@ -303,6 +304,9 @@ class Refusal:
 
     reason: str = ""
     nodes: Mapping[SegmentNode, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_fields(self, "Refusal.")
 
 
 class Executable(Protocol):
