@@ -10,6 +10,7 @@ import gc
 import itertools
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
@@ -39,10 +40,10 @@ class Interrupt:
     def line(self, frame: FrameType, event: str, arg: Any) -> Any:
         """A line."""
         self.left -= event == "line"
-        if self.left <= 0 and event == "line" and not leaves_a_block(frame):
-            sys.settrace(None)
-            raise KeyboardInterrupt
-        return self.line
+        if self.left > 0 or event != "line" or leaves_a_block(frame) or finalizes(frame):
+            return self.line
+        sys.settrace(None)
+        raise KeyboardInterrupt
 
 
 def leaves_a_block(frame: FrameType) -> bool:
@@ -55,6 +56,16 @@ def leaves_a_block(frame: FrameType) -> bool:
     # What a block returns waits on the stack.
     call = itertools.islice((i for i in ahead if i.opname != "SWAP"), 3)
     return all(i.opname == "LOAD_CONST" and i.argval is None for i in call)
+
+
+def finalizes(frame: FrameType | None) -> bool:
+    """Whether a finalizer runs, whose errors Python prints and drops."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "__del__" or code.co_filename == weakref.__file__:
+            return True
+        frame = frame.f_back
+    return False
 
 
 class Training:
