@@ -169,12 +169,12 @@ def discover(config: SessionConfig, experience: Experience, task: str) -> Sessio
     targets = [_target(d, manager, config) for d in pool if _admitted(d, config)]
     if not targets:
         told = (
-            f"device_filters {list(config.device_filters)} leave no device of "
-            f"{', '.join(d.name for d in pool)}."
-            if len(pool)
-            else 'opdock found no device. Install a backend, for instance: pip install "opdock-cpu".'
-            " `opdock doctor` shows the state of every plugin."
+            'opdock found no device. Install a backend, for instance: pip install "opdock-cpu". '
+            "`opdock doctor` shows the state of every plugin."
         )
+        if len(pool):
+            present = ", ".join(d.name for d in pool)
+            told = f"device_filters {list(config.device_filters)} leave no device of {present}."
         raise errors.NotFoundError(None, None, coded("OPD-PLACE-005", told))
     return SessionDevices(targets, manager, config, pool, experience)
 
