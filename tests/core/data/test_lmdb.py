@@ -123,3 +123,12 @@ def test_a_page_that_leads_to_itself(tmp_path: Path) -> None:
             struct.pack_into("<H", data, at + place, number)
     with pytest.raises(tf.errors.DataLossError, match="lead in a circle"):
         read(tmp_path / "a.mdb", bytes(data))
+
+
+def test_a_page_beyond_all_files(tmp_path: Path) -> None:
+    """What coverage led to: a database that says it has more pages than there are bytes."""
+    data = bytearray(DATABASE)
+    for at in (0, 4096):
+        struct.pack_into("<QQ", data, at + 16 + 24 + 48 + 40, 2**62, 2**63)  # its root, last page
+    with pytest.raises(tf.errors.DataLossError, match="cut short"):
+        read(tmp_path / "a.mdb", bytes(data))

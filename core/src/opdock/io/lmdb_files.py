@@ -7,6 +7,7 @@ and little-endian numbers.
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 from typing import BinaryIO, Final, NamedTuple, NoReturn
@@ -62,6 +63,7 @@ class _Database:
 
     def __init__(self, path: str, file: BinaryIO) -> None:
         self._path, self._file = path, file
+        self._length = file.seek(0, os.SEEK_END)
         first = self._meta(0)
         if first is None:
             raise errors.InvalidArgumentError(None, None, f"{path}: no LMDB database")
@@ -94,11 +96,12 @@ class _Database:
         """Bytes from the begin of a page on, or behind it."""
         if page > self._of.last:
             self._damaged(f"there is no page {page}")
-        self._file.seek(page * self._of.size + offset)
-        data = self._file.read(min(size, (self._of.last + 1 - page) * self._of.size - offset))
-        if len(data) < size:
+        begin = page * self._of.size + offset
+        end = min((self._of.last + 1) * self._of.size, self._length)
+        if begin + size > end:
             self._damaged(f"page {page} is cut short")
-        return data
+        self._file.seek(begin)
+        return self._file.read(size)
 
     def walk(self) -> Iterator[tuple[bytes, bytes]]:
         """The pairs, page by page."""
