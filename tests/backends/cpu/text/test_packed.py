@@ -12,6 +12,7 @@ import pytest
 import opdock as tf
 from opdock_cpu.jit import strings
 from opdock_cpu.text import hashing, number_loops, numbers
+from opdock_cpu.text.arrays import each_distinct
 from opdock_cpu.text.packed import Packed, packed
 
 RNG = np.random.default_rng(5)
@@ -324,3 +325,15 @@ def test_objects_are_kept_as_often_as_they_are_used(monkeypatch: pytest.MonkeyPa
     count = sys.getrefcount(made[7])
     assert count == 2  # the array's, and the argument
     assert made[7] == one
+
+
+def test_equal_strings_are_looked_at_once() -> None:
+    asked: list[bytes] = []
+
+    def upper(text: bytes) -> bytes:
+        asked.append(text)
+        return text.upper()
+
+    texts = np.array([[b"b", b"a"], [b"b", b""]], object)
+    assert each_distinct(upper, texts) == [b"B", b"A", b"B", b""]
+    assert asked == [b"b", b"a", b""]
