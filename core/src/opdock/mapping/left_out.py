@@ -25,14 +25,12 @@ CONTRIB: Final[dict[str, str]] = {
     "labeled_tensor": "no program was found that uses it",
     "libsvm": "tf.py_func can parse its lines",
     "nearest_neighbor": "no program was found that uses it",
-    "periodic_resample": "no program was found that uses it",
     "rate": "no program was found that uses it",
     "recurrent": "tf.nn.dynamic_rnn",
     "session_bundle": "was deprecated for tf.saved_model",
     "specs": "Python's text to be run",
     "stat_summarizer": "tf.profiler",
     "tensor_forest": "random forests with kernels of their own, not written yet",
-    "text": "skip_gram_sample, not written yet",
     "timeseries": "estimators of time series, not written yet",
 }
 

@@ -211,6 +211,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         f"python.ops.distributions.{name}": ("opdock.distributions.softplus",)
         for name in ("beta", "exponential", "gamma", "laplace", "normal", "student_t")
     },
+    "python.ops.distributions.bijector_test_util": ("opdock.distributions.for_tests",),
     "python.ops.distributions.distribution": ("opdock.distributions.distribution",),
     "python.ops.distributions.kullback_leibler": ("opdock.distributions.divergence",),
     "python.ops.distributions.special_math": ("opdock.distributions.helpers",),
