@@ -79,6 +79,11 @@ BUILT_MODULES: Final = frozenset(
     }
 )  # fmt: skip
 
+# Modules whose functions TensorFlow generates from op definitions, beside those named gen_*_ops.
+GENERATED: Final = frozenset(
+    {"contrib.factorization.python.ops.clustering_ops", "python.framework.test_ops"}
+)
+
 _KERAS_MODELS: Final = {
     "load_keras_model": "opdock.keras_base.exporting:load_from_saved_model",
     "save_keras_model": "opdock.keras_base.exporting:export_saved_model",

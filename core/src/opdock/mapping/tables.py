@@ -493,8 +493,5 @@ V2: Final[dict[str, str]] = {
     "where": "opdock:where_v2",
 }
 
-# Modules whose functions TensorFlow generates from op definitions, beside those named gen_*_ops.
-GENERATED: Final = frozenset({"python.framework.test_ops"})
-
 # Attributes that change while a program runs, and are looked up each time.
 LIVE: Final = frozenset({"ENABLE_CONTROL_FLOW_V2", "FLAGS"})
