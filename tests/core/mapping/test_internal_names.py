@@ -438,3 +438,15 @@ def test_generated_functions_are_where_contrib_had_them() -> None:
     module = "contrib.factorization.python.ops.clustering_ops"
     assert callable(resolve.internal(module, "nearest_neighbors"))
     assert callable(resolve.internal(module, "kmc2_chain_initialization"))
+
+
+def test_what_is_a_tensor_and_what_is_like_one() -> None:
+    from tensorflow.python.framework import ops
+
+    slices = tf.IndexedSlices(tf.constant([1.0]), tf.constant([0]))
+    sparse = tf.SparseTensor([[0]], [1.0], [2])
+    for value in (tf.constant(1), tf.Variable(1.0), slices, sparse, tf.sparse_placeholder("float")):
+        assert tf.is_tensor(value) and isinstance(value, ops._TensorLike)
+    for value in (1.0, np.zeros(1), tf.ragged.constant([[1]]), tf.no_op(), sparse.shape):
+        assert not tf.is_tensor(value) and not isinstance(value, ops._TensorLike)
+    assert not ops.is_dense_tensor_like(sparse)
