@@ -450,3 +450,10 @@ def test_what_is_a_tensor_and_what_is_like_one() -> None:
     for value in (1.0, np.zeros(1), tf.ragged.constant([[1]]), tf.no_op(), sparse.shape):
         assert not tf.is_tensor(value) and not isinstance(value, ops._TensorLike)
     assert not ops.is_dense_tensor_like(sparse)
+
+
+def test_contrib_has_what_became_public_later() -> None:
+    from tensorflow.contrib.compiler import jit, xla
+
+    assert jit.experimental_jit_scope is tf.xla.experimental.jit_scope
+    assert xla.compile is tf.xla.experimental.compile

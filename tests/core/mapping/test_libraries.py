@@ -168,7 +168,9 @@ def test_keras_is_the_library_of_the_right_version(installed) -> None:
 import tensorflow as tf, keras
 from tensorflow.keras.layers import Dense
 from tensorflow.python.keras.layers import Dense as internal
+from tensorflow.contrib.keras.layers import Dense as before
 assert tf.keras.layers.Dense is Dense is internal is keras.layers.Dense
+assert before is tf.contrib.keras.layers.Dense is Dense
 """)  # fmt: skip
     installed(files, """
 assert opdock.keras.layers.Dense.__module__ == "keras.layers"

@@ -118,6 +118,8 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
         },
     },
     "contrib.data": {name: f"opdock:data.{name}" for name in ("Dataset", "Iterator")},
+    "contrib.compiler.jit": {"experimental_jit_scope": "opdock:xla.experimental.jit_scope"},
+    "contrib.compiler.xla": {"compile": "opdock:xla.experimental.compile"},
     "contrib.hooks": _of_train("ProfilerHook"),
     "contrib.framework": {
         "BoundedTensorSpec": "opdock.graph.nodes.boundedspec:BoundedTensorSpec",

@@ -17,10 +17,12 @@ CONTRIB: Final[dict[str, str]] = {
     **dict.fromkeys(
         ("boosted_trees", "decision_trees"), "tf.estimator.BoostedTreesClassifier grows trees"
     ),
+    "all_reduce": "tf.distribute's strategies add up by themselves",
     "bayesflow": "tf.contrib.distributions' library has Monte Carlo methods",
     "constrained_optimization": "became the library tensorflow_constrained_optimization",
     "ffmpeg": "tf.audio.decode_wav reads sound",
     "fused_conv": "opdock fuses convolutions by itself",
+    "grid_rnn": "no program was found that uses it",
     "kfac": "became the library kfac",
     "labeled_tensor": "no program was found that uses it",
     "libsvm": "tf.py_func can parse its lines",

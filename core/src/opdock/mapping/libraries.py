@@ -99,7 +99,9 @@ def _keras() -> dict[str, Place]:
         place = _below(newer, path)
         assert place is not None
         found[path] = replace(place, other=_below(older, path))
-    return found
+    # Where it stood before it was TensorFlow's.
+    before = {f"contrib.{path}": place for path, place in found.items() if path.startswith("keras")}
+    return found | before
 
 
 def _below(places: dict[str, Place], path: str) -> Place | None:
