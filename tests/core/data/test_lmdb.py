@@ -101,3 +101,18 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     with tf.Session() as session:
         with pytest.raises(tf.errors.UnimplementedError, match="pip install lmdb"):
             session.run(element)
+
+
+def test_a_reader_gives_the_pairs_of_the_databases_in_a_queue(library: list[str]) -> None:
+    queue = tf.FIFOQueue(9, tf.string, shapes=[[]])
+    reader = tf.LMDBReader(name="pairs")
+    key, value = reader.read(queue)
+    with tf.Session() as session:
+        session.run(queue.enqueue_many([["a.mdb", "empty.mdb", "b.mdb"]]))
+        session.run(queue.close())
+        found = [session.run((key, value)) for _ in range(3)]
+        assert found == [(b"k1", b"v1"), (b"k2", b"v2"), (b"k3", b"v3")]
+        with pytest.raises(tf.errors.OutOfRangeError):
+            session.run(value)
+        assert session.run(reader.num_records_produced()) == 3
+    assert not library
