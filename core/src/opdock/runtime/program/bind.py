@@ -205,8 +205,7 @@ def _bind(step: Step, services: Services) -> Call:
         return carry if services.checks is None else services.checks.copy(node, carry)
     if step.kind == "control":
         inner = services.control(node, services)
-        chooses = node.traits.control is Control.COND
-        return HeldControl(node, inner) if node.claimed or chooses else inner
+        return HeldControl(node, inner)
     if step.kind == "segment":
         executable = node.attrs["executable"]
         checks = services.checks
