@@ -37,8 +37,8 @@ PORTABLE: Final[Mapping[str, str]] = {
         "ModelDataset NonSerializableDataset OptimizeDataset PaddedBatchDataset "
         "PaddedBatchDatasetV2 PrefetchDataset PrivateThreadPoolDataset RebatchDataset "
         "RepeatDataset SamplingDataset ShardDataset ShuffleAndRepeatDataset ShuffleDataset "
-        "SkipDataset SlidingWindowDataset TakeDataset ThreadPoolDataset ThreadPoolHandle "
-        "UnbatchDataset UniqueDataset WindowDataset ZipDataset"
+        "SkipDataset SleepDataset SlidingWindowDataset TakeDataset ThreadPoolDataset "
+        "ThreadPoolHandle UnbatchDataset UniqueDataset WindowDataset ZipDataset"
     ),
     "data_format": "DataFormatDimMap DataFormatVecPermute",
     "data_functions": (

@@ -89,6 +89,7 @@ optimize_dataset_op = dataset_op(
 max_intra_op_parallelism_dataset_op = dataset_op(
     "MaxIntraOpParallelismDataset", f"{_IN}, max_intra_op_parallelism: int64"
 )
+sleep_dataset_op = dataset_op("SleepDataset", f"{_IN}, sleep_microseconds: int64")
 private_thread_pool_dataset_op = dataset_op(
     "PrivateThreadPoolDataset", f"{_IN}, num_threads: int64"
 )

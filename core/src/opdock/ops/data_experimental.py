@@ -20,9 +20,9 @@ NAMES: Final = (
     "IgnoreErrorsDataset", "LMDBDataset", "LatencyStatsDataset", "MapAndBatchDataset", "MapDataset",
     "MatchingFilesDataset", "MaxIntraOpParallelismDataset", "NonSerializableDataset",
     "ParallelInterleaveDataset", "PrivateThreadPoolDataset", "RandomDataset", "RebatchDataset",
-    "ScanDataset", "SetStatsAggregatorDataset", "SlidingWindowDataset", "SqlDataset",
-    "StatsAggregatorHandle", "StatsAggregatorSummary", "TakeWhileDataset", "ThreadPoolDataset",
-    "ThreadPoolHandle", "UnbatchDataset", "UniqueDataset",
+    "ScanDataset", "SetStatsAggregatorDataset", "SleepDataset", "SlidingWindowDataset",
+    "SqlDataset", "StatsAggregatorHandle", "StatsAggregatorSummary", "TakeWhileDataset",
+    "ThreadPoolDataset", "ThreadPoolHandle", "UnbatchDataset", "UniqueDataset",
 )  # fmt: skip
 
 for _name in NAMES:

@@ -88,8 +88,8 @@ OPS: Final[Mapping[str, str]] = {
         "ModelDataset NonSerializableDataset OptimizeDataset PaddedBatchDataset "
         "PaddedBatchDatasetV2 PrefetchDataset PrivateThreadPoolDataset RebatchDataset "
         "RepeatDataset SamplingDataset ShardDataset ShuffleAndRepeatDataset ShuffleDataset "
-        "SkipDataset SlidingWindowDataset TakeDataset ThreadPoolDataset ThreadPoolHandle "
-        "UnbatchDataset UniqueDataset WindowDataset ZipDataset"
+        "SkipDataset SleepDataset SlidingWindowDataset TakeDataset ThreadPoolDataset "
+        "ThreadPoolHandle UnbatchDataset UniqueDataset WindowDataset ZipDataset"
     ),
     "data_experimental": (
         "ExperimentalAutoShardDataset ExperimentalBytesProducedStatsDataset "
@@ -102,7 +102,7 @@ OPS: Final[Mapping[str, str]] = {
         "ExperimentalNonSerializableDataset ExperimentalParallelInterleaveDataset "
         "ExperimentalPrivateThreadPoolDataset ExperimentalRandomDataset "
         "ExperimentalRebatchDataset ExperimentalScanDataset ExperimentalSetStatsAggregatorDataset "
-        "ExperimentalSlidingWindowDataset ExperimentalSqlDataset "
+        "ExperimentalSleepDataset ExperimentalSlidingWindowDataset ExperimentalSqlDataset "
         "ExperimentalStatsAggregatorHandle ExperimentalStatsAggregatorSummary "
         "ExperimentalTakeWhileDataset ExperimentalThreadPoolDataset ExperimentalThreadPoolHandle "
         "ExperimentalUnbatchDataset ExperimentalUniqueDataset"
@@ -309,11 +309,11 @@ OPS: Final[Mapping[str, str]] = {
     ),
     "readers": (
         "FixedLengthRecordReader FixedLengthRecordReaderV2 IdentityReader IdentityReaderV2 "
-        "ReaderNumRecordsProduced ReaderNumRecordsProducedV2 ReaderNumWorkUnitsCompleted "
-        "ReaderNumWorkUnitsCompletedV2 ReaderRead ReaderReadUpTo ReaderReadUpToV2 ReaderReadV2 "
-        "ReaderReset ReaderResetV2 ReaderRestoreState ReaderRestoreStateV2 ReaderSerializeState "
-        "ReaderSerializeStateV2 TFRecordReader TFRecordReaderV2 TextLineReader TextLineReaderV2 "
-        "WholeFileReader WholeFileReaderV2"
+        "LMDBReader ReaderNumRecordsProduced ReaderNumRecordsProducedV2 "
+        "ReaderNumWorkUnitsCompleted ReaderNumWorkUnitsCompletedV2 ReaderRead ReaderReadUpTo "
+        "ReaderReadUpToV2 ReaderReadV2 ReaderReset ReaderResetV2 ReaderRestoreState "
+        "ReaderRestoreStateV2 ReaderSerializeState ReaderSerializeStateV2 TFRecordReader "
+        "TFRecordReaderV2 TextLineReader TextLineReaderV2 WholeFileReader WholeFileReaderV2"
     ),
     "record_input": "RecordInput",
     "reduce": "All Any EuclideanNorm Max Mean Min Prod Sum",

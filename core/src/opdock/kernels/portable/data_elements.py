@@ -10,6 +10,7 @@ from opdock.kernels.data import batching, choosing, sequence, sharing, shuffling
 from opdock.kernels.data.base import Dataset, declared, invalid, scalar_int, unwrap
 from opdock.kernels.data.binding import Make, hosted, resources_of, scalar_text, unary
 from opdock.kernels.data.caching import FileCacheDataset
+from opdock.kernels.data.delaying import SleepDataset
 from opdock.kernels.data.memory import dataset_anywhere, dataset_of
 from opdock.kernels.data.parallel import (
     AnyOrderDataset,
@@ -75,6 +76,18 @@ def thread_pool(sig: NodeSig) -> Make:
         if not isinstance(pool, ThreadPool):
             raise invalid(f"The handle is not one of a thread pool: {type(pool).__name__}")
         return LimitedThreadsDataset(dataset_anywhere(source), pool.threads)
+
+    return run
+
+
+@hosted("SleepDataset", inputs="input_dataset sleep_microseconds")
+def sleep(sig: NodeSig) -> Make:
+    """The elements, each of which comes later."""
+    resources = resources_of(sig)
+
+    def run(source: Any, microseconds: Any) -> Dataset:
+        count = scalar_int(microseconds, "sleep_microseconds")
+        return SleepDataset(dataset_anywhere(source), count / 1e6, resources)
 
     return run
 
