@@ -31,14 +31,14 @@ PORTABLE: Final[Mapping[str, str]] = {
     ),
     "ctc": "CTCGreedyDecoder",
     "data_elements": (
-        "AutoShardDataset BatchDataset BatchDatasetV2 CacheDataset ChooseFastestDataset "
-        "ConcatenateDataset DenseToSparseBatchDataset DirectedInterleaveDataset "
-        "FilterByLastComponentDataset IgnoreErrorsDataset MaxIntraOpParallelismDataset "
-        "ModelDataset NonSerializableDataset OptimizeDataset PaddedBatchDataset "
-        "PaddedBatchDatasetV2 PrefetchDataset PrivateThreadPoolDataset RebatchDataset "
-        "RepeatDataset SamplingDataset ShardDataset ShuffleAndRepeatDataset ShuffleDataset "
-        "SkipDataset SlidingWindowDataset TakeDataset ThreadPoolDataset ThreadPoolHandle "
-        "UnbatchDataset UniqueDataset WindowDataset ZipDataset"
+        "AssertNextDataset AutoShardDataset BatchDataset BatchDatasetV2 CacheDataset "
+        "ChooseFastestDataset ConcatenateDataset DenseToSparseBatchDataset "
+        "DirectedInterleaveDataset FilterByLastComponentDataset IgnoreErrorsDataset "
+        "MaxIntraOpParallelismDataset ModelDataset NonSerializableDataset OptimizeDataset "
+        "PaddedBatchDataset PaddedBatchDatasetV2 PrefetchDataset PrivateThreadPoolDataset "
+        "RebatchDataset RepeatDataset SamplingDataset ShardDataset ShuffleAndRepeatDataset "
+        "ShuffleDataset SkipDataset SlidingWindowDataset TakeDataset ThreadPoolDataset "
+        "ThreadPoolHandle UnbatchDataset UniqueDataset WindowDataset ZipDataset"
     ),
     "data_format": "DataFormatDimMap DataFormatVecPermute",
     "data_functions": (

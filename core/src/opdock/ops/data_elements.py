@@ -86,6 +86,7 @@ optimize_dataset_op = dataset_op(
     "OptimizeDataset", f"{_IN}, optimizations: string",
     f"{ELEMENTS}, optimization_configs: list(string) = []",
 )  # fmt: skip
+assert_next_dataset_op = dataset_op("AssertNextDataset", f"{_IN}, transformations: string")
 max_intra_op_parallelism_dataset_op = dataset_op(
     "MaxIntraOpParallelismDataset", f"{_IN}, max_intra_op_parallelism: int64"
 )

@@ -14,8 +14,8 @@ __all__: list[str] = []
 FAMILIES = (data_elements, data_functions, data_sources, data_stats)
 
 NAMES: Final = (
-    "AutoShardDataset", "BytesProducedStatsDataset", "CSVDataset", "ChooseFastestDataset",
-    "DatasetCardinality", "DatasetToTFRecord", "DenseToSparseBatchDataset",
+    "AssertNextDataset", "AutoShardDataset", "BytesProducedStatsDataset", "CSVDataset",
+    "ChooseFastestDataset", "DatasetCardinality", "DatasetToTFRecord", "DenseToSparseBatchDataset",
     "DirectedInterleaveDataset", "GroupByReducerDataset", "GroupByWindowDataset",
     "IgnoreErrorsDataset", "LMDBDataset", "LatencyStatsDataset", "MapAndBatchDataset", "MapDataset",
     "MatchingFilesDataset", "MaxIntraOpParallelismDataset", "NonSerializableDataset",

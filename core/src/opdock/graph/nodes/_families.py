@@ -82,18 +82,19 @@ OPS: Final[Mapping[str, str]] = {
     ),
     "ctc": "CTCBeamSearchDecoder CTCGreedyDecoder CTCLoss",
     "data_elements": (
-        "AutoShardDataset BatchDataset BatchDatasetV2 CacheDataset ChooseFastestDataset "
-        "ConcatenateDataset DenseToSparseBatchDataset DirectedInterleaveDataset "
-        "FilterByLastComponentDataset IgnoreErrorsDataset MaxIntraOpParallelismDataset "
-        "ModelDataset NonSerializableDataset OptimizeDataset PaddedBatchDataset "
-        "PaddedBatchDatasetV2 PrefetchDataset PrivateThreadPoolDataset RebatchDataset "
-        "RepeatDataset SamplingDataset ShardDataset ShuffleAndRepeatDataset ShuffleDataset "
-        "SkipDataset SlidingWindowDataset TakeDataset ThreadPoolDataset ThreadPoolHandle "
-        "UnbatchDataset UniqueDataset WindowDataset ZipDataset"
+        "AssertNextDataset AutoShardDataset BatchDataset BatchDatasetV2 CacheDataset "
+        "ChooseFastestDataset ConcatenateDataset DenseToSparseBatchDataset "
+        "DirectedInterleaveDataset FilterByLastComponentDataset IgnoreErrorsDataset "
+        "MaxIntraOpParallelismDataset ModelDataset NonSerializableDataset OptimizeDataset "
+        "PaddedBatchDataset PaddedBatchDatasetV2 PrefetchDataset PrivateThreadPoolDataset "
+        "RebatchDataset RepeatDataset SamplingDataset ShardDataset ShuffleAndRepeatDataset "
+        "ShuffleDataset SkipDataset SlidingWindowDataset TakeDataset ThreadPoolDataset "
+        "ThreadPoolHandle UnbatchDataset UniqueDataset WindowDataset ZipDataset"
     ),
     "data_experimental": (
-        "ExperimentalAutoShardDataset ExperimentalBytesProducedStatsDataset "
-        "ExperimentalCSVDataset ExperimentalChooseFastestDataset ExperimentalDatasetCardinality "
+        "ExperimentalAssertNextDataset ExperimentalAutoShardDataset "
+        "ExperimentalBytesProducedStatsDataset ExperimentalCSVDataset "
+        "ExperimentalChooseFastestDataset ExperimentalDatasetCardinality "
         "ExperimentalDatasetToTFRecord ExperimentalDenseToSparseBatchDataset "
         "ExperimentalDirectedInterleaveDataset ExperimentalGroupByReducerDataset "
         "ExperimentalGroupByWindowDataset ExperimentalIgnoreErrorsDataset ExperimentalLMDBDataset "

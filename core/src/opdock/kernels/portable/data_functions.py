@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,7 +26,7 @@ from opdock.kernels.data.branching import ChooseFastestBranchDataset
 from opdock.kernels.data.context import Context
 from opdock.kernels.data.interleaving import ParallelInterleaveDataset
 from opdock.kernels.data.memory import dataset_of
-from opdock.kernels.data.parallel import AUTOTUNE
+from opdock.kernels.data.parallel import AUTOTUNE, parallelism
 from opdock.kernels.data.parallel_map import ParallelMapDataset
 from opdock.kernels.data.rows import stack
 from opdock.kernels.select.signature import NodeSig
@@ -41,9 +40,7 @@ _CAPTURED = "input_dataset other_arguments"
 
 def _parallelism(value: Any, what: str = "num_parallel_calls") -> int:
     """How many calls at once; as many as there are cores where it is to tune itself."""
-    count = scalar_int(value, what)
-    if count == AUTOTUNE:
-        return max(2, os.cpu_count() or 1)
+    count = parallelism(scalar_int(value, what))
     if count < 1:
         raise invalid(f"{what} must be greater than zero.")
     return count
@@ -313,7 +310,7 @@ def reduce(sig: NodeSig) -> Make:
     count = len(sig.attrs["Tstate"])
 
     def run(source: Any, *given: Any) -> Any:
-        context = Context()
+        context = Context(dataset_of(source))
         call = captured(sig, "f", given[count:]).within(context)
         state = tuple(given[:count])
         iterator = dataset_of(source).iterator(context)
