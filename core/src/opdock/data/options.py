@@ -1,7 +1,8 @@
 """`tf.data.Options`: how a dataset is worked through.
 
-What says what the elements are, such as whether their order is fixed, is heeded. Hints to TF's
-optimizer and auto-tuner are kept, merged and compared; elements do not depend on them.
+What says what the elements are, such as whether their order is fixed, is heeded. TF's rewrites of
+a pipeline that are done are those of `opdock.kernels.data.rewriting`; random numbers are not drawn
+elsewhere, nor maps and filters joined. Other hints are kept, merged and compared.
 """
 
 from __future__ import annotations
@@ -48,7 +49,12 @@ _REWRITES: Final = (
 
 
 class OptimizationOptions(OptionsBase):
-    """Which rewrites of the pipeline TF's optimizer may do."""
+    """Which rewrites of the pipeline may be done.
+
+    Elements are the same after them, but that an error in a map takes the place of the whole batch
+    where a map and a batch are one step, which they are by default, as in TF. Epochs are shuffled
+    together only if it is asked for: their elements come in another order then.
+    """
 
     apply_default_optimizations = _flag("apply_default_optimizations", "Those on by default.")
     autotune = _flag("autotune", "Whether parallelism tunes itself.")

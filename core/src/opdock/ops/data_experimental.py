@@ -15,12 +15,13 @@ FAMILIES = (data_elements, data_functions, data_sources, data_stats)
 
 NAMES: Final = (
     "AssertNextDataset", "AutoShardDataset", "BytesProducedStatsDataset", "CSVDataset",
-    "ChooseFastestDataset", "DatasetCardinality", "DatasetToTFRecord", "DenseToSparseBatchDataset",
-    "DirectedInterleaveDataset", "GroupByReducerDataset", "GroupByWindowDataset",
-    "IgnoreErrorsDataset", "LMDBDataset", "LatencyStatsDataset", "MapAndBatchDataset", "MapDataset",
-    "MatchingFilesDataset", "MaxIntraOpParallelismDataset", "NonSerializableDataset",
-    "ParallelInterleaveDataset", "PrivateThreadPoolDataset", "RandomDataset", "RebatchDataset",
-    "ScanDataset", "SetStatsAggregatorDataset", "SlidingWindowDataset", "SqlDataset",
+    "ChooseFastestDataset", "DatasetCardinality", "DatasetToTFRecord",
+    "DenseToSparseBatchDataset", "DirectedInterleaveDataset", "GroupByReducerDataset",
+    "GroupByWindowDataset", "IgnoreErrorsDataset", "LMDBDataset", "LatencyStatsDataset",
+    "MapAndBatchDataset", "MapDataset", "MatchingFilesDataset", "MaxIntraOpParallelismDataset",
+    "NonSerializableDataset", "ParallelInterleaveDataset", "ParseExampleDataset",
+    "PrivateThreadPoolDataset", "RandomDataset", "RebatchDataset", "ScanDataset",
+    "SetStatsAggregatorDataset", "SleepDataset", "SlidingWindowDataset", "SqlDataset",
     "StatsAggregatorHandle", "StatsAggregatorSummary", "TakeWhileDataset", "ThreadPoolDataset",
     "ThreadPoolHandle", "UnbatchDataset", "UniqueDataset",
 )  # fmt: skip

@@ -88,8 +88,8 @@ OPS: Final[Mapping[str, str]] = {
         "MaxIntraOpParallelismDataset ModelDataset NonSerializableDataset OptimizeDataset "
         "PaddedBatchDataset PaddedBatchDatasetV2 PrefetchDataset PrivateThreadPoolDataset "
         "RebatchDataset RepeatDataset SamplingDataset ShardDataset ShuffleAndRepeatDataset "
-        "ShuffleDataset SkipDataset SlidingWindowDataset TakeDataset ThreadPoolDataset "
-        "ThreadPoolHandle UnbatchDataset UniqueDataset WindowDataset ZipDataset"
+        "ShuffleDataset SkipDataset SleepDataset SlidingWindowDataset TakeDataset "
+        "ThreadPoolDataset ThreadPoolHandle UnbatchDataset UniqueDataset WindowDataset ZipDataset"
     ),
     "data_experimental": (
         "ExperimentalAssertNextDataset ExperimentalAutoShardDataset "
@@ -101,8 +101,9 @@ OPS: Final[Mapping[str, str]] = {
         "ExperimentalLatencyStatsDataset ExperimentalMapAndBatchDataset ExperimentalMapDataset "
         "ExperimentalMatchingFilesDataset ExperimentalMaxIntraOpParallelismDataset "
         "ExperimentalNonSerializableDataset ExperimentalParallelInterleaveDataset "
-        "ExperimentalPrivateThreadPoolDataset ExperimentalRandomDataset "
-        "ExperimentalRebatchDataset ExperimentalScanDataset ExperimentalSetStatsAggregatorDataset "
+        "ExperimentalParseExampleDataset ExperimentalPrivateThreadPoolDataset "
+        "ExperimentalRandomDataset ExperimentalRebatchDataset ExperimentalScanDataset "
+        "ExperimentalSetStatsAggregatorDataset ExperimentalSleepDataset "
         "ExperimentalSlidingWindowDataset ExperimentalSqlDataset "
         "ExperimentalStatsAggregatorHandle ExperimentalStatsAggregatorSummary "
         "ExperimentalTakeWhileDataset ExperimentalThreadPoolDataset ExperimentalThreadPoolHandle "
@@ -112,8 +113,8 @@ OPS: Final[Mapping[str, str]] = {
     "data_functions": (
         "ChooseFastestBranchDataset FilterDataset FlatMapDataset GroupByReducerDataset "
         "GroupByWindowDataset InterleaveDataset MapAndBatchDataset MapDataset MapDefun "
-        "ParallelInterleaveDataset ParallelInterleaveDatasetV2 ParallelMapDataset ReduceDataset "
-        "ScanDataset TakeWhileDataset"
+        "ParallelInterleaveDataset ParallelInterleaveDatasetV2 ParallelMapDataset "
+        "ParseExampleDataset ReduceDataset ScanDataset TakeWhileDataset"
     ),
     "data_iterators": (
         "AnonymousIterator AnonymousIteratorV2 DatasetCardinality DatasetToSingleElement "

@@ -56,6 +56,15 @@ def assert_next(sig: NodeSig) -> Make:
     return lambda source, names: AssertNextDataset(dataset_anywhere(source), texts(names))
 
 
+@hosted("SleepDataset", inputs="input_dataset sleep_microseconds")
+def sleep(sig: NodeSig) -> Make:
+    """The elements, each a while later."""
+    resources = resources_of(sig)
+    return lambda source, micros: sequence.SleepDataset(
+        dataset_anywhere(source), scalar_int(micros, "sleep_microseconds"), resources
+    )
+
+
 @hosted("ThreadPoolHandle")
 def thread_pool_handle(sig: NodeSig) -> Make:
     """A number of threads that datasets may share."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from opdock import errors
 from opdock.dtypes import DType
+from opdock.io.examples import Dense, Sparse
 from opdock.kernels.data import flattening, grouping, mapping
 from opdock.kernels.data.base import (
     Captured,
@@ -28,9 +29,10 @@ from opdock.kernels.data.interleaving import ParallelInterleaveDataset
 from opdock.kernels.data.memory import dataset_of
 from opdock.kernels.data.parallel import AUTOTUNE, parallelism
 from opdock.kernels.data.parallel_map import ParallelMapDataset
+from opdock.kernels.data.parsing import Parser
 from opdock.kernels.data.rows import stack
 from opdock.kernels.select.signature import NodeSig
-from opdock.shapes import Shape, text
+from opdock.shapes import Shape, as_shape, text
 from opdock.shapes import is_compatible as compatible
 
 __all__: list[str] = []
@@ -66,6 +68,34 @@ def parallel_map(sig: NodeSig) -> Make:
         dataset_of(source), captured(sig, "f", given[:-1]), _parallelism(given[-1]), in_order,
         keeps, types, shapes, resources,
     )  # fmt: skip
+
+
+@hosted("ParseExampleDataset", inputs="input_dataset num_parallel_calls dense_defaults")
+def parse_example(sig: NodeSig) -> Make:
+    """The features of batches of Examples."""
+    attrs, resources = sig.attrs, resources_of(sig)
+    types, element_shapes = declared(sig)
+    sparse = [
+        Sparse(_text(key), kind)
+        for key, kind in zip(attrs["sparse_keys"], attrs["sparse_types"], strict=True)
+    ]
+
+    def run(source: Any, calls: Any, *defaults: Any) -> Dataset:
+        parts = attrs["dense_keys"], attrs["Tdense"], attrs["dense_shapes"], defaults
+        dense = [
+            Dense(_text(key), kind, as_shape(shape), np.asarray(default))
+            for key, kind, shape, default in zip(*parts, strict=True)
+        ]
+        return ParallelMapDataset(
+            dataset_of(source), Parser(sparse, dense), _parallelism(calls), not attrs["sloppy"],
+            True, types, element_shapes, resources,
+        )  # fmt: skip
+
+    return run
+
+
+def _text(key: Any) -> str:
+    return key.decode() if isinstance(key, bytes) else str(key)
 
 
 @hosted("MapAndBatchDataset", inputs=f"{_CAPTURED} batch_size num_parallel_calls drop_remainder")
