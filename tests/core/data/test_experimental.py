@@ -119,27 +119,3 @@ ORDERS = {
 def test_random_order_is_that_of_tensorflow(name, walk):
     make, expected = ORDERS[name]
     assert ints(walk(make())) == expected
-
-
-def asleep(microseconds: int) -> tf.Tensor:
-    dataset = tf.data.Dataset.range(3)
-    variant = tf.raw_ops.SleepDataset(
-        input_dataset=dataset._variant_tensor, output_types=[tf.int64], output_shapes=[[]],
-        sleep_microseconds=tf.constant(microseconds, tf.int64),
-    )  # fmt: skip
-    slow = tf.data.experimental.from_variant(variant, dataset.element_spec)
-    return tf.data.make_one_shot_iterator(slow).get_next()
-
-
-def test_a_dataset_that_sleeps_has_the_elements_of_its_input() -> None:
-    value = asleep(1)
-    with tf.Session() as sess:
-        assert [sess.run(value) for _ in range(3)] == [0, 1, 2]
-        with pytest.raises(tf.errors.OutOfRangeError):
-            sess.run(value)
-
-
-def test_sleep_ends_with_the_step() -> None:
-    value = asleep(10**15)
-    with tf.Session() as sess, pytest.raises(tf.errors.DeadlineExceededError):
-        sess.run(value, options=tf.RunOptions(timeout_in_ms=20))

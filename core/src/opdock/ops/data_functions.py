@@ -8,6 +8,14 @@ from opdock.shapes import Shape
 
 __all__: list[str] = []
 
+parse_example_dataset_op = dataset_op(
+    "ParseExampleDataset",
+    "input_dataset: variant, num_parallel_calls: int64, dense_defaults: Tdense",
+    "sparse_keys: list(string) >= 0, dense_keys: list(string) >= 0, "
+    "sparse_types: list({float,int64,string}) >= 0, Tdense: list({float,int64,string}) >= 0, "
+    f"dense_shapes: list(shape) >= 0, {ELEMENTS}, sloppy: bool = false",
+)
+
 _IN = "input_dataset: variant"
 _CAPTURED = f"{_IN}, other_arguments: Targuments"
 _F = f"f: func, Targuments: list(type) >= 0, {ELEMENTS}"

@@ -82,27 +82,29 @@ OPS: Final[Mapping[str, str]] = {
     ),
     "ctc": "CTCBeamSearchDecoder CTCGreedyDecoder CTCLoss",
     "data_elements": (
-        "AutoShardDataset BatchDataset BatchDatasetV2 CacheDataset ChooseFastestDataset "
-        "ConcatenateDataset DenseToSparseBatchDataset DirectedInterleaveDataset "
-        "FilterByLastComponentDataset IgnoreErrorsDataset MaxIntraOpParallelismDataset "
-        "ModelDataset NonSerializableDataset OptimizeDataset PaddedBatchDataset "
-        "PaddedBatchDatasetV2 PrefetchDataset PrivateThreadPoolDataset RebatchDataset "
-        "RepeatDataset SamplingDataset ShardDataset ShuffleAndRepeatDataset ShuffleDataset "
-        "SkipDataset SleepDataset SlidingWindowDataset TakeDataset ThreadPoolDataset "
-        "ThreadPoolHandle UnbatchDataset UniqueDataset WindowDataset ZipDataset"
+        "AssertNextDataset AutoShardDataset BatchDataset BatchDatasetV2 CacheDataset "
+        "ChooseFastestDataset ConcatenateDataset DenseToSparseBatchDataset "
+        "DirectedInterleaveDataset FilterByLastComponentDataset IgnoreErrorsDataset "
+        "MaxIntraOpParallelismDataset ModelDataset NonSerializableDataset OptimizeDataset "
+        "PaddedBatchDataset PaddedBatchDatasetV2 PrefetchDataset PrivateThreadPoolDataset "
+        "RebatchDataset RepeatDataset SamplingDataset ShardDataset ShuffleAndRepeatDataset "
+        "ShuffleDataset SkipDataset SleepDataset SlidingWindowDataset TakeDataset "
+        "ThreadPoolDataset ThreadPoolHandle UnbatchDataset UniqueDataset WindowDataset ZipDataset"
     ),
     "data_experimental": (
-        "ExperimentalAutoShardDataset ExperimentalBytesProducedStatsDataset "
-        "ExperimentalCSVDataset ExperimentalChooseFastestDataset ExperimentalDatasetCardinality "
+        "ExperimentalAssertNextDataset ExperimentalAutoShardDataset "
+        "ExperimentalBytesProducedStatsDataset ExperimentalCSVDataset "
+        "ExperimentalChooseFastestDataset ExperimentalDatasetCardinality "
         "ExperimentalDatasetToTFRecord ExperimentalDenseToSparseBatchDataset "
         "ExperimentalDirectedInterleaveDataset ExperimentalGroupByReducerDataset "
         "ExperimentalGroupByWindowDataset ExperimentalIgnoreErrorsDataset ExperimentalLMDBDataset "
         "ExperimentalLatencyStatsDataset ExperimentalMapAndBatchDataset ExperimentalMapDataset "
         "ExperimentalMatchingFilesDataset ExperimentalMaxIntraOpParallelismDataset "
         "ExperimentalNonSerializableDataset ExperimentalParallelInterleaveDataset "
-        "ExperimentalPrivateThreadPoolDataset ExperimentalRandomDataset "
-        "ExperimentalRebatchDataset ExperimentalScanDataset ExperimentalSetStatsAggregatorDataset "
-        "ExperimentalSleepDataset ExperimentalSlidingWindowDataset ExperimentalSqlDataset "
+        "ExperimentalParseExampleDataset ExperimentalPrivateThreadPoolDataset "
+        "ExperimentalRandomDataset ExperimentalRebatchDataset ExperimentalScanDataset "
+        "ExperimentalSetStatsAggregatorDataset ExperimentalSleepDataset "
+        "ExperimentalSlidingWindowDataset ExperimentalSqlDataset "
         "ExperimentalStatsAggregatorHandle ExperimentalStatsAggregatorSummary "
         "ExperimentalTakeWhileDataset ExperimentalThreadPoolDataset ExperimentalThreadPoolHandle "
         "ExperimentalUnbatchDataset ExperimentalUniqueDataset"
@@ -111,8 +113,8 @@ OPS: Final[Mapping[str, str]] = {
     "data_functions": (
         "ChooseFastestBranchDataset FilterDataset FlatMapDataset GroupByReducerDataset "
         "GroupByWindowDataset InterleaveDataset MapAndBatchDataset MapDataset MapDefun "
-        "ParallelInterleaveDataset ParallelInterleaveDatasetV2 ParallelMapDataset ReduceDataset "
-        "ScanDataset TakeWhileDataset"
+        "ParallelInterleaveDataset ParallelInterleaveDatasetV2 ParallelMapDataset "
+        "ParseExampleDataset ReduceDataset ScanDataset TakeWhileDataset"
     ),
     "data_iterators": (
         "AnonymousIterator AnonymousIteratorV2 DatasetCardinality DatasetToSingleElement "

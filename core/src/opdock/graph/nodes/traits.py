@@ -177,6 +177,7 @@ class Traits(_Checked):
         files: its first input names files, of which it makes something.
         captures: arguments that are the last parameters of a function of the op's, each with the
             attribute that names the function: where that takes a reference, so does the op.
+        settled: the state that it reads is what an initializer made of it, and stays so.
         fold, merge, drop: whether a node with constant inputs may become a constant, equal ones
             become one, and one whose results nobody uses be left out, as far as effects allow it.
         fails: when a kernel may raise; an op that fails by value is computed even if only waited
@@ -211,6 +212,7 @@ class Traits(_Checked):
     reshapes: bool = False
     forwards: bool = False
     own: tuple[str, ...] = ()
+    settled: bool = False
     fold: bool = True
     merge: bool = True
     drop: bool = True

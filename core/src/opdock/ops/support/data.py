@@ -27,7 +27,8 @@ _RANKS: Final[dict[str, tuple[Callable[..., object], int]]] = {
     "filenames": (shapes.with_rank_at_most, 1), "patterns": (shapes.with_rank_at_most, 1),
     "row_shape": (shapes.with_rank, 1), "select_cols": (shapes.with_rank, 1),
     "optimizations": (shapes.with_rank, 1), "indices": (shapes.with_rank, 2),
-    "dense_shape": (shapes.with_rank, 1), "values": (shapes.with_rank, 1),
+    "transformations": (shapes.with_rank, 1), "dense_shape": (shapes.with_rank, 1),
+    "values": (shapes.with_rank, 1),
 }  # fmt: skip
 
 

@@ -18,7 +18,6 @@ from opdock.compiler.place.ladder import node_sig
 from opdock.compiler.place.target import Target, memory_of
 from opdock.devices.answers import uploading
 from opdock.failures import FAILURES
-from opdock.graph.nodes.traits import Control
 from opdock.kernels.select.cells import Cell, UserFunction
 from opdock.kernels.select.context import KernelContext
 from opdock.kernels.select.notes import Noting

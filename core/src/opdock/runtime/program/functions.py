@@ -11,6 +11,7 @@ import numpy as np
 from opdock import dtypes, errors, shapes
 from opdock.compiler.pipeline import Compiled
 from opdock.graph.control.files import reads_files
+from opdock.graph.control.outside import state_outside
 from opdock.graph.control.rows import by_rows
 from opdock.kernels.select.cells import UserCall
 from opdock.kernels.select.streams import RandomStream
@@ -235,3 +236,12 @@ class LazyFunction:
     def reads_files(self) -> bool:
         """See `opdock.kernels.select.cells.UserFunction`."""
         return reads_files(self._function)
+
+    @property
+    def stateful(self) -> bool:
+        """See `opdock.kernels.select.cells.UserFunction`."""
+        return self._function.stateful
+
+    def outside(self) -> str | None:
+        """See `opdock.kernels.select.cells.UserFunction`."""
+        return state_outside(self._function)
