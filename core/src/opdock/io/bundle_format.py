@@ -102,9 +102,13 @@ def read_array(
         return _read_strings(file.read(size), count)
     if dtype == dtypes.variant:
         return _read_variants(file.read(size), count)
-    raw = np.fromfile(file, np.uint8, size)
-    if raw.nbytes != size:
-        raise errors.DataLossError(None, None, f"{size} bytes expected, {raw.size} found")
+    raw = np.empty(size, np.uint8)
+    got = 0
+    while got < size:
+        more = file.readinto(raw[got:])  # type: ignore[attr-defined]
+        if not more:
+            raise errors.DataLossError(None, None, f"{size} bytes expected, {got} found")
+        got += more
     crc = crc32c.value(raw)
     flat = raw.view(dtype.np)
     if swap != (sys.byteorder == "big"):

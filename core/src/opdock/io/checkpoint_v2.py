@@ -17,10 +17,10 @@ import numpy as np
 
 from opdock import dtypes, errors
 from opdock.dtypes import DType
-from opdock.io import bundle_format, crc32c, protos
+from opdock.io import bundle_format, crc32c, filesystems, protos
 from opdock.io.bundle_format import Array, data_path, index_path
 from opdock.io.checkpoint_commit import HEADER_KEY, VERSION, commit, give_up
-from opdock.io.files import Temporary, local_path, make_directory, tf_errors
+from opdock.io.files import is_file, local_path, make_directory, temporary, tf_errors
 from opdock.io.parsing import parsed
 from opdock.io.table import TableReader
 from opdock.io.tensor_slice import TensorSlice, encode_key, gather
@@ -43,11 +43,11 @@ class BundleWriter:
         self.prefix = local_path(prefix)
         self._entries: dict[bytes, Any] = {}
         self._offset = 0
-        directory = os.path.dirname(self.prefix)
+        directory = filesystems.parent(self.prefix)
         if directory:
             make_directory(directory)
         try:
-            self._data = Temporary(data_path(self.prefix, 0, 1))
+            self._data = temporary(data_path(self.prefix, 0, 1))
         except BaseException:
             give_up(self.prefix)
             raise
@@ -111,7 +111,7 @@ class BundleWriter:
                 self._data.sync()
             commit(self.prefix, [self._data.name], self._entries)
             with tf_errors(self._data.path):
-                self._data.file.close()
+                self._data.close()
         except BaseException:
             self.abandon()
             raise
@@ -146,7 +146,7 @@ class BundleReader:
     def __init__(self, prefix: str) -> None:
         self.prefix = local_path(prefix)
         path = index_path(self.prefix)
-        if not os.path.exists(path):
+        if not is_file(path):
             raise errors.NotFoundError(
                 None,
                 None,
@@ -347,9 +347,9 @@ class BundleReader:
         if file is None:
             path = data_path(self.prefix, shard, self.num_shards)
             with tf_errors(path):
-                file = open(path, "rb")  # noqa: SIM115
+                file = filesystems.of(path).open(path, "rb", None, None)
             self._files[shard] = file
-        return file, os.fstat(file.fileno()).st_size
+        return file, file.seek(0, os.SEEK_END)
 
     def close(self) -> None:
         """Closes the files."""
@@ -404,13 +404,13 @@ def _merge(prefixes: Sequence[str], merged: str) -> None:
             data_path(reader.prefix, i, reader.num_shards) for i in range(reader.num_shards)
         ]
         first += reader.num_shards
-    directory = os.path.dirname(merged)
+    directory = filesystems.parent(merged)
     if directory:
         make_directory(directory)
     commit(merged, sources, entries)
     for reader in readers:
         with suppress(OSError):
-            os.unlink(index_path(reader.prefix))
+            filesystems.of(reader.prefix).remove(index_path(reader.prefix))
 
 
 def _key(name: str | bytes) -> bytes:

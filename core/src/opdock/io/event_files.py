@@ -12,8 +12,8 @@ from typing import IO, Any
 
 from tensorboard.summary.writer.event_file_writer import _AsyncWriter
 
-from opdock.io import protos
-from opdock.io.files import as_path, tf_errors
+from opdock.io import filesystems, protos
+from opdock.io.files import as_path, local_path, make_directories, tf_errors
 from opdock.io.parsing import parsed
 from opdock.io.records import RecordWriter, read_records
 
@@ -52,7 +52,9 @@ class EventsWriter:
         self, logdir: Any, max_queue: int = 10, flush_secs: float = 120, filename_suffix: str = "",
         filename_prefix: str = "events",
     ) -> None:  # fmt: skip
-        self._logdir = as_path(logdir)
+        self._logdir = local_path(logdir)
+        # Few of the other file systems can make a file only if there is none.
+        self._mode = "xb" if filesystems.is_local(self._logdir) else "wb"
         self._max_queue = max_queue
         self._flush_secs = flush_secs
         self._suffix = filename_suffix or ""
@@ -61,8 +63,7 @@ class EventsWriter:
         self._file: IO[bytes]
         self._path: str | None = None
         self._closed = False
-        with tf_errors(self._logdir):
-            os.makedirs(self._logdir or ".", exist_ok=True)
+        make_directories(self._logdir or ".")
 
     @property
     def path(self) -> str | None:
@@ -128,10 +129,11 @@ class EventsWriter:
         while True:
             again = f".{number}" if number else ""
             path = os.path.join(self._logdir, f"{start}{again}{self._suffix}")
-            if not os.path.exists(path):
+            where = filesystems.of(path)
+            if not where.exists(path):
                 with tf_errors(path), suppress(FileExistsError):
-                    os.makedirs(self._logdir or ".", exist_ok=True)
-                    file = open(path, "xb")  # noqa: SIM115
+                    where.makedirs(self._logdir or ".")
+                    file = where.open(path, self._mode, None, None)
                     self._path = path
                     return file
             number += 1

@@ -90,6 +90,27 @@ def local_path(path: str | bytes | os.PathLike[str]) -> str:
     return as_path(path).removeprefix("file://")
 
 
+def is_file(path: str | bytes | os.PathLike[str]) -> bool:
+    """Whether there is a file of that name, on the machine or elsewhere."""
+    name = local_path(path)
+    where = filesystems.of(name)
+    return where.exists(name) and not where.isdir(name)
+
+
+def is_directory(path: str | bytes | os.PathLike[str]) -> bool:
+    """Whether there is a directory of that name, on the machine or elsewhere."""
+    name = local_path(path)
+    return filesystems.of(name).isdir(name)
+
+
+def names_in(directory: str) -> list[str]:
+    """The names in a directory; none if there is no such directory."""
+    try:
+        return filesystems.of(directory).listdir(directory)
+    except OSError:
+        return []
+
+
 class Temporary:
     """A new file beside `path`, to be written and put in its place.
 
@@ -122,6 +143,10 @@ class Temporary:
             # Windows renames no open file; elsewhere the lock is held until the file has its name.
             self.file.close()
 
+    def close(self) -> None:
+        """Closes the file, whatever its name is by now."""
+        self.file.close()
+
     def install(self) -> None:
         """Takes the place of `path`, durably."""
         self.sync()
@@ -135,6 +160,47 @@ class Temporary:
         with suppress(OSError):  # on a full disk there is no room for what its buffer holds
             self.file.close()
         self._left()
+
+
+class RemoteTemporary:
+    """A new file as `Temporary` is one, on a file system that is not the machine's.
+
+    There are no locks: what a process that was killed has left there stays.
+
+    Args:
+        path: the file whose place it will take.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.name = _temporary_name(path)
+        with tf_errors(path):
+            self.file: BinaryIO = filesystems.of(path).open(self.name, "wb", None, None)
+
+    def sync(self) -> None:
+        """Writes all of it; the file can be renamed then."""
+        self.file.close()
+
+    def close(self) -> None:
+        """Closes the file, whatever its name is by now."""
+        self.file.close()
+
+    def install(self) -> None:
+        """Takes the place of `path`."""
+        self.sync()
+        filesystems.rename(self.name, self.path)
+
+    def discard(self) -> None:
+        """Closes the file and removes it, if it still has its first name."""
+        with suppress(OSError):
+            self.file.close()
+        with suppress(OSError):
+            filesystems.of(self.name).remove(self.name)
+
+
+def temporary(path: str) -> Temporary | RemoteTemporary:
+    """A new file beside a path, wherever that leads."""
+    return Temporary(path) if filesystems.is_local(path) else RemoteTemporary(path)
 
 
 def _remove(name: str, held: list[BinaryIO], owner: int) -> None:
@@ -176,12 +242,12 @@ def atomic_write(path: str) -> Iterator[BinaryIO]:
     """
     path = local_path(path)
     with tf_errors(path):
-        temporary = Temporary(path)
+        written = temporary(path)
         try:
-            yield temporary.file
-            temporary.install()
+            yield written.file
+            written.install()
         except BaseException:
-            temporary.discard()
+            written.discard()
             raise
 
 
@@ -286,9 +352,9 @@ def make_directories(path: str) -> None:
 
 
 def make_directory(path: str) -> None:
-    """Makes a directory of the machine's, if only it is missing."""
+    """Makes a directory, if only it is missing."""
     try:
-        os.mkdir(path)
+        filesystems.of(path).mkdir(path)
     except (FileNotFoundError, FileExistsError):
         pass  # what is written into it names the file, as TensorFlow does
     except OSError as e:
@@ -296,7 +362,7 @@ def make_directory(path: str) -> None:
             raise error_from_os(e, path) from e
 
 
-def write_file(path: str, data: bytes) -> None:
+def write_file(path: str, data: bytes | memoryview) -> None:
     """Writes a whole file, atomically where the file system is the machine's."""
     path = local_path(path)
     if not filesystems.is_local(path):

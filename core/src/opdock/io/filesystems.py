@@ -55,6 +55,9 @@ class FileSystem(Protocol):
     def remove(self, path: str) -> None:
         """Deletes a file."""
 
+    def rmdir(self, path: str) -> None:
+        """Deletes a directory that has nothing in it."""
+
     def rmtree(self, path: str) -> None:
         """Deletes a directory with all in it, or a file."""
 
@@ -113,6 +116,10 @@ class Local:
     def remove(self, path: str) -> None:
         """Deletes a file."""
         os.remove(path)
+
+    def rmdir(self, path: str) -> None:
+        """Deletes a directory that has nothing in it."""
+        os.rmdir(path)
 
     def rmtree(self, path: str) -> None:
         """Deletes a directory with all in it, or a file."""
@@ -193,6 +200,10 @@ class Remote:
         """Deletes a file."""
         self.inner.rm_file(self._name(path))
 
+    def rmdir(self, path: str) -> None:
+        """Deletes a directory that has nothing in it."""
+        self.inner.rmdir(self._name(path))
+
     def rmtree(self, path: str) -> None:
         """Deletes a directory with all in it, or a file."""
         self.inner.rm(self._name(path), recursive=True)
@@ -229,6 +240,13 @@ def of(path: str) -> FileSystem:
 def is_local(path: str) -> bool:
     """Whether a path is one of the machine's own file system."""
     return _SCHEME.match(path) is None
+
+
+def parent(path: str) -> str:
+    """The directory of a path, as `os.path.dirname` has it; that of "memory://name" is "memory://"."""
+    found = os.path.dirname(path)
+    scheme = _SCHEME.match(path)
+    return found if scheme is None or len(found) > scheme.end() else scheme.group()
 
 
 def copy(source: str, target: str) -> None:

@@ -204,7 +204,7 @@ def merge_checkpoints(prefixes: Any, destination: Any, delete_old_dirs: bool) ->
     if delete_old_dirs:
         for directory in {os.path.dirname(p) for p in parts} - {os.path.dirname(merged), ""}:
             with suppress(OSError):
-                os.rmdir(directory)
+                filesystems.of(directory).rmdir(directory)
 
 
 def sharded_filename(basename: Any, shard: Any, num_shards: Any) -> bytes:
@@ -233,7 +233,7 @@ def write_file(filename: Any, contents: Any) -> None:
             None, None, f"Contents tensor must be a scalar, got shape {list(data.shape)}"
         )
     item = data.reshape(-1)[0]
-    directory = os.path.dirname(path)
+    directory = filesystems.parent(path)
     with files.tf_errors(path):
         if directory:
             filesystems.of(path).makedirs(directory)

@@ -11,9 +11,16 @@ from contextlib import suppress
 from typing import Any
 
 from opdock import errors
-from opdock.io import protos
+from opdock.io import filesystems, protos
 from opdock.io.checkpoint_reader import NewCheckpointReader
-from opdock.io.files import as_path, error_from_os, local_path, read_file, write_file
+from opdock.io.files import (
+    as_path,
+    error_from_os,
+    is_file,
+    local_path,
+    read_file,
+    write_file,
+)
 from opdock.io.parsing import parsed
 from opdock.train.saveable import OBJECT_GRAPH_PROTO_KEY
 
@@ -68,10 +75,10 @@ def generate_checkpoint_state_proto(
             "Checkpoint timestamps, if provided, must match checkpoint paths (got"
             f" {len(paths)} paths and {len(stamps)} timestamps)"
         )
-    if not os.path.isabs(directory):
+    if not _is_absolute(directory):
         # A relative path is relative to the state file when it is read, so it must be so here.
-        paths = [p if os.path.isabs(p) else os.path.relpath(p, directory or ".") for p in paths]
-        if not os.path.isabs(model_checkpoint_path):
+        paths = [p if _is_absolute(p) else os.path.relpath(p, directory or ".") for p in paths]
+        if not _is_absolute(model_checkpoint_path):
             model_checkpoint_path = os.path.relpath(model_checkpoint_path, directory or ".")
     state = protos.CheckpointState(
         model_checkpoint_path=model_checkpoint_path,
@@ -116,7 +123,7 @@ def update_checkpoint_state_internal(
     if save_relative_paths:
 
         def shorten(p: str) -> str:
-            return os.path.relpath(p, directory) if os.path.isabs(p) else p
+            return os.path.relpath(p, directory) if _is_absolute(p) else p
 
         state = generate_checkpoint_state_proto(
             directory, shorten(model_checkpoint_path),
@@ -154,7 +161,7 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None
 
     directory = as_path(checkpoint_dir)
     path = state_path(directory, latest_filename)
-    if not os.path.isfile(local_path(path)):
+    if not is_file(path):
         return None
     try:
         state = text_format.Parse(read_file(path), protos.CheckpointState())
@@ -171,7 +178,11 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None
 
 
 def _inside(directory: str, path: str) -> str:
-    return path if os.path.isabs(path) else os.path.join(directory, path)
+    return path if _is_absolute(path) else os.path.join(directory, path)
+
+
+def _is_absolute(path: str) -> bool:
+    return os.path.isabs(path) or not filesystems.is_local(path)
 
 
 def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -> str | None:
@@ -201,7 +212,8 @@ def checkpoint_exists(checkpoint_prefix: Any) -> bool:
 
 
 def _matches(pattern: str) -> list[str]:
-    return [pattern] if os.path.exists(pattern) else glob.glob(pattern)
+    where = filesystems.of(pattern)
+    return [pattern] if where.exists(pattern) else where.glob(pattern)
 
 
 def get_checkpoint_mtimes(checkpoint_prefixes: Sequence[str]) -> list[float]:
@@ -211,7 +223,7 @@ def get_checkpoint_mtimes(checkpoint_prefixes: Sequence[str]) -> list[float]:
         prefix = local_path(given)
         found = _matches(f"{prefix}.index") or _matches(prefix)
         if found:
-            times.append(os.stat(found[0]).st_mtime)
+            times.append(filesystems.of(found[0]).stat(found[0])[1] / 1e9)
     return times
 
 
@@ -239,7 +251,7 @@ def _delete(pattern: str) -> None:
     for path in _matches(pattern):
         try:
             with suppress(FileNotFoundError):
-                os.unlink(path)
+                filesystems.of(path).remove(path)
         except OSError as e:
             raise error_from_os(e) from e
 
