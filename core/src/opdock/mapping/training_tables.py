@@ -38,6 +38,9 @@ TRAINING_SOURCES: Final[dict[str, tuple[str, ...]]] = {
 # Module -> name -> "module:name" of opdock; "opdock:x" is the public tf.x.
 TRAINING_NAMES: Final[dict[str, dict[str, str]]] = {
     "python.training.server_lib": {"_make_server_def": "opdock.train.server_lib:make_server_def"},
+    "python.training.device_setter": {
+        "_RoundRobinStrategy": "opdock.train.device_setter:RoundRobin"
+    },
     "python.training.basic_session_run_hooks": {
         "_HookTimer": "opdock.train.loops.timers:HookTimer",
         "_MultiStepStopAtStepHook": "opdock.train.loops.hooks:MultiStepStopAtStepHook",
