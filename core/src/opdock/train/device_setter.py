@@ -78,6 +78,7 @@ class RoundRobin:
         self._next = 0
 
     def __call__(self, op: Any) -> int:
+        """The server's number for an operation."""
         task = self._next
         self._next = (task + 1) % self._tasks
         return task
