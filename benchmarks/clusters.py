@@ -16,6 +16,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -114,14 +115,30 @@ def work(tf: Any, workload: str, cluster: Any, job: str, index: int, seconds: fl
         plain.run(arrive)
         while plain.run(ready) < workers:  # all measure at the same time
             time.sleep(0.01)
-        crossed, begin, count = crossing(), time.monotonic(), 0
-        while time.monotonic() - begin < seconds:
-            plain.run(train)
-            count += 1
-        took = time.monotonic() - begin
+        crossed, begin = crossing(), time.monotonic()
+        count, took = counted(lambda: plain.run(train), seconds)
         bytes_ = [now - then for now, then in zip(crossing(), crossed, strict=True)]
-        print(json.dumps({"steps": count, "seconds": took, "bytes": bytes_}), flush=True)
+        print(json.dumps({"steps": count, "seconds": took - begin, "bytes": bytes_}), flush=True)
         os._exit(0)  # the other may still be waiting for gradients
+
+
+def counted(step: Callable[[], object], seconds: float) -> tuple[int, float]:
+    """How many steps end within so many seconds, and when the last of them did.
+
+    They are taken by another thread: a synchronous step that the others no longer take part in
+    does not end.
+    """
+    ended = [time.monotonic()]
+
+    def take() -> None:
+        while True:
+            step()
+            ended.append(time.monotonic())
+
+    threading.Thread(target=take, daemon=True).start()
+    time.sleep(seconds)
+    found = list(ended)
+    return len(found) - 1, found[-1]
 
 
 def crossing() -> tuple[int, int]:

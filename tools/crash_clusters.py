@@ -74,8 +74,8 @@ def work(job: str, index: int, addresses: list[str], folder: Path, out: Connecti
         os.dup2(handle, stream)
     out.close()
     cluster = tf.train.ClusterSpec({"ps": addresses[:1], "worker": addresses[1:]})
-    faulthandler.register(signal.SIGUSR1, all_threads=True)
     server = tf.train.Server(cluster, job_name=job, task_index=index)
+    faulthandler.register(signal.SIGUSR1, all_threads=True)  # Ray takes all signals for itself
     print("up", flush=True)
     if job == "ps":
         server.join()

@@ -12,7 +12,9 @@ import opdock as tf
 from opdock.io import filesystems
 from opdock.io.checkpoint_v2 import BundleReader, BundleWriter
 
-fsspec = pytest.importorskip("fsspec", reason="fsspec is optional: without it paths have no schemes")
+fsspec = pytest.importorskip(
+    "fsspec", reason="fsspec is optional: without it paths have no schemes"
+)
 
 
 @pytest.fixture(autouse=True)

@@ -38,6 +38,9 @@ TRAINING_SOURCES: Final[dict[str, tuple[str, ...]]] = {
 # Module -> name -> "module:name" of opdock; "opdock:x" is the public tf.x.
 TRAINING_NAMES: Final[dict[str, dict[str, str]]] = {
     "python.training.server_lib": {"_make_server_def": "opdock.train.server_lib:make_server_def"},
+    "python.saved_model.loader_impl": {
+        "_get_main_op_tensor": "opdock.saved_model.loader:op_of_collection"
+    },
     "python.training.device_setter": {
         "_RoundRobinStrategy": "opdock.train.device_setter:RoundRobin"
     },
