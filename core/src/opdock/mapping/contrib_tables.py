@@ -228,6 +228,13 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
         "StopAtStepHook",
         "SummarySaverHook",
     ),
+    "contrib.learn.python.learn.estimators.debug": {
+        name: f"opdock.contrib.learn.canned:{name}"
+        for name in ("DebugClassifier", "DebugRegressor")
+    },
+    "contrib.learn.python.learn.estimators.estimator": {
+        "GraphRewriteSpec": "opdock.contrib.learn.exporting:GraphRewriteSpec",
+    },
     "contrib.learn.python.learn.estimators.dynamic_rnn_estimator": {
         "PredictionType": "opdock.contrib.learn.recurrent:PredictionType",
         "_get_dynamic_rnn_model_fn": "opdock.contrib.learn.dynamic_rnn:model_fn_of_sequences",
@@ -243,6 +250,19 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
                 "state_tuple_to_dict",
             )
         },
+    },
+    "contrib.learn.python.learn.estimators.state_saving_rnn_estimator": {
+        "StateSavingRnnEstimator": "opdock.contrib.learn.state_saving_rnn:StateSavingRnnEstimator",
+        "construct_state_saving_rnn": (
+            "opdock.contrib.learn.state_saving_rnn:construct_state_saving_rnn"
+        ),
+        "state_tuple_to_dict": "opdock.contrib.learn.recurrent:state_tuple_to_dict",
+        "_get_rnn_model_fn": "opdock.contrib.learn.state_saving_rnn:model_fn_of_segments",
+        "_get_state_name": "opdock.contrib.learn.recurrent:state_name",
+        "_prepare_features_for_sqss": (
+            "opdock.contrib.learn.state_saving_rnn:sequences_and_context"
+        ),
+        "_prepare_inputs_for_rnn": "opdock.contrib.learn.state_saving_rnn:features_by_step",
     },
     "contrib.learn.python.learn.estimators.rnn_common": {
         name: f"opdock.contrib.learn.recurrent:{name}"
