@@ -60,7 +60,7 @@ class DatasetV2(CompositeTensor):
 
     @property
     def _graph(self) -> Graph:
-        return self._variant_tensor.graph
+        return self._variant_tensor._op.graph
 
     def _as_serialized_graph(self, stateful_whitelist: bool = False) -> Tensor:
         """The nodes that make the dataset, as a GraphDef's bytes."""

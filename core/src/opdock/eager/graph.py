@@ -177,7 +177,7 @@ class EagerGraph(Graph):
         return other.eager
 
     def _adopt(self, tensor: Tensor, user: str = "") -> Tensor:
-        return tensor if tensor.graph.eager else super()._adopt(tensor, user)
+        return tensor if tensor._op.graph.eager else super()._adopt(tensor, user)
 
     def _record(self, tape: Any = None) -> Tape:
         """A tape that watches this thread, one that was stopped or a new one."""

@@ -297,7 +297,9 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "NoGradient": "opdock.graph.nodes.gradient_registry:not_differentiable",
         "RegisterShape": "opdock.util.graph_helpers:RegisterShape",
         "NotDifferentiable": "opdock.graph.nodes.gradient_registry:not_differentiable",
-        "executing_eagerly_outside_functions": "opdock.util.eager_context:executing_eagerly",
+        "executing_eagerly_outside_functions": (
+            "opdock.graph.nodes.scopes:executing_eagerly_outside_functions"
+        ),
         "get_gradient_function": "opdock.graph.nodes.gradient_registry:gradient_of",
         "get_name_scope": "opdock.util.graph_helpers:get_name_scope",
         "internal_convert_n_to_tensor": "opdock.util.graph_helpers:internal_convert_n_to_tensor",

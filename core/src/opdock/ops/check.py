@@ -14,7 +14,7 @@ import numpy as np
 from opdock import dtypes, errors, shapes
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
-from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.operation import Operation, Tensor, has_graph
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import ShapeSig, define_op, get
 from opdock.shapes import Shape
@@ -161,7 +161,7 @@ def _pair(
     opname: str, symbol: str, op: str, check: Callable[..., Any], x: Any, y: Any, data: Any,
     summarize: Any, message: str | None, name: str | None,
 ) -> Operation:  # fmt: skip
-    with name_scope(name, opname, [v for v in (x, y) if hasattr(v, "graph")]):
+    with name_scope(name, opname, [v for v in (x, y) if has_graph(v)]):
         x = convert_to_tensor(x, name="x")
         y = convert_to_tensor(y, dtype=x.dtype.base_dtype, name="y")
         if data is None:
@@ -283,9 +283,7 @@ def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
 def is_numeric_tensor(tensor: Any) -> bool:
     """Whether `tensor` is a tensor of numbers (integers or real floats)."""
     return (
-        hasattr(tensor, "graph")
-        and hasattr(tensor, "dtype")
-        and tensor.dtype.base_dtype in dtypes.REALS
+        has_graph(tensor) and hasattr(tensor, "dtype") and tensor.dtype.base_dtype in dtypes.REALS
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from opdock import shapes
 from opdock.graph.nodes.constant_value import constant_value
-from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.operation import Operation, Tensor, has_graph
 from opdock.ops.array import rank, reshape, shape
 from opdock.ops.joining import stack
 from opdock.ops.registry import PerAxis, ShapeSig, Traits, define_op
@@ -129,7 +129,7 @@ def pad(
     mode = mode.upper()
     if mode == "CONSTANT":
         if (
-            not hasattr(constant_values, "graph")
+            not has_graph(constant_values)
             and np.ndim(constant_values) == 0
             and constant_values == 0
         ):

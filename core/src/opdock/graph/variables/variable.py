@@ -71,7 +71,7 @@ class Variable(TrackableVariable, Referable, Scattered, metaclass=Flavoured):
         """The initial value, and whether it is a function; None is an error."""
         if initial_value is None:
             raise ValueError("initial_value must be specified.")
-        if isinstance(initial_value, Tensor) and initial_value.graph.building_function:
+        if isinstance(initial_value, Tensor) and initial_value._op.graph.building_function:
             raise ValueError(
                 f"Initializer for variable {name or 'Variable'} is from inside a control-flow "
                 "construct, such as a loop or conditional. When creating a variable inside a loop "
@@ -111,7 +111,7 @@ class Variable(TrackableVariable, Referable, Scattered, metaclass=Flavoured):
     @property
     def graph(self) -> Graph:
         """The graph of the variable."""
-        return self._handle.graph
+        return self._handle._op.graph
 
     @property
     def device(self) -> str:

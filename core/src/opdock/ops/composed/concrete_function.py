@@ -30,7 +30,7 @@ def add_body(body: FuncGraph, arguments: Sequence[Tensor]) -> tuple[list[Tensor]
         Its results, which wait for its effects, and the operations that are the effects.
     """
     graph = get_default_graph()
-    given = [t if t.graph is graph else graph._adopt(t) for t in arguments]
+    given = [t if t._op.graph is graph else graph._adopt(t) for t in arguments]
     values: dict[Tensor, Tensor] = dict(zip(body.inputs, given, strict=True))
     made = copy_operations(body, body.needed(), values)
     effects = [made[op] for op in body.targets if op in made]
