@@ -185,6 +185,11 @@ class EagerGraph(Graph):
         found.begin()
         return found
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether a tape watches what this thread runs."""
+        return bool(self._local.tapes)
+
     # ------------------------------------------------------------ names and scopes
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:
         """The name under the current scope; others may have it, too."""

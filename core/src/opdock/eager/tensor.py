@@ -119,7 +119,9 @@ class EagerTensor(Tensor):
     def _text(self, text: Any) -> str:
         if self._dtype._is_handle:
             return "<unprintable>"
-        found: str = text(self.numpy())
+        value = self.numpy()
+        # NumPy 2 has its scalars' types in their `repr`, which TensorFlow's text does not have.
+        found: str = str(value) if isinstance(value, np.number | np.bool_) else text(value)
         return "\n" + found if text is repr and "\n" in found else found
 
     @property

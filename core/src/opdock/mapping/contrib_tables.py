@@ -87,7 +87,7 @@ _KERAS_MODELS: Final = {
 # Module -> name -> "module:name" of opdock; "opdock:x" is the public tf.x.
 CONTRIB: Final[dict[str, dict[str, str]]] = {
     "contrib.eager": EAGER,
-    "contrib.eager.python.tfe": EAGER,
+    "contrib.eager.python.tfe": {**EAGER, "metrics": "opdock:contrib.eager.metrics"},
     # Hooks that tensorflow-estimator has elsewhere.
     "contrib.estimator": {
         "read_eval_metrics": (

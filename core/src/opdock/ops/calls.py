@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from opdock import dtypes, errors
@@ -75,12 +76,30 @@ def known_function(function: Any) -> FuncGraph:
 @stateful_partitioned_call_op.gradient
 def call_gradient(op: Operation, *grads: Any) -> list[Any]:
     """The gradient of an op that stands for a function: a call of that function's."""
+    from opdock.autodiff.split import backward_of
+
     assert op.spec.callee_fn is not None
+    backward = backward_of(op.spec.callee_fn(op.attrs))
+    if backward is not None:
+        return _gradient_of_watched(op, grads, backward)
     flowing = [zeros_like(y) if g is None else g for y, g in zip(op.outputs, grads, strict=True)]
     function = op.spec.callee_fn(op.attrs)
     # The gradient of a handle has the type of its variable, which the gradient of f knows.
     kinds = [t.dtype.base_dtype for t in gradient_function(function).outputs]
     found = symbolic_gradient_op([*op.inputs, *flowing], Tout=kinds, f=function)
+    return [g if k.is_floating or k.is_complex else None for g, k in zip(found, kinds, strict=True)]
+
+
+def _gradient_of_watched(op: Operation, grads: Sequence[Any], backward: Any) -> list[Any]:
+    """The gradient of a call that handed out what its gradient is computed from."""
+    results, handed = op.outputs[: backward.results], op.outputs[backward.results :]
+    flowing = [
+        zeros_like(y) if g is None else g
+        for y, g in zip(results, grads[: backward.results], strict=True)
+    ]
+    kinds = [t.dtype.base_dtype for t in backward.function.outputs]
+    call = stateful_partitioned_call_op if backward.function.stateful else partitioned_call_op
+    found = call([*op.inputs, *handed, *flowing], Tout=kinds, f=backward.function)
     return [g if k.is_floating or k.is_complex else None for g, k in zip(found, kinds, strict=True)]
 
 

@@ -16,6 +16,7 @@ from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.composed.concrete_function import ConcreteFunction
 from opdock.ops.composed.effects import after, in_order
 from opdock.ops.composed.function_spec import FunctionSpec, described
+from opdock.ops.composed.function_traces import Traces, as_tensors, functions_run_eagerly
 from opdock.ops.composed.tracing import traced
 from opdock.ops.rewriting.calls import converted_call
 from opdock.ops.rewriting.status import ConversionOptions
@@ -35,11 +36,13 @@ class _Known:
         variables: those that it has made; None before the first call.
         signatures: what it was called with.
         traced: what it was traced for, in which graph, and the result.
+        calls: what it was traced for by calls that are operations.
     """
 
     variables: list[Any] | None = None
     signatures: list[Any] = field(default_factory=list)
     traced: list[tuple[Any, Any, ConcreteFunction]] = field(default_factory=list)
+    calls: Traces = field(default_factory=Traces)
 
 
 class _Signature:
@@ -115,11 +118,33 @@ class Function:
             args, kwargs = self.function_spec.canonical(args[len(own) :], kwargs)
         self._note(args, kwargs)
         graph = get_default_graph()
+        if graph.eager:
+            return self._run(own, args, kwargs)
         before, known = len(graph.get_operations()), _variables(graph)
         with name_scope(self._name), inside_function():
             result = self._called(*self._own, *own, *args, **kwargs)
             self._check_new([v for v in _variables(graph) if v not in known])
             return after(in_order(graph.get_operations()[before:]), result)
+
+    def _run(self, own: tuple[Any, ...], args: Any, kwargs: Any) -> Any:
+        """Runs the function as one operation."""
+        if functions_run_eagerly():
+            return self.python_function(*self._own, *own, *args, **kwargs)
+        given = as_tensors(self.function_spec.canonical(args, kwargs))
+        wanted = given if self.input_signature is None else (tuple(self.input_signature), {})
+        function = self._known.calls.find((own, wanted), lambda found: self._trace(own, *found[1]))
+        return function.apply(given)
+
+    def _trace(self, own: tuple[Any, ...], args: Any, kwargs: Any) -> ConcreteFunction:
+        """The function for arguments with specs in the place of tensors."""
+        spec = self.function_spec
+        names = [*spec.names, *(f"{spec.fullargspec.varargs}_{i}" for i in range(len(args)))]
+        function = traced(
+            functools.partial(self._called, *self._own, *own),
+            self._name, names[: len(args)], args, kwargs,
+        )  # fmt: skip
+        self._check_new(list(getattr(function.graph, "variables", ())))
+        return function
 
     def _called(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result, with its control flow rewritten where that is asked for."""
@@ -171,12 +196,7 @@ class Function:
         for known, where, function in self._known.traced:
             if where is graph and _same(known, wanted):
                 return function
-        names = [*spec.names, *(f"{spec.fullargspec.varargs}_{i}" for i in range(len(wanted[0])))]
-        function = traced(
-            functools.partial(self._called, *self._own),
-            self._name, names[: len(wanted[0])], *wanted,
-        )  # fmt: skip
-        self._check_new(list(getattr(function.graph, "variables", ())))
+        function = self._trace((), *wanted)
         self._known.traced.append((wanted, graph, function))
         return function
 
