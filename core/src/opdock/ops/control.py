@@ -17,6 +17,7 @@ from opdock import dtypes, shapes
 from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor, has_graph
 from opdock.graph.nodes.scopes import control_dependencies, device, executing_eagerly, name_scope
@@ -100,6 +101,7 @@ def _while_gradient(op: Operation, *grads: Any) -> Any:
 
 
 # ---------------------------------------------------------------- ordering
+@extensible
 def no_op(name: str | None = None) -> Operation:
     """An operation that does nothing, for use as a control input."""
     done: Operation = no_op_op(name=name)
@@ -174,6 +176,7 @@ def with_dependencies(
         return get("Identity")(convert_to_tensor(output_tensor), name=scope)
 
 
+@extensible
 def tuple(tensors: Sequence[Any], name: str | None = None, control_inputs: Any = None) -> list[Any]:
     """`tensors` as a list of which each waits for all.
 
@@ -208,6 +211,7 @@ def _behind(gate: Operation, item: Any) -> Any:
 
 
 # ---------------------------------------------------------------- cond
+@extensible
 def cond(
     pred: Any,
     true_fn: Callable[[], Any] | None = None,

@@ -8,6 +8,7 @@ import numpy as np
 
 from opdock import shapes
 from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor, has_graph
 from opdock.ops.array import rank, reshape, shape
 from opdock.ops.joining import stack
@@ -102,6 +103,7 @@ def _mirror_pad_grad_gradient(op: Operation, grad: Any) -> list[Any]:
     return [mirror_pad_op(grad, op.inputs[1], mode=op.attrs["mode"]), None]
 
 
+@extensible
 def pad(
     tensor: Any,
     paddings: Any,

@@ -10,6 +10,7 @@ from typing import Any
 from opdock import dtypes, shapes
 from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor, has_graph
 from opdock.ops.registry import ShapeSig, define_op, keeps_slices
 from opdock.shapes import Shape
@@ -60,6 +61,7 @@ def _string_format_shape(sig: ShapeSig) -> Shape:
     return ()
 
 
+@extensible
 def Print(
     input_: Any,
     data: Any,
@@ -86,6 +88,7 @@ def Print(
     )
 
 
+@extensible
 def string_format(
     template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None
 ) -> Tensor:
@@ -116,6 +119,7 @@ def string_format(
     )
 
 
+@extensible
 def print(*inputs: Any, **kwargs: Any) -> Operation:
     """An operation that prints tensors and other values.
 

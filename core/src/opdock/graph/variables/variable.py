@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
@@ -24,6 +26,8 @@ from opdock.graph.variables.trackable import TrackableVariable
 from opdock.shapes import Shape, TensorShape
 
 __all__ = ["Variable"]
+
+_numbers: Final = itertools.count(1)
 
 
 class Variable(TrackableVariable, Referable, Scattered, metaclass=Flavoured):
@@ -102,6 +106,11 @@ class Variable(TrackableVariable, Referable, Scattered, metaclass=Flavoured):
     @property
     def _shared_name(self) -> str:
         return self._handle.op.name
+
+    @functools.cached_property
+    def _unique_id(self) -> str:
+        """A name that no other variable has, where names are shared."""
+        return f"{self._shared_name}_{next(_numbers)}"
 
     @property
     def op(self) -> Operation:
