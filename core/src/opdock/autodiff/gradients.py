@@ -32,7 +32,9 @@ from opdock.ops import control
 
 Gradient = Tensor | IndexedSlices | None
 # Their gradients make the zeros that they need themselves, where they need them.
-_OWN_ZEROS: Final = frozenset({"If", "StatelessIf", "While", "StatelessWhile"})
+_OWN_ZEROS: Final = frozenset({
+    "If", "StatelessIf", "While", "StatelessWhile", "PartitionedCall", "StatefulPartitionedCall",
+})  # fmt: skip
 
 
 class UnconnectedGradients(Enum):
