@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.ops.composed.function import defun
 from opdock.ops.composed.function_traces import run_functions_eagerly
 
 
@@ -104,13 +105,20 @@ def test_variables_are_made_once():
             return x @ self.w
 
     one, other = Dense(), Dense()
-    assert one(tf.ones([2, 3])).numpy().tolist() == [[6], [6]] and one(tf.ones([4, 3])).shape[0] == 4
+    assert (
+        one(tf.ones([2, 3])).numpy().tolist() == [[6], [6]] and one(tf.ones([4, 3])).shape[0] == 4
+    )
     assert other(tf.ones([2, 5])).numpy()[0, 0] == 10
     assert [v.shape.as_list() for v in (one.w, other.w)] == [[3, 1], [5, 1]]
     greedy = tf.function(lambda n: tf.Variable(n).read_value())
     assert greedy(1.0).numpy() == 1
     with pytest.raises(ValueError, match="tried to create variables on non-first call"):
         greedy(2.0)
+
+
+def test_each_trace_of_a_defun_may_make_variables():
+    made = defun(lambda n: tf.Variable(n).read_value())
+    assert [made(n).numpy() for n in (1.0, 2.0)] == [1, 2]
 
 
 def test_gradients_are_those_of_the_call_that_was_made():

@@ -151,10 +151,7 @@ LATER_V2: Final[dict[str, str]] = {
     "__operators__.ragged_getitem": "opdock.ops.composed.ragged_slices:subscript",
     "compat.v1.nn.fused_batch_norm": f"{_KERAS}.normalization:fused_batch_norm",
     "config.functions_run_eagerly": "opdock.ops.composed.function_traces:functions_run_eagerly",
-    **{
-        f"config.{name}": "opdock.ops.composed.function_traces:run_functions_eagerly"
-        for name in ("experimental_run_functions_eagerly", "run_functions_eagerly")
-    },
+    "config.run_functions_eagerly": "opdock:config.experimental_run_functions_eagerly",
     "config.list_logical_devices": "opdock.util.eager_context:list_logical_devices",
     "config.list_physical_devices": "opdock.util.eager_context:list_logical_devices",
     "data.AUTOTUNE": "opdock:data.experimental.AUTOTUNE",

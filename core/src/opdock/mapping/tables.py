@@ -268,7 +268,7 @@ _GFILE: Final = {
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
     "python.eager.function": {
-        "defun": "opdock:function",
+        "defun": "opdock.ops.composed.function:defun",
         "defun_with_attributes": "opdock.ops.composed.function:defun_with_attributes",
     },
     "": LATER_V1,

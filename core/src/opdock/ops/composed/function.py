@@ -66,12 +66,13 @@ class Function:
         own: the object of which it is a method, in a tuple.
         known: what is known of it.
         conversion: how its control flow is rewritten; None if it is not.
+        makes_again: whether each trace may make variables, and not the first alone.
     """
 
     def __init__(
         self, python_function: Callable[..., Any], name: str, input_signature: Any = None,
         own: tuple[Any, ...] = (), known: _Known | None = None,
-        conversion: ConversionOptions | None = None,
+        conversion: ConversionOptions | None = None, makes_again: bool = False,
     ) -> None:  # fmt: skip
         functools.update_wrapper(self, python_function)
         # By this `tf_inspect` looks through to the function or method.
@@ -83,6 +84,7 @@ class Function:
         self._own = own
         self._known = known or _Known()
         self._conversion = conversion
+        self._makes_again = makes_again
         self._of_methods: weakref.WeakKeyDictionary[Any, _Known] = weakref.WeakKeyDictionary()
 
     # It is a descriptor, for methods, so Python takes it for a function of C without a signature.
@@ -97,7 +99,7 @@ class Function:
             known = self._known
         return Function(
             self.python_function, self._name, self.input_signature, (instance,), known,
-            self._conversion,
+            self._conversion, self._makes_again,
         )  # fmt: skip
 
     @functools.cached_property
@@ -162,7 +164,7 @@ class Function:
             self._known.signatures.append(signature)
 
     def _check_new(self, made: list[Any]) -> None:
-        if self._known.variables is not None and made:
+        if self._known.variables is not None and made and not self._makes_again:
             raise ValueError(
                 "tf.function-decorated function tried to create variables on non-first call."
             )
@@ -245,6 +247,26 @@ def function(
         TypeError: `input_signature` is no sequence.
         ValueError: at a call, when variables are made again or the signature does not fit.
     """
+    return _decorated(func, input_signature, autograph, experimental_autograph_options)
+
+
+def defun(
+    func: Callable[..., Any] | None = None, input_signature: Any = None, autograph: bool = True,
+    experimental_autograph_options: Any = None, experimental_relax_shapes: bool = False,
+) -> Any:  # fmt: skip
+    """`function` whose every trace may make variables, as `tf.contrib.eager.defun` does.
+
+    Args:
+        func, input_signature, autograph, experimental_autograph_options: as of `function`.
+        experimental_relax_shapes: as of `function`.
+    """
+    return _decorated(func, input_signature, autograph, experimental_autograph_options, True)
+
+
+def _decorated(
+    func: Callable[..., Any] | None, input_signature: Any, autograph: bool, features: Any,
+    makes_again: bool = False,
+) -> Any:  # fmt: skip
     if input_signature is not None and not isinstance(input_signature, (list, tuple)):
         raise TypeError(
             f"input_signature must be either a tuple or a list, received {type(input_signature)}"
@@ -253,7 +275,7 @@ def function(
     conversion = None
     if autograph:
         conversion = ConversionOptions(
-            recursive=True, user_requested=True, optional_features=experimental_autograph_options
+            recursive=True, user_requested=True, optional_features=features
         )
 
     def decorate(inner: Callable[..., Any]) -> Function:
@@ -261,7 +283,10 @@ def function(
         # A scope at the top begins with a letter.
         plain = name.lstrip("_") if name.isidentifier() else ""
         inspect.signature(inner)
-        return Function(inner, plain or "function", input_signature, conversion=conversion)
+        return Function(
+            inner, plain or "function", input_signature, conversion=conversion,
+            makes_again=makes_again,
+        )  # fmt: skip
 
     return decorate if func is None else decorate(func)
 
@@ -279,4 +304,4 @@ def defun_with_attributes(
         autograph, experimental_autograph_options: as of `function`.
         experimental_relax_shapes: as of `function`.
     """
-    return function(func, input_signature, autograph, experimental_autograph_options)
+    return defun(func, input_signature, autograph, experimental_autograph_options)
