@@ -60,7 +60,7 @@ EAGER: Final = {
     "implicit_value_and_gradients": "opdock.eager.functions:implicit_val_and_grad",
     "Iterator": "opdock.data.eager_iterator:EagerIterator",
     "Variable": "opdock.graph.variables.resource_variable:ResourceVariable",
-    "defun": "opdock:function",
+    "defun": "opdock.ops.composed.function:defun",
     "in_eager_mode": "opdock:executing_eagerly",
     "py_func": "opdock:py_function",
     "run_all_tests_in_graph_and_eager_modes": (
@@ -98,7 +98,7 @@ _HEAD_OF_DISTRIBUTION: Final = {
 # Module -> name -> "module:name" of opdock; "opdock:x" is the public tf.x.
 CONTRIB: Final[dict[str, dict[str, str]]] = {
     "contrib.eager": EAGER,
-    "contrib.eager.python.tfe": EAGER,
+    "contrib.eager.python.tfe": {**EAGER, "metrics": "opdock:contrib.eager.metrics"},
     # Hooks that tensorflow-estimator has elsewhere.
     "contrib.estimator": {
         "read_eval_metrics": (
