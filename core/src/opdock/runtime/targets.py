@@ -169,14 +169,14 @@ def discover(config: SessionConfig, experience: Experience, task: str) -> Sessio
     pool = DevicePool.build(manager.devices(), options)
     targets = [_target(d, manager, config) for d in pool if _admitted(d, config)]
     if not targets:
-        raise errors.NotFoundError(
-            None, None,
-            coded(
-                "OPD-PLACE-005",
-                'opdock found no device. Install a backend, for instance: pip install "opdock-cpu".'
-                " `opdock doctor` shows the state of every plugin.",
-            ),
-        )  # fmt: skip
+        told = (
+            'opdock found no device. Install a backend, for instance: pip install "opdock-cpu". '
+            "`opdock doctor` shows the state of every plugin."
+        )
+        if len(pool):
+            present = ", ".join(d.name for d in pool)
+            told = f"device_filters {list(config.device_filters)} leave no device of {present}."
+        raise errors.NotFoundError(None, None, coded("OPD-PLACE-005", told))
     return SessionDevices(targets, manager, config, pool, experience)
 
 
