@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, get_args
 
 import numpy as np
 
-__all__ = ["check_fields", "check_value"]
+__all__ = ["check_fields", "check_value", "check_values"]
 
 
 class _Kind(NamedTuple):
@@ -83,6 +83,12 @@ def check_value(name: str, value: Any, annotation: str) -> None:
     kinds = _kinds(annotation, {})
     if not _fits(value, kinds):
         raise _wrong(name, kinds, value)
+
+
+def check_values(owner: str, annotation: str, **values: Any) -> None:
+    """The same for arguments by name, of one kind and of one owner."""
+    for name, value in values.items():
+        check_value(f"{owner}{name}", value, annotation)
 
 
 def _wrong(name: str, kinds: tuple[_Kind, ...], value: Any) -> TypeError:

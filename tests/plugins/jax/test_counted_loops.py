@@ -75,6 +75,15 @@ def test_whole_numbers_are_counted_on_the_host(words):
         np.testing.assert_allclose(one, other, rtol=1e-5)
 
 
+def test_what_counts_is_checked_as_all_kernels_are(monkeypatch):
+    monkeypatch.setenv("OPDOCK_CHECK", "1")
+    got, _, _ = results(DEVICE, lambda: summed(*COUNTED["whole numbers"]))
+    monkeypatch.delenv("OPDOCK_CHECK")
+    expected, _, _ = results("/cpu:0", lambda: summed(*COUNTED["whole numbers"]))
+    for one, other in zip(got, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5)
+
+
 def test_other_numbers_are_counted_where_they_are_computed():
     """What a device makes of fractions is its own affair, and so is how often it turns."""
     counted = (lambda: tf.constant(0.0), lambda i: i < 3.0, lambda i: i + 0.25)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import functools
 import os
@@ -295,12 +296,9 @@ class Engine:
         choice, _ = self.placer.climb(node, host)
         if choice is None or choice.kernel is None:
             return None
-        placed = node.target, node.kernel
-        node.target, node.kernel = host, choice.kernel
-        try:
-            fn = bind_kernel(node, self.resources, self._checks)
-        finally:
-            node.target, node.kernel = placed
+        here = copy.copy(node)
+        here.target, here.kernel = host, choice.kernel
+        fn = bind_kernel(here, self.resources, self._checks)
         return fn if not choice.kernel.out else lambda *inputs: fn(*inputs, None)
 
     # ------------------------------------------------------------ copies

@@ -87,3 +87,11 @@ def test_each_kind_is(session: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     # What failed is looked at again.
     with pytest.raises(tf.errors.InternalError, match="once it is downloaded again"):
         step(session, 6, 7)
+
+
+def test_constants_are_folded_by_checked_kernels(session):
+    """Those of the host, whatever device the node is for."""
+    with tf.Graph().as_default(), tf.Session() as sess:
+        folded = tf.matmul(tf.ones([2, 3]), tf.ones([3, 2])) + tf.zeros([2])
+        assert sess.run(folded).tolist() == [[3.0, 3.0], [3.0, 3.0]]
+        assert [row.how for row in sess.explain(folded).rows if row.op == "MatMul"] == ["removed"]

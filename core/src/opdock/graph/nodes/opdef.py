@@ -11,6 +11,7 @@ import numpy as np
 
 from opdock import dtypes
 from opdock.dtypes import DType
+from opdock.fields import check_values
 
 _TYPE_SETS: Final[dict[str, tuple[DType, ...]]] = {
     name: tuple(sorted(types, key=int))
@@ -230,3 +231,12 @@ def _split(text: str, mark: str) -> list[str]:
             start = i + 1
     parts.append(text[start:])
     return parts
+
+
+def check_arguments(
+    name: str, signature: str, attrs: str, expr: str | None, **flags: bool
+) -> None:  # fmt: skip
+    """Looks at the types of what `define_op` is given; TypeError for what is of another."""
+    check_values("define_op: ", "str", name=name, signature=signature, attrs=attrs)
+    check_values(f"Op '{name}': ", "bool", **flags)
+    check_values(f"Op '{name}': ", "str | None", expr=expr)

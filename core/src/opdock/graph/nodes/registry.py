@@ -15,7 +15,6 @@ import numpy as np
 
 from opdock import errors, shapes
 from opdock.dtypes import DType, resource
-from opdock.fields import check_value
 from opdock.graph.nodes import opdef
 from opdock.graph.nodes._families import OPS
 from opdock.graph.nodes.dispatch import of_any_function, or_others
@@ -414,26 +413,18 @@ def define_op(
         ValueError: the name is taken, be it by an op of core's whose family is not imported yet;
             or the text is malformed, which an op of core's tells when it is first used.
     """
-    for what, text in (("name", name), ("signature", signature), ("attrs", attrs)):
-        check_value(f"define_op: {what}", text, "str")
     flags = {
         "stateful": stateful, "commutative": commutative, "aggregate": aggregate, "probe": probe,
         "allows_uninitialized_input": allows_uninitialized_input,
     }  # fmt: skip
-    for what, flag in flags.items():
-        check_value(f"Op '{name}': {what}", flag, "bool")
-    check_value(f"Op '{name}': expr", expr, "str | None")
+    opdef.check_arguments(name, signature, attrs, expr, **flags)
     home = _running()
     if name in _homes() and not home.get("__name__", "").startswith(f"{_FAMILIES}."):
         raise ValueError(f"Op '{name}' is an op of opdock's; give yours a prefix: 'acme>{name}'.")
     known = _REGISTRY.get(name)
     if known is not None and not _abandoned(known):
         raise ValueError(f"Op '{name}' is registered already.")
-    spec = OpSpec(
-        name, signature, attrs, stateful=stateful, commutative=commutative,
-        aggregate=aggregate, allows_uninitialized_input=allows_uninitialized_input, expr=expr,
-        probe=probe, home=home,
-    )  # fmt: skip
+    spec = OpSpec(name, signature, attrs, expr=expr, home=home, **flags)
     if not home.get("__name__", "").startswith("opdock."):
         _ = spec.definition
     _REGISTRY[name] = spec

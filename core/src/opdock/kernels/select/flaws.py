@@ -56,6 +56,12 @@ def _flaws(kernel: Kernel, definition: OpDef) -> Iterator[str]:
             told = ", ".join(known_names) or "none"
             what = "none of its host_inputs" if field == "traced" else "no argument"
             yield f"{field} names {unknown[0]}, for {op} {what} (it has {told})"
+    for out, of in kernel.may_alias.items():
+        for index, args, what in (
+            (out, definition.outputs, "result"), (of, definition.inputs, "argument"),
+        ):  # fmt: skip
+            if index < 0 or (index >= len(args) and not any(arg.is_list for arg in args)):
+                yield f"may_alias has {{{out}: {of}}}, and {op} no {what} {index}"
 
 
 def _meant(op: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from opdock.compiler.ir.block import SEGMENT, Node
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.target import parsed
+from opdock.failures import FAILURES
 from opdock.io.files import as_path
 from opdock.kernels.select.table import qualname
 from opdock.runtime.inspect.lives import lives_of
@@ -282,6 +283,9 @@ def _told(nodes: Sequence[Node]) -> dict[str, str]:
 def _segment(node: Node) -> str:
     assert node.target is not None
     assert node.fused is not None
-    state = getattr(node.attrs["executable"], "state", "")
+    try:
+        state = getattr(node.attrs["executable"], "state", "")
+    except FAILURES as e:
+        state = f"its state raised {type(e).__name__}: {e}"
     text = f"{len(node.fused.members)} ops by {qualname(node.target.compiler)}"
     return f"{text}; {state}" if state else text

@@ -51,7 +51,7 @@ class _Form:
         """What is not as it must be, with what was expected; empty when all is."""
         kind = type(value)
         if not issubclass(kind, self.types):
-            wanted = " or ".join(_class(t) for t in self.types)
+            wanted = " or ".join(dict.fromkeys(map(_class, self.types)))
             return f"is of type {_class(kind)}, expected {wanted}"
         if kind in _STRINGS:
             return ""
