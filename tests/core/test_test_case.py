@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,3 +137,11 @@ def test_names_that_were_drawn_at_random_may_differ():
     tf.test.assert_equal_graph_def(one, two, hash_table_shared_name=True)
     with pytest.raises(AssertionError, match="shared_name"):
         tf.test.assert_equal_graph_def(one, two)
+
+
+def test_the_directory_that_was_asked_for_is_made(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked = tmp_path / "not" / "there"
+    monkeypatch.setenv("TEST_TMPDIR", str(asked))
+    assert tf.test.get_temp_dir() == str(asked) and asked.is_dir()

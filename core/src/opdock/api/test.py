@@ -84,8 +84,9 @@ def _device_names() -> list[str]:
 def get_temp_dir() -> str:
     """A directory for the test's files: $TEST_TMPDIR, or one made for this process."""
     global _temp_dir
-    if os.environ.get("TEST_TMPDIR"):
-        return os.environ["TEST_TMPDIR"]
+    if asked := os.environ.get("TEST_TMPDIR"):
+        os.makedirs(asked, exist_ok=True)
+        return asked
     if _temp_dir is None:
         _temp_dir = tempfile.mkdtemp(prefix="opdock_test_")
     return _temp_dir
