@@ -44,6 +44,7 @@ _LATER = {
     "ReaderState": "opdock.io.reader_state",
     "Records": "opdock.io.record_sources", "Source": "opdock.io.record_sources",
     "fixed_length": "opdock.io.record_sources", "identity": "opdock.io.record_sources",
+    "lmdb_pairs": "opdock.io.record_sources",
     "text_lines": "opdock.io.record_sources", "tf_records": "opdock.io.record_sources",
     "whole_file": "opdock.io.record_sources",
     "decode_wav": "opdock.io.wav_format", "encode_wav": "opdock.io.wav_format",

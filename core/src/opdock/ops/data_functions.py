@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from opdock.ops.registry import ShapeSig, Traits, define_op
-from opdock.ops.support.data import ELEMENTS, dataset_op, element_shapes, working_op
+from opdock.ops.support.data import ELEMENTS, dataset_op, element_shapes, gives_elements, working_op
 from opdock.shapes import Shape
 
 __all__: list[str] = []
@@ -111,4 +111,4 @@ reduce_dataset_op = working_op(
     f"{_IN}, initial_state: Tstate, other_arguments: Targuments -> components: output_types",
     f"f: func, Tstate: list(type) >= 1, Targuments: list(type) >= 0, {ELEMENTS}, {_THREADS}",
 )
-reduce_dataset_op.shape(element_shapes)
+gives_elements(reduce_dataset_op)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,12 +18,11 @@ from opdock.kernels.data.base import (
     invalid,
 )
 from opdock.kernels.data.context import Context
-from opdock.kernels.select.cells import Resources
 from opdock.shapes import Shape
 
 __all__ = [
     "ConcatenateDataset", "DirectedInterleaveDataset", "RepeatDataset", "ShardDataset",
-    "SkipDataset", "SleepDataset", "TakeDataset", "ZipDataset", "common_shape",
+    "SkipDataset", "TakeDataset", "ZipDataset", "common_shape",
 ]  # fmt: skip
 
 
@@ -172,33 +169,6 @@ class _RepeatIterator(FollowingIterator):
         if found is not None:
             self._fruitless = False
         return found
-
-
-class SleepDataset(HandedOn):
-    """The same elements, each so many microseconds after it was asked for."""
-
-    def __init__(self, source: Dataset, micros: int, resources: Resources) -> None:
-        super().__init__(source)
-        self.seconds, self.resources = max(0, micros) / 1e6, resources
-
-    def iterator(self, context: Context) -> DatasetIterator:
-        """A new iterator, before the first element."""
-        return _SleepIterator(self, context)
-
-
-class _SleepIterator(FollowingIterator):
-    def __init__(self, dataset: SleepDataset, context: Context) -> None:
-        super().__init__(dataset.source, context)
-        self._dataset = dataset
-        self._condition = threading.Condition()
-
-    def next(self) -> Element | None:
-        end = time.monotonic() + self._dataset.seconds
-        with self._condition:
-            self._dataset.resources.wait(
-                self._condition, lambda: time.monotonic() >= end, deadline=end
-            )
-        return self.source.next()
 
 
 class ConcatenateDataset(Dataset):

@@ -11,6 +11,7 @@ from opdock.kernels.data.asserting import AssertNextDataset
 from opdock.kernels.data.base import Dataset, declared, invalid, scalar_int, unwrap
 from opdock.kernels.data.binding import Make, hosted, resources_of, scalar_text, texts, unary
 from opdock.kernels.data.caching import FileCacheDataset
+from opdock.kernels.data.delaying import SleepDataset
 from opdock.kernels.data.memory import dataset_anywhere, dataset_of
 from opdock.kernels.data.parallel import (
     LimitedThreadsDataset,
@@ -56,15 +57,6 @@ def assert_next(sig: NodeSig) -> Make:
     return lambda source, names: AssertNextDataset(dataset_anywhere(source), texts(names))
 
 
-@hosted("SleepDataset", inputs="input_dataset sleep_microseconds")
-def sleep(sig: NodeSig) -> Make:
-    """The elements, each a while later."""
-    resources = resources_of(sig)
-    return lambda source, micros: sequence.SleepDataset(
-        dataset_anywhere(source), scalar_int(micros, "sleep_microseconds"), resources
-    )
-
-
 @hosted("ThreadPoolHandle")
 def thread_pool_handle(sig: NodeSig) -> Make:
     """A number of threads that datasets may share."""
@@ -86,6 +78,18 @@ def thread_pool(sig: NodeSig) -> Make:
         if not isinstance(pool, ThreadPool):
             raise invalid(f"The handle is not one of a thread pool: {type(pool).__name__}")
         return LimitedThreadsDataset(dataset_anywhere(source), pool.threads)
+
+    return run
+
+
+@hosted("SleepDataset", inputs="input_dataset sleep_microseconds")
+def sleep(sig: NodeSig) -> Make:
+    """The elements, each of which comes later."""
+    resources = resources_of(sig)
+
+    def run(source: Any, microseconds: Any) -> Dataset:
+        count = scalar_int(microseconds, "sleep_microseconds")
+        return SleepDataset(dataset_anywhere(source), max(count, 0) / 1e6, resources)
 
     return run
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 from collections.abc import Callable
@@ -106,6 +107,11 @@ def arguments_shape(inputs: str) -> Callable[[ShapeSig], list[Shape]]:
         return [()] * sig.n_outputs
 
     return shape
+
+
+def gives_elements(op: OpSpec) -> None:
+    """Says that the results of an op are the components of an element, which is as it is."""
+    op.declare(dataclasses.replace(op.traits, promised=True)).shape(element_shapes)
 
 
 def element_shapes(sig: ShapeSig) -> list[Shape]:
