@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import struct
 import sys
-from typing import IO, Any, Final
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 
@@ -34,7 +34,7 @@ def data_path(prefix: str, shard: int, shards: int) -> str:
     return f"{prefix}.data-{shard:05d}-of-{shards:05d}"
 
 
-def write_array(file: IO[bytes], array: Array, dtype: DType) -> tuple[int, int]:
+def write_array(file: BinaryIO, array: Array, dtype: DType) -> tuple[int, int]:
     """Appends a tensor; returns (bytes written, unmasked CRC)."""
     if dtype == dtypes.string:
         return _write_strings(file, array)
@@ -48,7 +48,7 @@ def write_array(file: IO[bytes], array: Array, dtype: DType) -> tuple[int, int]:
     return raw.nbytes, crc32c.value(raw)
 
 
-def _write_strings(file: IO[bytes], array: Array) -> tuple[int, int]:
+def _write_strings(file: BinaryIO, array: Array) -> tuple[int, int]:
     values = [v.encode() if isinstance(v, str) else bytes(v) for v in array.reshape(-1)]
     lengths = bytearray()
     fixed = bytearray()
@@ -68,7 +68,7 @@ def _write_strings(file: IO[bytes], array: Array) -> tuple[int, int]:
     return size, crc
 
 
-def _write_variants(file: IO[bytes], array: Array) -> tuple[int, int]:
+def _write_variants(file: BinaryIO, array: Array) -> tuple[int, int]:
     """Appends variants, each a serialized VariantTensorDataProto."""
     size, crc = 0, 0
     for data in np.asarray(array, object).reshape(-1):
@@ -92,7 +92,7 @@ def _fixed_length(length: int) -> bytes:
 
 
 def read_array(
-    file: IO[bytes], dtype: DType, count: int, offset: int, size: int, swap: bool
+    file: BinaryIO, dtype: DType, count: int, offset: int, size: int, swap: bool
 ) -> tuple[Array, int]:
     """Reads `count` elements from `size` bytes at `offset`; returns (flat array, unmasked CRC).
 
@@ -116,7 +116,7 @@ def read_array(
     return flat, crc
 
 
-def checksum(file: IO[bytes], offset: int, size: int) -> int:
+def checksum(file: BinaryIO, offset: int, size: int) -> int:
     """The unmasked CRC of `size` bytes at `offset`, which are inside the file."""
     file.seek(offset)
     crc, left = 0, size

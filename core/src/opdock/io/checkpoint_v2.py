@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import IO, Any, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
@@ -175,7 +175,7 @@ class BundleReader:
             for key, e in self._entries.items()
             for s in e.slices
         }
-        self._files: dict[int, IO[bytes]] = {}
+        self._files: dict[int, BinaryIO] = {}
 
     # ------------------------------------------------------------ what there is
     def names(self) -> list[str]:
@@ -299,7 +299,7 @@ class BundleReader:
             )
         return dtype
 
-    def _place(self, key: bytes, entry: Any) -> tuple[IO[bytes], int]:
+    def _place(self, key: bytes, entry: Any) -> tuple[BinaryIO, int]:
         """The file in which a tensor lies, for sure with all its bytes, and how many elements."""
         dtype = self._dtype(key, entry)
         count = math.prod(_dims(entry))
@@ -338,7 +338,7 @@ class BundleReader:
             None, None, f"Slice {_text(key)} is missing in {self.prefix}.index"
         )
 
-    def _shard(self, shard: int) -> tuple[IO[bytes], int]:
+    def _shard(self, shard: int) -> tuple[BinaryIO, int]:
         if not 0 <= shard < self.num_shards:
             raise errors.DataLossError(
                 None, None, f"Shard {shard} of {self.num_shards} named in {self.prefix}.index"
@@ -347,7 +347,7 @@ class BundleReader:
         if file is None:
             path = data_path(self.prefix, shard, self.num_shards)
             with tf_errors(path):
-                file = filesystems.of(path).open(path, "rb", None, None)
+                file = filesystems.open_bytes(path)
             self._files[shard] = file
         return file, file.seek(0, os.SEEK_END)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterator
-from typing import IO, BinaryIO, Self
+from typing import BinaryIO, Self
 
 from opdock import errors
 from opdock.io import crc32c, filesystems, snappy
@@ -165,7 +165,7 @@ class TableReader:
     def __init__(self, path: str) -> None:
         self.path = path
         with tf_errors(path):
-            self._file: IO[bytes] = filesystems.of(path).open(path, "rb", None, None)
+            self._file = filesystems.open_bytes(path)
             self._size = self._file.seek(0, os.SEEK_END)
         try:
             self._index = list(_entries(self._read_index(), path))
