@@ -131,7 +131,7 @@ def test_every_step_may_be_timed(walk):
         session.run(iterator.initializer)
         session.run(following_element)
         tags = [v.tag for v in tf.Summary.FromString(session.run(text)).value]
-    assert any(tag.startswith("record_latency_MapDataset/_") for tag in tags)
+    assert any(tag.startswith("record_latency::MapDataset/_") for tag in tags)
 
 
 def test_an_error_has_the_place_of_its_whole_batch_by_default():

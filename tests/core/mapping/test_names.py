@@ -60,12 +60,10 @@ def test_the_page_says_what_missing_ops_are_for() -> None:
         op: coverage.status_of(f"raw_ops.{op}") for op in ("CudnnRNN", "DatasetToGraph", "Abs")
     }
     assert [e and (e.status, bool(e.note)) for e in found.values()] == [
-        ("out", True), ("planned", True), ("there", False),
+        ("out", True), ("out", True), ("there", False),
     ]  # fmt: skip
     assert "out: weights in an order" in missing.why("raw_ops", "CudnnRNN")
-    assert "does not cover tf.raw_ops.DatasetToGraph yet" in missing.why(
-        "raw_ops", "DatasetToGraph"
-    )
+    assert "`tf.Graph.as_graph_def` has its nodes" in missing.why("raw_ops", "DatasetToGraph")
 
 
 def test_every_row_of_the_tables_leads_somewhere() -> None:

@@ -172,7 +172,7 @@ def _ahead(dataset: Dataset, resources: Resources) -> Dataset | None:
 
 def _measured(dataset: Dataset, resources: Resources) -> Dataset | None:
     """How long each element takes is told."""
-    made = MeasuredDataset(dataset, f"record_latency_{dataset.label}", latency)
+    made = MeasuredDataset(dataset, f"record_latency::{dataset.label}", latency)
     return _in_place(made, dataset, "LatencyStatsDataset")
 
 
