@@ -20,7 +20,14 @@ from opdock.dtypes import DType
 from opdock.io import bundle_format, crc32c, filesystems, protos
 from opdock.io.bundle_format import Array, data_path, index_path
 from opdock.io.checkpoint_commit import HEADER_KEY, VERSION, commit, give_up
-from opdock.io.files import is_file, local_path, make_directory, temporary, tf_errors
+from opdock.io.files import (
+    is_file,
+    local_path,
+    make_directory,
+    open_bytes,
+    temporary,
+    tf_errors,
+)
 from opdock.io.parsing import parsed
 from opdock.io.table import TableReader
 from opdock.io.tensor_slice import TensorSlice, encode_key, gather
@@ -347,7 +354,7 @@ class BundleReader:
         if file is None:
             path = data_path(self.prefix, shard, self.num_shards)
             with tf_errors(path):
-                file = filesystems.of(path).open(path, "rb", None, None)
+                file = open_bytes(path, "rb")
             self._files[shard] = file
         return file, file.seek(0, os.SEEK_END)
 

@@ -12,7 +12,7 @@ import uuid
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from opdock import errors
 from opdock.io import filesystems
@@ -103,6 +103,11 @@ def is_directory(path: str | bytes | os.PathLike[str]) -> bool:
     return filesystems.of(name).isdir(name)
 
 
+def open_bytes(path: str, mode: str) -> BinaryIO:
+    """Opens a file of bytes, wherever its path leads."""
+    return cast("BinaryIO", filesystems.of(path).open(path, mode, None, None))
+
+
 def names_in(directory: str) -> list[str]:
     """The names in a directory; none if there is no such directory."""
     try:
@@ -175,7 +180,7 @@ class RemoteTemporary:
         self.path = path
         self.name = _temporary_name(path)
         with tf_errors(path):
-            self.file: BinaryIO = filesystems.of(path).open(self.name, "wb", None, None)
+            self.file: BinaryIO = open_bytes(self.name, "wb")
 
     def sync(self) -> None:
         """Writes all of it; the file can be renamed then."""

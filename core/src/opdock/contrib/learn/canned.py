@@ -75,7 +75,7 @@ class _Classifier(_Canned):
 
 
 class _Regressor(_Canned):
-    default_output = PredictionKey.SCORES
+    default_output: str | None = PredictionKey.SCORES
 
     def predict_scores(
         self, x: Any = None, input_fn: Any = None, batch_size: int | None = None,
