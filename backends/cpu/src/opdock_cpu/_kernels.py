@@ -169,15 +169,16 @@ TABLES: Final[Mapping[str, str]] = {
         "TruncatedNormal"
     ),
     "opdock_cpu.kernels.random_dist:table": (
-        "Multinomial ParameterizedTruncatedNormal RandomGamma RandomPoissonV2 StatelessMultinomial"
+        "Multinomial ParameterizedTruncatedNormal RandomGamma RandomGammaGrad RandomPoissonV2 "
+        "StatelessMultinomial"
     ),
     "opdock_cpu.kernels.readers:table": (
         "FixedLengthRecordReader FixedLengthRecordReaderV2 IdentityReader IdentityReaderV2 "
-        "ReaderNumRecordsProduced ReaderNumRecordsProducedV2 ReaderNumWorkUnitsCompleted "
-        "ReaderNumWorkUnitsCompletedV2 ReaderRead ReaderReadUpTo ReaderReadUpToV2 ReaderReadV2 "
-        "ReaderReset ReaderResetV2 ReaderRestoreState ReaderRestoreStateV2 ReaderSerializeState "
-        "ReaderSerializeStateV2 TFRecordReader TFRecordReaderV2 TextLineReader TextLineReaderV2 "
-        "WholeFileReader WholeFileReaderV2"
+        "LMDBReader ReaderNumRecordsProduced ReaderNumRecordsProducedV2 "
+        "ReaderNumWorkUnitsCompleted ReaderNumWorkUnitsCompletedV2 ReaderRead ReaderReadUpTo "
+        "ReaderReadUpToV2 ReaderReadV2 ReaderReset ReaderResetV2 ReaderRestoreState "
+        "ReaderRestoreStateV2 ReaderSerializeState ReaderSerializeStateV2 TFRecordReader "
+        "TFRecordReaderV2 TextLineReader TextLineReaderV2 WholeFileReader WholeFileReaderV2"
     ),
     "opdock_cpu.kernels.record_input:table": "RecordInput",
     "opdock_cpu.kernels.reduce:table": "All Any EuclideanNorm Max Mean Min Prod Sum",
@@ -215,8 +216,8 @@ TABLES: Final[Mapping[str, str]] = {
         "SerializeManySparse SerializeSparse TakeManySparseFromTensorsMap"
     ),
     "opdock_cpu.kernels.special:table": (
-        "BesselI0e BesselI1e Betainc Digamma Erf Erfc Erfinv Igamma Igammac Lgamma Ndtri "
-        "Polygamma Zeta"
+        "BesselI0e BesselI1e Betainc Digamma Erf Erfc Erfinv Igamma IgammaGradA Igammac Lgamma "
+        "Ndtri Polygamma Zeta"
     ),
     "opdock_cpu.kernels.state:table": (
         "AssignAdd AssignAddVariableOp AssignSub AssignSubVariableOp CountUpTo ResourceGather "

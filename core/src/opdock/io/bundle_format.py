@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import struct
 import sys
 from typing import Any, BinaryIO, Final
@@ -102,13 +103,12 @@ def read_array(
         return _read_strings(file.read(size), count)
     if dtype == dtypes.variant:
         return _read_variants(file.read(size), count)
-    raw = np.empty(size, np.uint8)
-    got = 0
-    while got < size:
-        more = file.readinto(raw[got:])  # type: ignore[attr-defined]
-        if not more:
-            raise errors.DataLossError(None, None, f"{size} bytes expected, {got} found")
-        got += more
+    if isinstance(file, io.BufferedReader):
+        raw = np.fromfile(file, np.uint8, size)
+    else:  # of another file system
+        raw = np.frombuffer(bytearray(file.read(size)), np.uint8)
+    if raw.nbytes != size:
+        raise errors.DataLossError(None, None, f"{size} bytes expected, {raw.size} found")
     crc = crc32c.value(raw)
     flat = raw.view(dtype.np)
     if swap != (sys.byteorder == "big"):

@@ -14,14 +14,11 @@ same prefix), the new data first goes by the names of a larger number of shards:
 After each line a complete checkpoint can be read, by TensorFlow as well: a kill leaves at worst a
 data file that no index lists, and the next commit to the prefix removes it. Every file is on the
 disk before it gets its name, and every rename before the next one.
-
-On a file system that is not the machine's the order is the same. It has no locks, so a prefix there
-is for one process at a time, and an index is as whole as what the file system itself writes.
 """
 
 from __future__ import annotations
 
-import io
+import glob
 import itertools
 import os
 import re
@@ -29,28 +26,26 @@ import shutil
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from typing import Any
 
 from opdock import errors
 from opdock.io import filesystems, protos
 from opdock.io.bundle_format import data_path, index_path
 from opdock.io.files import (
+    atomic_write,
     directory_turn,
-    is_file,
     link_over,
-    names_in,
     sweep,
     sync_directory,
     tf_errors,
-    write_file,
 )
 from opdock.io.table import TableBuilder, TableReader
 
 HEADER_KEY = b""
 VERSION = 1
 
-_DATA = re.compile(r"\.data-\d{5}-of-(\d{5})")
+_SHARDS = re.compile(r"\.data-\d{5}-of-(\d{5})$")
 # The directories in which a sharded save collects its parts; see `opdock.train.saver_builder`.
 _PARTS = re.compile(r"_temp_[0-9a-f]{32}$")
 # Two saves to one prefix, as of a service's thread and the program's own, take turns; so do those
@@ -70,20 +65,17 @@ def commit(prefix: str, sources: Sequence[str], entries: Mapping[bytes, Any]) ->
         entries: what the index says of each key.
     """
     directory = filesystems.parent(prefix) or "."
-    local = filesystems.is_local(prefix)
-    turn = directory_turn(directory, _PATIENCE) if local else nullcontext()
-    with _committing, turn, tf_errors(prefix):
+    with _committing, directory_turn(directory, _PATIENCE), tf_errors(prefix):
         try:
             _take_places(prefix, sources, entries)
         except BaseException:
             # The disk may be full: what no index lists makes room again.
             listed = _shards_in_force(prefix)
-            if listed is not None or not is_file(index_path(prefix)):
+            if listed is not None or not filesystems.exists(index_path(prefix)):
                 _remove_other_data(prefix, listed)
             raise
-    if local:
-        sweep(directory)
-        _sweep_parts(directory)
+    sweep(directory)
+    _sweep_parts(directory)
 
 
 def _take_places(prefix: str, sources: Sequence[str], entries: Mapping[bytes, Any]) -> None:
@@ -92,13 +84,15 @@ def _take_places(prefix: str, sources: Sequence[str], entries: Mapping[bytes, An
         _install(prefix, sources, shards)
         write_index(prefix, shards, entries)
     else:
-        taken = {number for _, number in _data_files(prefix)}
-        detour = next(n for n in itertools.count(shards + 1) if n not in taken)
+        detour = next(
+            n
+            for n in itertools.count(shards + 1)
+            if not filesystems.matching(_data_files(prefix, n))
+        )
         _install(prefix, sources, detour)
         write_index(prefix, detour, entries)
-        again = link_over if filesystems.is_local(prefix) else filesystems.copy
         for i in range(shards):
-            again(data_path(prefix, i, detour), data_path(prefix, i, shards))
+            link_over(data_path(prefix, i, detour), data_path(prefix, i, shards))
         _sync(prefix)
         write_index(prefix, shards, entries)
     _remove_other_data(prefix, shards)
@@ -108,13 +102,12 @@ def write_index(prefix: str, shards: int, entries: Mapping[bytes, Any]) -> None:
     """Writes the index of a bundle in one step."""
     header = protos.BundleHeaderProto(num_shards=shards)
     header.version.producer = VERSION
-    table = io.BytesIO()
-    builder = TableBuilder(table)
-    builder.add(HEADER_KEY, header.SerializeToString())
-    for key in sorted(entries):
-        builder.add(key, entries[key].SerializeToString())
-    builder.finish()
-    write_file(index_path(prefix), table.getbuffer())
+    with atomic_write(index_path(prefix)) as file:
+        builder = TableBuilder(file)
+        builder.add(HEADER_KEY, header.SerializeToString())
+        for key in sorted(entries):
+            builder.add(key, entries[key].SerializeToString())
+        builder.finish()
 
 
 def _shards_in_force(prefix: str) -> int | None:
@@ -136,36 +129,26 @@ def _install(prefix: str, sources: Sequence[str], shards: int) -> None:
 
 
 def _sync(prefix: str) -> None:
-    if filesystems.is_local(prefix):
-        sync_directory(filesystems.parent(prefix) or ".")
+    sync_directory(os.path.dirname(prefix) or ".")
 
 
-def _data_files(prefix: str) -> list[tuple[str, int]]:
-    """The data files of the prefix, and of how many shards each says that it is."""
-    directory, base = filesystems.parent(prefix), os.path.basename(prefix)
-    found = []
-    for name in names_in(directory or "."):
-        told = _DATA.fullmatch(name.removeprefix(base)) if name.startswith(base) else None
-        if told is not None:
-            found.append((os.path.join(directory, name), int(told.group(1))))
-    return found
+def _data_files(prefix: str, shards: int) -> str:
+    return f"{glob.escape(prefix)}.data-?????-of-{shards:05d}"
 
 
 def _remove_other_data(prefix: str, shards: int | None) -> None:
     """Removes the data files of the prefix that are not of this number of shards, if any."""
-    for path, number in _data_files(prefix):
-        if number != shards:
+    for path in filesystems.matching(f"{glob.escape(prefix)}.data-?????-of-?????"):
+        found = _SHARDS.search(path)
+        if found is not None and int(found.group(1)) != shards:
             with suppress(OSError):
                 filesystems.of(path).remove(path)
 
 
 def give_up(prefix: str) -> None:
     """Removes all parts of a sharded save of which one, with this prefix, cannot be written."""
-    directory = os.path.dirname(prefix)
+    directory = filesystems.parent(prefix)
     if _PARTS.search(directory):
-        if filesystems.is_local(directory):
-            shutil.rmtree(directory, ignore_errors=True)
-            return
         with suppress(OSError):
             filesystems.of(directory).rmtree(directory)
 

@@ -12,7 +12,7 @@ import numpy as np
 from opdock import dtypes, errors
 from opdock.dtypes import DType
 from opdock.io import filesystems, protos
-from opdock.io.files import as_path, atomic_write, is_file
+from opdock.io.files import as_path, atomic_write
 from opdock.io.parsing import parsed
 from opdock.io.table import TableBuilder, TableReader
 from opdock.io.tensor_proto import decode_array, fill_repeated
@@ -84,9 +84,7 @@ class V1Reader:
 
     def __init__(self, pattern: str) -> None:
         self.prefix = as_path(pattern)
-        paths = [self.prefix]
-        if not is_file(self.prefix):
-            paths = sorted(filesystems.of(self.prefix).glob(self.prefix))
+        paths = sorted(p for p in filesystems.matching(self.prefix) if filesystems.isfile(p))
         if not paths:
             raise errors.NotFoundError(
                 None,

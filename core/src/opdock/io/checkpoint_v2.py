@@ -20,14 +20,7 @@ from opdock.dtypes import DType
 from opdock.io import bundle_format, crc32c, filesystems, protos
 from opdock.io.bundle_format import Array, data_path, index_path
 from opdock.io.checkpoint_commit import HEADER_KEY, VERSION, commit, give_up
-from opdock.io.files import (
-    is_file,
-    local_path,
-    make_directory,
-    open_bytes,
-    temporary,
-    tf_errors,
-)
+from opdock.io.files import Temporary, local_path, make_directory, tf_errors
 from opdock.io.parsing import parsed
 from opdock.io.table import TableReader
 from opdock.io.tensor_slice import TensorSlice, encode_key, gather
@@ -54,7 +47,7 @@ class BundleWriter:
         if directory:
             make_directory(directory)
         try:
-            self._data = temporary(data_path(self.prefix, 0, 1))
+            self._data = Temporary(data_path(self.prefix, 0, 1))
         except BaseException:
             give_up(self.prefix)
             raise
@@ -118,7 +111,7 @@ class BundleWriter:
                 self._data.sync()
             commit(self.prefix, [self._data.name], self._entries)
             with tf_errors(self._data.path):
-                self._data.close()
+                self._data.file.close()
         except BaseException:
             self.abandon()
             raise
@@ -153,7 +146,7 @@ class BundleReader:
     def __init__(self, prefix: str) -> None:
         self.prefix = local_path(prefix)
         path = index_path(self.prefix)
-        if not is_file(path):
+        if not filesystems.exists(path):
             raise errors.NotFoundError(
                 None,
                 None,
@@ -354,7 +347,7 @@ class BundleReader:
         if file is None:
             path = data_path(self.prefix, shard, self.num_shards)
             with tf_errors(path):
-                file = open_bytes(path, "rb")
+                file = filesystems.open_bytes(path)
             self._files[shard] = file
         return file, file.seek(0, os.SEEK_END)
 
@@ -383,7 +376,7 @@ def merge_bundles(prefixes: Iterable[str], merged: str) -> None:
     """
     given = list(prefixes)
     try:
-        _merge(given, merged)
+        _merge(given, local_path(merged))
     except BaseException:
         for prefix in given:
             give_up(prefix)
@@ -416,8 +409,9 @@ def _merge(prefixes: Sequence[str], merged: str) -> None:
         make_directory(directory)
     commit(merged, sources, entries)
     for reader in readers:
+        path = index_path(reader.prefix)
         with suppress(OSError):
-            filesystems.of(reader.prefix).remove(index_path(reader.prefix))
+            filesystems.of(path).remove(path)
 
 
 def _key(name: str | bytes) -> bytes:

@@ -13,7 +13,7 @@ from typing import IO, Any
 from tensorboard.summary.writer.event_file_writer import _AsyncWriter
 
 from opdock.io import filesystems, protos
-from opdock.io.files import as_path, local_path, make_directories, tf_errors
+from opdock.io.files import as_path, make_directories, tf_errors
 from opdock.io.parsing import parsed
 from opdock.io.records import RecordWriter, read_records
 
@@ -52,9 +52,7 @@ class EventsWriter:
         self, logdir: Any, max_queue: int = 10, flush_secs: float = 120, filename_suffix: str = "",
         filename_prefix: str = "events",
     ) -> None:  # fmt: skip
-        self._logdir = local_path(logdir)
-        # Few of the other file systems can make a file only if there is none.
-        self._mode = "xb" if filesystems.is_local(self._logdir) else "wb"
+        self._logdir = as_path(logdir)
         self._max_queue = max_queue
         self._flush_secs = flush_secs
         self._suffix = filename_suffix or ""
@@ -129,11 +127,13 @@ class EventsWriter:
         while True:
             again = f".{number}" if number else ""
             path = os.path.join(self._logdir, f"{start}{again}{self._suffix}")
-            where = filesystems.of(path)
-            if not where.exists(path):
+            there = filesystems.of(path)
+            if not there.exists(path):
                 with tf_errors(path), suppress(FileExistsError):
-                    where.makedirs(self._logdir or ".")
-                    file = where.open(path, self._mode, None, None)
+                    there.makedirs(self._logdir or ".")
+                    # Elsewhere there may be no way to make a file only if it is new.
+                    mode = "xb" if filesystems.is_local(path) else "wb"
+                    file: IO[bytes] = there.open(path, mode, None, None)
                     self._path = path
                     return file
             number += 1

@@ -7,12 +7,13 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 import time
 import uuid
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 from opdock import errors
 from opdock.io import filesystems
@@ -87,37 +88,13 @@ def as_path(path: str | bytes | os.PathLike[str]) -> str:
 
 def local_path(path: str | bytes | os.PathLike[str]) -> str:
     """`as_path`, with the machine's own files named without their scheme `file://`."""
-    return as_path(path).removeprefix("file://")
-
-
-def is_file(path: str | bytes | os.PathLike[str]) -> bool:
-    """Whether there is a file of that name, on the machine or elsewhere."""
-    name = local_path(path)
-    where = filesystems.of(name)
-    return where.exists(name) and not where.isdir(name)
-
-
-def is_directory(path: str | bytes | os.PathLike[str]) -> bool:
-    """Whether there is a directory of that name, on the machine or elsewhere."""
-    name = local_path(path)
-    return filesystems.of(name).isdir(name)
-
-
-def open_bytes(path: str, mode: str) -> BinaryIO:
-    """Opens a file of bytes, wherever its path leads."""
-    return cast("BinaryIO", filesystems.of(path).open(path, mode, None, None))
-
-
-def names_in(directory: str) -> list[str]:
-    """The names in a directory; none if there is no such directory."""
-    try:
-        return filesystems.of(directory).listdir(directory)
-    except OSError:
-        return []
+    return filesystems.here(as_path(path))
 
 
 class Temporary:
     """A new file beside `path`, to be written and put in its place.
+
+    Where `path` is of another file system, it is one of the machine's, of which `path` gets a copy.
 
     It is locked for as long as it is open, so `sweep` can tell it from what a process that was
     killed left behind. It is removed with the object if nothing has become of it: an interrupt may
@@ -143,19 +120,17 @@ class Temporary:
     def sync(self) -> None:
         """Waits until the disk has what was written; the file can be renamed then."""
         self.file.flush()
+        if not filesystems.is_local(self.path):
+            return  # what it is copied to is another disk
         os.fsync(self.file.fileno())
         if sys.platform == "win32":
             # Windows renames no open file; elsewhere the lock is held until the file has its name.
             self.file.close()
 
-    def close(self) -> None:
-        """Closes the file, whatever its name is by now."""
-        self.file.close()
-
     def install(self) -> None:
         """Takes the place of `path`, durably."""
         self.sync()
-        os.replace(self.name, self.path)
+        filesystems.rename(self.name, self.path)
         self._left.detach()
         self.file.close()
         sync_directory(os.path.dirname(self.path) or ".")
@@ -165,47 +140,6 @@ class Temporary:
         with suppress(OSError):  # on a full disk there is no room for what its buffer holds
             self.file.close()
         self._left()
-
-
-class RemoteTemporary:
-    """A new file as `Temporary` is one, on a file system that is not the machine's.
-
-    There are no locks: what a process that was killed has left there stays.
-
-    Args:
-        path: the file whose place it will take.
-    """
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        self.name = _temporary_name(path)
-        with tf_errors(path):
-            self.file: BinaryIO = open_bytes(self.name, "wb")
-
-    def sync(self) -> None:
-        """Writes all of it; the file can be renamed then."""
-        self.file.close()
-
-    def close(self) -> None:
-        """Closes the file, whatever its name is by now."""
-        self.file.close()
-
-    def install(self) -> None:
-        """Takes the place of `path`."""
-        self.sync()
-        filesystems.rename(self.name, self.path)
-
-    def discard(self) -> None:
-        """Closes the file and removes it, if it still has its first name."""
-        with suppress(OSError):
-            self.file.close()
-        with suppress(OSError):
-            filesystems.of(self.name).remove(self.name)
-
-
-def temporary(path: str) -> Temporary | RemoteTemporary:
-    """A new file beside a path, wherever that leads."""
-    return Temporary(path) if filesystems.is_local(path) else RemoteTemporary(path)
 
 
 def _remove(name: str, held: list[BinaryIO], owner: int) -> None:
@@ -219,7 +153,10 @@ def _remove(name: str, held: list[BinaryIO], owner: int) -> None:
 
 
 def _temporary_name(path: str) -> str:
-    return f"{path}.tempstate{uuid.uuid4().hex}"
+    own = f".tempstate{uuid.uuid4().hex}"
+    if filesystems.is_local(path):
+        return path + own
+    return os.path.join(tempfile.gettempdir(), os.path.basename(path) + own)
 
 
 def _open_locked(name: str, held: list[BinaryIO]) -> BinaryIO:
@@ -247,12 +184,12 @@ def atomic_write(path: str) -> Iterator[BinaryIO]:
     """
     path = local_path(path)
     with tf_errors(path):
-        written = temporary(path)
+        temporary = Temporary(path)
         try:
-            yield written.file
-            written.install()
+            yield temporary.file
+            temporary.install()
         except BaseException:
-            written.discard()
+            temporary.discard()
             raise
 
 
@@ -261,6 +198,9 @@ def link_over(source: str, target: str) -> None:
 
     Where the file system has no links, `target` becomes a copy.
     """
+    if not filesystems.is_local(source):
+        filesystems.copy(source, target)
+        return
     with open(source, "r+b") as file:
         if sys.platform != "win32":
             # One lock serves both names, so nobody sweeps the link before it has its place. Whoever
@@ -357,9 +297,12 @@ def make_directories(path: str) -> None:
 
 
 def make_directory(path: str) -> None:
-    """Makes a directory, if only it is missing."""
+    """Makes a directory, if only it is missing; on other file systems those above it as well."""
+    if not filesystems.is_local(path):
+        make_directories(path)
+        return
     try:
-        filesystems.of(path).mkdir(path)
+        os.mkdir(path)
     except (FileNotFoundError, FileExistsError):
         pass  # what is written into it names the file, as TensorFlow does
     except OSError as e:
@@ -367,7 +310,7 @@ def make_directory(path: str) -> None:
             raise error_from_os(e, path) from e
 
 
-def write_file(path: str, data: bytes | memoryview) -> None:
+def write_file(path: str, data: bytes) -> None:
     """Writes a whole file, atomically where the file system is the machine's."""
     path = local_path(path)
     if not filesystems.is_local(path):

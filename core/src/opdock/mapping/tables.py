@@ -211,6 +211,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         f"python.ops.distributions.{name}": ("opdock.distributions.softplus",)
         for name in ("beta", "exponential", "gamma", "laplace", "normal", "student_t")
     },
+    "python.ops.distributions.bijector_test_util": ("opdock.distributions.for_tests",),
     "python.ops.distributions.distribution": ("opdock.distributions.distribution",),
     "python.ops.distributions.kullback_leibler": ("opdock.distributions.divergence",),
     "python.ops.distributions.special_math": ("opdock.distributions.helpers",),
@@ -268,7 +269,7 @@ _GFILE: Final = {
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
     "python.eager.function": {
-        "defun": "opdock:function",
+        "defun": "opdock.ops.composed.function:defun",
         "defun_with_attributes": "opdock.ops.composed.function:defun_with_attributes",
     },
     "": LATER_V1,
@@ -297,7 +298,9 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "NoGradient": "opdock.graph.nodes.gradient_registry:not_differentiable",
         "RegisterShape": "opdock.util.graph_helpers:RegisterShape",
         "NotDifferentiable": "opdock.graph.nodes.gradient_registry:not_differentiable",
-        "executing_eagerly_outside_functions": "opdock.util.eager_context:executing_eagerly",
+        "executing_eagerly_outside_functions": (
+            "opdock.graph.nodes.scopes:executing_eagerly_outside_functions"
+        ),
         "get_gradient_function": "opdock.graph.nodes.gradient_registry:gradient_of",
         "get_name_scope": "opdock.util.graph_helpers:get_name_scope",
         "internal_convert_n_to_tensor": "opdock.util.graph_helpers:internal_convert_n_to_tensor",
@@ -491,9 +494,6 @@ V2: Final[dict[str, str]] = {
     "saved_model.load": "opdock.saved_model.imported:load_v2",
     "where": "opdock:where_v2",
 }
-
-# Modules whose functions TensorFlow generates from op definitions, beside those named gen_*_ops.
-GENERATED: Final = frozenset({"python.framework.test_ops"})
 
 # Attributes that change while a program runs, and are looked up each time.
 LIVE: Final = frozenset({"ENABLE_CONTROL_FLOW_V2", "FLAGS"})

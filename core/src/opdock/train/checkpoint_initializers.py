@@ -7,7 +7,8 @@ from typing import Any
 
 from opdock.graph.nodes.scopes import device
 from opdock.graph.variables.variable_scope import variable_store
-from opdock.io.files import as_path, is_directory
+from opdock.io import filesystems
+from opdock.io.files import as_path
 from opdock.ops.io import restore_v2_op
 from opdock.shapes import TensorShape
 from opdock.train.checkpoint_management import latest_checkpoint
@@ -32,7 +33,7 @@ def init_from_checkpoint(ckpt_dir_or_file: Any, assignment_map: dict[str, Any]) 
     """
     path = as_path(ckpt_dir_or_file)
     reader = load_checkpoint(path)
-    prefix = (latest_checkpoint(path) or path) if is_directory(path) else path
+    prefix = (latest_checkpoint(path) or path) if filesystems.isdir(path) else path
     shapes = reader.get_variable_to_shape_map()
     known = _variables_by_name()
     for source, target in sorted(assignment_map.items()):

@@ -13,7 +13,7 @@ from opdock.graph.serial.attr_proto import encode_attr, to_op_def
 from opdock.graph.serial.importer import import_graph_def
 from opdock.graph.serial.proto_functions import get_from_proto_function
 from opdock.io import filesystems, protos
-from opdock.io.files import as_path, is_file, read_file
+from opdock.io.files import as_path, read_file
 from opdock.train.collection_defs import (
     add_collection_def,
     in_scope,
@@ -203,8 +203,7 @@ def export_scoped_meta_graph(
     )  # fmt: skip
     if filename:
         path = as_path(filename)
-        directory, name = filesystems.parent(path), os.path.basename(path)
-        write_graph(meta, directory, name, as_text=as_text)
+        write_graph(meta, filesystems.parent(path), os.path.basename(path), as_text=as_text)
     return meta, variables
 
 
@@ -239,7 +238,7 @@ def read_meta_graph_file(filename: Any) -> Any:
     from google.protobuf.message import DecodeError
 
     path = as_path(filename)
-    if not is_file(path):
+    if not filesystems.isfile(path):
         raise OSError(f"File {path} does not exist.")
     data = read_file(path)
     try:

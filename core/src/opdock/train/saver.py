@@ -12,7 +12,7 @@ from opdock.eager.held import HeldSession, held_session, in_held_session
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.io import filesystems, protos
-from opdock.io.files import as_path, is_directory
+from opdock.io.files import as_path
 from opdock.train import checkpoint_management
 from opdock.train.saveable import all_saveable_objects, names_of
 from opdock.train.saver_builder import BaseSaverBuilder, BulkSaverBuilder
@@ -203,7 +203,7 @@ class Saver:
             try:
                 written = self._write(sess, prefix)
             except (errors.NotFoundError, errors.FailedPreconditionError) as e:
-                if not parent or is_directory(parent):
+                if not parent or filesystems.isdir(parent):
                     raise
                 raise ValueError(f"Parent directory of {path} doesn't exist, can't save.") from e
             if write_state:

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from opdock.dtypes import as_dtype
-from opdock.graph.nodes.composite import CompositeTensor
+from opdock.graph.nodes.composite import CompositeTensor, is_tensor
 from opdock.graph.nodes.constant_value import constant_for_shapes, constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
-from opdock.graph.nodes.operation import Operation, Tensor, is_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import all_ops
 from opdock.graph.nodes.replication import is_first_replica
 from opdock.graph.nodes.scopes import control_dependencies, graph_of, name_scope
@@ -78,7 +78,7 @@ def smart_constant_value(pred: Any) -> bool | None:
         TypeError: it is no condition.
     """
     if isinstance(pred, Tensor):
-        found = evaluated_constant(pred.graph, pred)
+        found = evaluated_constant(pred._op.graph, pred)
         return None if found is None else bool(found)
     if isinstance(pred, bool) or (isinstance(pred, int) and pred in (0, 1)):
         return bool(pred)
@@ -230,8 +230,8 @@ def skip_summary() -> bool:
 
 
 def is_symbolic_tensor(value: Any) -> bool:
-    """Whether a value is a tensor of a graph."""
-    return isinstance(value, Tensor)
+    """Whether a value is a tensor of a graph, and has no value yet."""
+    return isinstance(value, Tensor) and not value._op.graph.eager
 
 
 def in_xla_context(graph: Graph) -> bool:
