@@ -37,6 +37,16 @@ Tensors = Mapping[str, Any]
 Outputs = Mapping[Any, tuple[int, Tensors]]
 
 
+def no_bundle(what: str) -> errors.UnimplementedError:
+    """The error of what would write a session bundle, the format before SavedModel."""
+    told = (
+        f"{what} would write a session bundle, the format before SavedModel, which opdock does not "
+        "have. export_savedmodel(export_dir_base, serving_input_fn) writes a SavedModel; an "
+        "ExportStrategy (make_export_strategy) has an Experiment do so while it trains."
+    )
+    return errors.UnimplementedError(None, None, told)
+
+
 # ---------------------------------------------------------------------------- what serves
 class InputFnOps(NamedTuple):
     """Features, labels, and the placeholders that they are made of, by name."""

@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 import opdock as tf
+from opdock.contrib.learn import exporting
 from opdock.contrib.learn.monitor_hooks import (
     BaseMonitor,
     EveryN,
@@ -33,12 +34,7 @@ class ExportMonitor(EveryN):
 
     def __init__(self, every_n_steps: int, export_dir: str, *args: Any, **settings: Any) -> None:
         del args, settings
-        raise tf.errors.UnimplementedError(
-            None, None,
-            f"ExportMonitor would write session bundles to {export_dir} every {every_n_steps} "
-            "steps, the format before SavedModel, which opdock does not have. An ExportStrategy "
-            "(make_export_strategy) has an Experiment write SavedModels while it trains.",
-        )  # fmt: skip
+        raise exporting.no_bundle(f"ExportMonitor, every {every_n_steps} steps to {export_dir},")
 
 
 class ValidationMonitor(SessionRunHook):
