@@ -107,8 +107,9 @@ class DatasetV2(CompositeTensor):
         if threads is not None:
             op = elements.private_thread_pool_dataset_op
             found = _MadeDataset(steps.unchanged(op, found, int64(threads, "num_threads")), [found])
-        if options.experimental_deterministic is False:
-            rewrites = convert_to_tensor(["make_sloppy"], dtypes.string, name="optimizations")
+        names = options._rewrites()
+        if names:
+            rewrites = convert_to_tensor(names, dtypes.string, name="optimizations")
             op = elements.optimize_dataset_op
             found = _MadeDataset(steps.unchanged(op, found, rewrites), [found])
         stats = options.experimental_stats

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -167,7 +166,7 @@ def decode_csv(sig: NodeSig) -> Callable[..., Outputs]:
     mark, missing = as_bytes(attrs["field_delim"]), as_bytes(attrs["na_value"])
     types = [t.base_dtype for t in attrs["OUT_TYPE"]]
     chosen = [int(c) for c in attrs["select_cols"]]
-    _check_columns(chosen, len(types), mark)
+    checks.check_columns(chosen, len(types), mark)
     quotes, limit = attrs["use_quote_delim"], chosen[-1] + 1 if chosen else 0
 
     def rows(lines: list[bytes]) -> Iterator[list[bytes]]:
@@ -203,7 +202,7 @@ def decode_csv(sig: NodeSig) -> Callable[..., Outputs]:
 
     def run(records: Array, *defaults: Array) -> Outputs:
         for f, default in enumerate(defaults):
-            _check_default(f, np.asarray(default))
+            checks.check_record_default(f, default)
         shape = np.shape(records)
         found = looped(records, defaults)
         if found is not None:
@@ -220,26 +219,6 @@ def decode_csv(sig: NodeSig) -> Callable[..., Outputs]:
         return _result(out)
 
     return run
-
-
-def _check_columns(chosen: list[int], count: int, mark: bytes) -> None:
-    if chosen and len(chosen) != count:
-        raise checks.invalid("select_cols should match output size")
-    if any(a >= b for a, b in itertools.pairwise(chosen)):
-        raise checks.invalid("select_cols should be strictly increasing indices")
-    if chosen and chosen[0] < 0:
-        raise checks.invalid("select_cols should be non-negative indices")
-    if len(mark) != 1:
-        raise checks.invalid("field_delim should be only 1 char")
-
-
-def _check_default(index: int, default: Array) -> None:
-    if default.ndim > 1:
-        raise checks.invalid("Each record default should be at most rank 1")
-    if default.size > 1:
-        raise checks.invalid(
-            f"There should only be 1 default per field but field {index} has {default.size}"
-        )
 
 
 def _column_of(

@@ -268,16 +268,8 @@ def _batched(parameters: tuple[Array, ...], batches: int) -> list[Floats]:
     """The parameters for each batch, checked."""
     out = []
     for name, given in zip(("means", "stddevs", "minvals", "maxvals"), parameters, strict=True):
-        if given.ndim > 1:
-            raise checks.invalid(
-                f"Input {name} should be a scalar or vector, got shape: {checks.dims(given.shape)}"
-            )
-        if given.ndim and given.shape[0] not in (1, batches):
-            raise checks.invalid(
-                f"Input {name} should have length 1 or shape[0], got shape: "
-                f"{checks.dims(given.shape)}"
-            )
-        out.append(np.broadcast_to(given, (batches,)).astype(np.float64))
+        flat = checks.batch_parameter(name, given, batches)
+        out.append(np.broadcast_to(flat, (batches,)).astype(np.float64))
     _, deviations, low, high = out
     bounded = np.isfinite(low) | np.isfinite(high)
     if not np.all((deviations > 0) & (low < high) & bounded):

@@ -234,13 +234,7 @@ def substr(sig: NodeSig) -> Callable[..., Array]:
                 f"pos and len shapes must match: {checks.dims(np.shape(pos))} vs. "
                 f"{checks.dims(np.shape(length))}"
             )
-        try:
-            shape = np.broadcast_shapes(np.shape(strings), np.shape(pos))
-        except ValueError:
-            raise checks.invalid(
-                f"Incompatible shapes: {checks.dims(np.shape(strings))} vs. "
-                f"{checks.dims(np.shape(pos))}"
-            ) from None
+        shape = checks.broadcast_shapes(np.shape(strings), np.shape(pos))
         whole = packed(strings)
         found = None if whole is None else _cut_all(whole, pos, length, by_bytes, shape)
         if found is not None:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from opdock.fields import check_fields
+
 
 class Control(enum.Enum):
     """How an op decides what runs: functions in its attributes, or nodes after it."""
@@ -76,8 +78,17 @@ class Moves(enum.Enum):
 
 
 # ---------------------------------------------------------------- layout
+class _Checked:
+    """A record of whoever writes an op: each field is of the type that it is annotated with."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self, f"{type(self).__name__}.")
+
+
 @dataclass(frozen=True, slots=True)
-class Formatted:
+class Formatted(_Checked):
     """An op with a `data_format`: `NHWC` has the channels last, `NCHW` first.
 
     Attributes:
@@ -94,7 +105,7 @@ class Formatted:
 
 
 @dataclass(frozen=True, slots=True)
-class Elementwise:
+class Elementwise(_Checked):
     """Each element of a result depends on those at its place alone.
 
     Attributes:
@@ -106,28 +117,28 @@ class Elementwise:
 
 
 @dataclass(frozen=True, slots=True)
-class Reduction:
+class Reduction(_Checked):
     """The axes in an input go, or stay with size one if the attribute `keep_dims` is set."""
 
     axes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class DropsAxes:
+class DropsAxes(_Checked):
     """Axes of size one go: those in an attribute, or all if it is empty."""
 
     attr: str
 
 
 @dataclass(frozen=True, slots=True)
-class PerAxis:
+class PerAxis(_Checked):
     """Inputs hold a row for each dimension of the first input."""
 
     vectors: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class AlongAxis:
+class AlongAxis(_Checked):
     """The op works along the one axis in an input (-1: the last input)."""
 
     axis: int
@@ -138,7 +149,7 @@ Layout = Formatted | Elementwise | Reduction | DropsAxes | PerAxis | AlongAxis
 
 # ---------------------------------------------------------------- traits
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Traits:
+class Traits(_Checked):
     """The traits of an op type.
 
     Attributes:
@@ -153,6 +164,7 @@ class Traits:
         random: results come from a random stream; equal nodes give unequal results.
         foreign: it runs code of the user's, whose errors are failures and no reason to try another
             kernel.
+        promised: the shapes of its results are what its attributes say, whatever they are.
         keeps: arguments and results whose memory may be held when the step is over; None for all of
             them, if the op is stateful. Only for ops without kernels: a kernel's record tells.
         repeats: the input whose elements, in another shape or several times, make up the result.
@@ -160,9 +172,12 @@ class Traits:
         forwards: each output is the input in the same place, unchanged.
         own: of an update that does nothing but change variables, the arguments of which each
             variable has its own; updates that are alike in all others can be done in one call.
+        validates: the attribute that, where it is false, lets an update give its first input, a
+            variable, another shape.
         files: its first input names files, of which it makes something.
         captures: arguments that are the last parameters of a function of the op's, each with the
             attribute that names the function: where that takes a reference, so does the op.
+        settled: the state that it reads is what an initializer made of it, and stays so.
         fold, merge, drop: whether a node with constant inputs may become a constant, equal ones
             become one, and one whose results nobody uses be left out, as far as effects allow it.
         fails: when a kernel may raise; an op that fails by value is computed even if only waited
@@ -188,13 +203,16 @@ class Traits:
     effect: bool | None = None
     random: bool = False
     foreign: bool = False
+    promised: bool = False
     keeps: tuple[str, ...] | None = None
+    validates: str = ""
     files: bool = False
     captures: tuple[tuple[str, str], ...] = ()
     repeats: int | None = None
     reshapes: bool = False
     forwards: bool = False
     own: tuple[str, ...] = ()
+    settled: bool = False
     fold: bool = True
     merge: bool = True
     drop: bool = True

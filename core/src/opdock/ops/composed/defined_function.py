@@ -221,6 +221,8 @@ class _DefinedFunction:
                 function_def(spec).SerializeToString(deterministic=True), usedforsecurity=False
             ).hexdigest()
             spec.name = graph.func_name = f"{base}_{digest[:8]}"
+        if self._grad_func is not None and self._python_grad_func is not None:
+            raise ValueError(f"Gradient defined twice for function {spec.name}")
         spec.python_gradient = self._python_grad_func
         self._attach_gradient(spec)
         return spec

@@ -42,6 +42,7 @@ class Fallback:
         self._services = services
         self.losses = services.losses
         self.rest = compiler.rest
+        self.loosen = compiler.placer.experience.loosen
 
     def __call__(
         self, node: Node, inputs: Sequence[Any], error: errors.OpError
@@ -220,7 +221,7 @@ def _feeds(node: Node) -> list[Value]:
     return made
 
 
-def _raised(error: Exception, i: int, inputs: list[Any]) -> NoReturn:
+def _raised(error: BaseException, i: int, inputs: list[Any]) -> NoReturn:
     raise error
 
 

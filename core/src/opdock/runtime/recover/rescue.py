@@ -35,15 +35,19 @@ class Rescue:
         self._steps = compiled.schedule.steps
         self._fallback = fallback
 
-    def __call__(self, error: Exception, i: int, inputs: list[Any]) -> Sequence[Any]:
+    def __call__(self, error: BaseException, i: int, inputs: list[Any]) -> Sequence[Any]:
         """Another kernel's results for a step that declined.
 
         Raises:
             ClaimError: what is left has to be compiled for other shapes.
             RestartError: other placement is what may help.
             OpError: nothing helps.
+            SystemExit: the user's own code, which the step runs, ends the program.
         """
         step = self._steps[i]
+        users = step.node.traits.foreign or step.kind == "control"
+        if isinstance(error, SystemExit) and users:
+            raise error  # the program's own wish to end, not a plugin's
         if isinstance(error, ClaimError):
             return self._held(error, i)
         found = as_op_error(error, step.node)
@@ -62,6 +66,8 @@ class Rescue:
 
     def _held(self, error: ClaimError, i: int) -> Sequence[Any]:
         """What stands for results of other shapes than were claimed, where nothing else helps."""
+        if error.loose:
+            self._fallback.loosen(error.loose)
         goes_on = self._onward is not None and self._onward.possible
         if error.whole is not None and not goes_on:
             return error.whole
@@ -70,9 +76,10 @@ class Rescue:
         if not goes_on:
             raise located.plain() from None
         located.results, located.whole, located.at = error.results, error.whole, i
+        located.loose = error.loose
         raise located
 
-    def _restart(self, found: errors.OpError, i: int, error: Exception) -> None:
+    def _restart(self, found: errors.OpError, i: int, error: BaseException) -> None:
         """Raises a `RestartError` when other placement is what may help."""
         step, losses = self._steps[i], self._fallback.losses
         restart = found if isinstance(found, RestartError) else losses.meet(step.node, found)
