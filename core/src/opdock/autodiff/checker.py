@@ -168,7 +168,8 @@ def _eagerly(
 
 def _numbers(value: Any) -> Array:
     """The value of an eager tensor, or of slices."""
-    return np.asarray(convert_to_tensor(value).numpy())
+    tensor: Any = convert_to_tensor(value)
+    return np.asarray(tensor.numpy())
 
 
 def max_error(grad1: Sequence[Array], grad2: Sequence[Array]) -> float:

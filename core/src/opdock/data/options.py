@@ -7,13 +7,15 @@ elsewhere, nor maps and filters joined. Other hints are kept, merged and compare
 
 from __future__ import annotations
 
+import enum
 from typing import Any, Final
 
 from opdock.data.statistics import StatsAggregator
 from opdock.data.util.options import OptionsBase, create_option, merge_options
 
 __all__ = [
-    "DistributeOptions", "MapVectorizationOptions", "OptimizationOptions", "Options",
+    "AutoShardPolicy", "DistributeOptions", "ExternalStatePolicy", "MapVectorizationOptions",
+    "OptimizationOptions", "Options",
     "StatsOptions", "ThreadingOptions",
 ]  # fmt: skip
 
@@ -22,11 +24,24 @@ def _flag(name: str, docstring: str) -> Any:
     return create_option(name, bool, docstring)
 
 
+class AutoShardPolicy(enum.IntEnum):
+    """What is shared out between workers: TensorFlow 2's names."""
+
+    OFF = -1
+    AUTO = 0
+    FILE = 1
+    DATA = 2
+    HINT = 3
+
+
 class DistributeOptions(OptionsBase):
     """How elements are spread over workers."""
 
     auto_shard = create_option(
         "auto_shard", bool, "Whether the elements are shared out by a strategy.", lambda: True
+    )
+    auto_shard_policy = create_option(
+        "auto_shard_policy", AutoShardPolicy, "What is shared out.", lambda: AutoShardPolicy.AUTO
     )
     _make_stateless = create_option(
         "_make_stateless", bool, "Whether ops become stateless.", lambda: False
@@ -115,6 +130,14 @@ class ThreadingOptions(OptionsBase):
     )
 
 
+class ExternalStatePolicy(enum.Enum):
+    """What becomes of state outside the pipeline when a dataset is written down: TensorFlow 2's."""
+
+    WARN = 0
+    IGNORE = 1
+    FAIL = 2
+
+
 class Options(OptionsBase):
     """Options of a dataset: see `tf.data.Dataset.with_options`."""
 
@@ -139,6 +162,10 @@ class Options(OptionsBase):
     experimental_stateful_whitelist = create_option(
         "experimental_stateful_whitelist", list, "Ops whose state may be left out when saving."
     )
+    experimental_external_state_policy = create_option(
+        "experimental_external_state_policy", ExternalStatePolicy,
+        "What becomes of state outside the pipeline.",
+    )  # fmt: skip
 
     def _static_optimizations(self) -> list[str]:
         """The names of all rewrites of the pipeline that TF would do for these options."""

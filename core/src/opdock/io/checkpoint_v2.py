@@ -347,7 +347,7 @@ class BundleReader:
         if file is None:
             path = data_path(self.prefix, shard, self.num_shards)
             with tf_errors(path):
-                file = filesystems.of(path).open(path, "rb", None, None)
+                file = filesystems.open_bytes(path)
             self._files[shard] = file
         return file, file.seek(0, os.SEEK_END)
 

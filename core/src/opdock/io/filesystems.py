@@ -14,7 +14,7 @@ import re
 import shutil
 import stat
 import weakref
-from typing import IO, Any, Final, Protocol
+from typing import IO, Any, BinaryIO, Final, Protocol
 
 from opdock import errors
 
@@ -274,6 +274,13 @@ def matching(pattern: str) -> list[str]:
     """The names that match a pattern, or the one that there is by that name."""
     there = of(pattern)
     return [pattern] if there.exists(pattern) else there.glob(pattern)
+
+
+def open_bytes(path: str) -> BinaryIO:
+    """A file's bytes, to be read."""
+    file: Any = of(path).open(path, "rb", None, None)
+    found: BinaryIO = file
+    return found
 
 
 def copy(source: str, target: str) -> None:

@@ -165,7 +165,7 @@ class TableReader:
     def __init__(self, path: str) -> None:
         self.path = path
         with tf_errors(path):
-            self._file: BinaryIO = filesystems.of(path).open(path, "rb", None, None)
+            self._file = filesystems.open_bytes(path)
             self._size = self._file.seek(0, os.SEEK_END)
         try:
             self._index = list(_entries(self._read_index(), path))

@@ -202,8 +202,8 @@ def export_scoped_meta_graph(
         strip_default_attrs=strip_default_attrs, **kwargs,
     )  # fmt: skip
     if filename:
-        directory, name = os.path.split(as_path(filename))
-        write_graph(meta, directory, name, as_text=as_text)
+        path = as_path(filename)
+        write_graph(meta, filesystems.parent(path), os.path.basename(path), as_text=as_text)
     return meta, variables
 
 

@@ -24,7 +24,7 @@ class Parser(Captured):
 
     def __init__(self, sparse: Sequence[Sparse], dense: Sequence[Dense]) -> None:
         self._sparse, self._dense = tuple(sparse), tuple(dense)
-        keys = [feature.key for feature in (*self._sparse, *self._dense)]
+        keys = [feature.key for feature in self._sparse] + [f.key for f in self._dense]
         self._order = sorted(range(len(keys)), key=keys.__getitem__)
 
     @property

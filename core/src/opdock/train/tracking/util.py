@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -297,7 +296,7 @@ class Checkpoint(AutoTrackable):
         if executing_eagerly():
             number = int(self.save_counter.assign_add(1).read_value())
             path = self.write(f"{as_path(file_prefix)}-{number}")
-            update_checkpoint_state_internal(os.path.dirname(path), path, [path], None, True)
+            update_checkpoint_state_internal(filesystems.parent(path), path, [path], None, True)
             return path
         session = session or get_session()
         new = self._save_counter is None
@@ -307,7 +306,7 @@ class Checkpoint(AutoTrackable):
         if self._count is None:
             self._count = NoDependency(counter.assign_add(1, read_value=True))
         path = self.write(f"{as_path(file_prefix)}-{session.run(self._count)}", session)
-        update_checkpoint_state_internal(os.path.dirname(path), path, [path], None, True)
+        update_checkpoint_state_internal(filesystems.parent(path), path, [path], None, True)
         return path
 
     def restore(self, save_path: Any) -> Any:
