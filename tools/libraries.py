@@ -52,7 +52,16 @@ REASONS = (
     (r"tolerance rtol=1e-06, atol=1e-06", "compares nearly the last bit of float32"),
     (r"adds over the cores of a TPU", "TPUs"),
     (r"side of a Switch that is not taken", "fetches from the side of a tf.cond not taken"),
-    (r"argument 2 is longer", "eager execution"),
+    (r"argument 2 is longer|BoundedTensorSpec\(.*invalid t", "eager execution"),
+    (r"'RestoredFunction'|Graph object at .* == ", "functions of TensorFlow 2"),
+    (r"Unable to open file", "its package lacks the file"),
+    (r"failed on setup", "pytest takes one of its helpers for a test"),
+    (r"Some Python objects were not bound", "checkpoints say it in other words"),
+    (r"TensorList cannot be saved", "checkpoints have no lists of tensors"),
+    (
+        r"symbolic tensor.*SparseTensor|pyfunc_\d+ is double|has no attribute 'apply'",
+        "mended since",
+    ),
     (r"No such file or directory", "its package lacks the file"),
     (r"Expected cond_op|TensorArrayReadV3' refers", "conditionals and loops are one node here"),
     (r"'NoneType' object has no attribute", "compares with Theano or CNTK"),
@@ -194,7 +203,7 @@ def first_line(failure: ET.Element) -> str:
 
 def reason(message: str) -> str:
     """What a message means, as far as that is known."""
-    return next((why for pattern, why in REASONS if re.search(pattern, message)), "")
+    return next((why for pattern, why in REASONS if re.search(pattern, message)), "not known")
 
 
 def row(suite: Suite, numbers: Counter[str]) -> str:
