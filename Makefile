@@ -93,8 +93,14 @@ fuzz: $(TESTED)  ## read 100,000 hostile files of each kind (ARGS="--formats png
 	$(if $(findstring --guided,$(ARGS)),$(VENV)/python -m pip --disable-pip-version-check install --quiet -c $(or $(OPDOCK_CONSTRAINTS),constraints.txt) --group fuzz)
 	$(VENV)/python -m tests.hostile $(ARGS)
 
-numbers: $(STAMP)  ## compute with nan, infinities, least and largest numbers by each form of the CPU's kernels
+numbers: $(TESTED)  ## compute with nan, infinities, least and largest numbers by each form of the CPU's kernels, and run random programs
 	$(VENV)/python -W ignore tools/special_values.py $(ARGS)
+	for device in $(NUMBERS); do \
+	  $(VENV)/python -W ignore tools/random_programs.py --device /device:$$device:0 || exit 1; \
+	done
+
+# JAX and TORCH need `make jax` and `make torch` first.
+NUMBERS ?= CPU OPENCL
 
 pictures: $(TESTED)  ## have Chromium draw the site, TensorBoard and `opdock view`: tests, and the documentation's pictures
 	./tools/setup_browser.sh

@@ -24,6 +24,8 @@ from typing import Any
 import numpy as np
 
 import opdock as tf
+from opdock.eager.graph import EagerGraph
+from opdock.eager.modes import eager_graph
 
 GROWTH = 32 << 20
 """Bytes: what allocators keep, a hundredth of what a leak of 10,000 small graphs would be."""
@@ -124,7 +126,41 @@ def saving(closes: bool) -> None:
         tf.summary.FileWriter(folder, graph).close()
 
 
-ROUNDS: Sequence[Callable[[bool], Any]] = (training, iterating, queueing, failing, saving)
+def eager(closes: bool) -> None:
+    """A training whose operations run as they are made, over a dataset; with devices of its own."""
+    with (EagerGraph() if closes else eager_graph()).as_default():
+        w = tf.Variable(tf.zeros([4, 1]))
+        optimizer = tf.train.MomentumOptimizer(0.1, 0.5)
+        for x in tf.data.Dataset.from_tensors(tf.ones([2, 4])).repeat(3).prefetch(1):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(tf.matmul(x, w) - 3.0))
+            optimizer.apply_gradients([(tape.gradient(loss, w), w)])
+
+
+def rewriting(closes: bool) -> None:
+    """Functions whose Python depends on tensors, of a step and of a dataset."""
+
+    def until(x: Any) -> Any:
+        while tf.reduce_sum(x) < 10.0:
+            if x[0] > 2.0:
+                x = x + 1.0
+            else:
+                x = x * 2.0
+        return x
+
+    with tf.Graph().as_default():
+        data = tf.data.Dataset.from_tensors(np.ones(2, np.float32)).repeat().map(until)
+        following = tf.data.make_one_shot_iterator(data).get_next()
+        y = tf.function(until)(following * 0.25)
+        session = tf.Session()
+        session.run(y)
+        if closes:
+            session.close()
+
+
+ROUNDS: Sequence[Callable[[bool], Any]] = (
+    training, iterating, queueing, failing, saving, eager, rewriting,
+)  # fmt: skip
 
 
 def soak(rounds: int, minutes: float) -> str:

@@ -22,7 +22,7 @@ from tests.hostile.trial import judge
 
 FOLDER = Path("build/fuzz")
 PORTION = 2000
-"""Cases a process: fresh ones find what old ones got used to."""
+"""Cases a process by default: fresh ones find what old ones got used to."""
 
 
 def portion(name: str, seed: int, first: int, count: int) -> int:
@@ -88,6 +88,7 @@ def main() -> int:
     parser.add_argument("--formats", default=",".join(FORMATS))
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=float("inf"))
+    parser.add_argument("--portion", type=int, default=PORTION, help="cases a process")
     parser.add_argument("--show")
     parser.add_argument("--guided", action="store_true", help="by coverage, through atheris")
     args = parser.parse_args()
@@ -102,7 +103,7 @@ def main() -> int:
         done = FOLDER / f"{name}-{args.seed}.done"
         at = int(done.read_text()) if done.exists() else 0
         while at < args.cases and time.monotonic() < end:
-            size = PORTION - at % PORTION
+            size = args.portion - at % args.portion
             at = portion(name, args.seed, at, min(size, args.cases - at))
             done.write_text(str(at))
         wrong = faults(name, args.seed)

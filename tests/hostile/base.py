@@ -90,11 +90,21 @@ def each(calls: Sequence[Callable[[bytes], Any]], data: bytes) -> None:
         raise failed
 
 
-def drain(session: tf.Session, *datasets: Any) -> None:
+Drained = tuple[tf.Session, list[tuple[Any, Any]]]
+"""A session, and of each dataset what begins it and what its next element is."""
+
+
+def drained(*datasets: Any) -> Drained:
+    """What `drain` takes: made once, and read as often as one likes."""
+    made = [tf.data.make_initializable_iterator(d) for d in datasets]
+    return tf.Session(), [(i.initializer, i.get_next()) for i in made]
+
+
+def drain(session: tf.Session, datasets: Sequence[tuple[Any, Any]]) -> None:
     """All elements of each, as far as errors let it; the first error then, if any."""
     failed: Exception | None = None
-    for dataset in datasets:
-        following = tf.data.make_one_shot_iterator(dataset).get_next()
+    for initializer, following in datasets:
+        session.run(initializer)
         for _ in range(1000):
             try:
                 session.run(following)

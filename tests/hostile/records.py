@@ -8,13 +8,15 @@ import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
+from functools import cache
 from pathlib import Path
 from random import Random
 
 import opdock as tf
-from opdock.io import protos
+from opdock.io import lmdb_files, protos
 from opdock.io.records import frame
-from tests.hostile.base import Format, Wrong, by_message, drain, write
+from tests.core.io import lmdb_sample
+from tests.hostile.base import Drained, Format, Wrong, by_message, drain, drained, write
 from tests.hostile.mutations import mutate_bytes
 
 
@@ -91,14 +93,18 @@ def _line_seeds() -> Sequence[bytes]:
 
 
 def _read_lines(data: bytes, folder: Path) -> None:
-    kind, path = _COMPRESSIONS.get(data[:1], ""), write(folder, "lines", data[1:])
-    columns = [0, "", 0.0]
-    with tf.Graph().as_default(), tf.Session() as session:
-        drain(
-            session,
+    kind = _COMPRESSIONS.get(data[:1], "")
+    drain(*_line_datasets(write(folder, "lines", data[1:]), kind))
+
+
+@cache
+def _line_datasets(path: str, kind: str) -> Drained:
+    """What reads such a file, made once: most of a case would be the making."""
+    with tf.Graph().as_default():
+        return drained(
             tf.data.TextLineDataset(path, kind),
             tf.data.FixedLengthRecordDataset(path, 5, 1, compression_type=kind),
-            tf.data.experimental.CsvDataset(path, columns, compression_type=kind or None),
+            tf.data.experimental.CsvDataset(path, [0, "", 0.0], compression_type=kind or None),
         )
 
 
@@ -114,12 +120,35 @@ def _database_seeds() -> Sequence[bytes]:
 
 
 def _read_database(data: bytes, folder: Path) -> None:
-    path = write(folder, "database", data)
+    with suppress(tf.errors.UnknownError):  # TF's for a table that there is not
+        drain(*_rows(write(folder, "database", data)))
+
+
+@cache
+def _rows(path: str) -> Drained:
+    """What reads such a file, made once."""
     types = (tf.int32, tf.float64, tf.string)
-    with tf.Graph().as_default(), tf.Session() as session:
-        rows = tf.data.experimental.SqlDataset("sqlite", path, "select i, f, s from t", types)
-        with suppress(tf.errors.UnknownError):  # TF's for a table that there is not
-            drain(session, rows)
+    with tf.Graph().as_default():
+        return drained(
+            tf.data.experimental.SqlDataset("sqlite", path, "select i, f, s from t", types)
+        )
+
+
+_PAGE, _HEAD = 4096, 200
+
+
+def _read_lmdb(data: bytes, folder: Path) -> None:
+    for _ in lmdb_files.pairs(write(folder, "lmdb", data)):
+        pass
+
+
+def _mutate_lmdb(rng: Random, data: bytes) -> bytes:
+    """Bytes anywhere, or at the begin of a page, where it says what is in it."""
+    if rng.random() < 0.3:
+        return mutate_bytes(rng, data)
+    at = rng.randrange(len(data) // _PAGE) * _PAGE
+    head = mutate_bytes(rng, data[at : at + _HEAD])[:_HEAD].ljust(_HEAD, b"\0")
+    return data[:at] + head + data[at + _HEAD :]
 
 
 FORMATS = {
@@ -127,4 +156,5 @@ FORMATS = {
     "events": Format(_event_seeds, _mutate_events, _read_events),
     "lines": Format(_line_seeds, mutate_bytes, _read_lines),
     "database": Format(_database_seeds, mutate_bytes, _read_database),
+    "lmdb": Format(lambda: [lmdb_sample.DATABASE], _mutate_lmdb, _read_lmdb),
 }

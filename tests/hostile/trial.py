@@ -120,6 +120,8 @@ def main() -> None:
         for kind in kinds:
             for data in kind.seeds():
                 judge(kind, data, Path(folder))
+        gc.collect()
+        gc.freeze()  # what has been imported need not be looked through after every few cases
         faulthandler.register(signal.SIGXCPU, stack, chain=True)
         limit_memory()
         for number in range(int(first), int(first) + int(count)):

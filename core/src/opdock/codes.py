@@ -70,7 +70,8 @@ CODES: Final = MappingProxyType({
     ),
     "OPD-PLACE-005": Code(
         "There is no device at all",
-        "`NotFoundError`, when a session is made: no plugin has a device.",
+        "`NotFoundError`, when a session runs or lists devices: no plugin has a device, or the "
+        "session's `device_filters` leave none.",
         '`pip install "opdock-cpu"`; `opdock doctor` says what became of each plugin.',
     ),
     # ------------------------------------------------------------ devices

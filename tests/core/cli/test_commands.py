@@ -246,6 +246,36 @@ def test_nothing_is_coloured_or_drawn_where_nobody_looks(piped: str) -> None:
     assert "/device:CPU:0" in piped
 
 
+def test_what_is_being_done_goes_away_when_something_is_printed() -> None:
+    """It is shown on the terminal alone: what is printed meanwhile goes where it should."""
+    script = """if True:
+        import sys, threading
+        from opdock.cli import _screen
+
+        _screen._PATIENCE = 0.0
+        with _screen.working("reading"):
+            for thread in threading.enumerate():
+                if isinstance(thread, threading.Timer):
+                    thread.join()  # it is shown now
+            print("found", file=sys.stderr)
+            print("printed", flush=True)
+            sys.stdout.buffer.write(b"bytes")
+        print("after")
+    """
+    master, slave = pty.openpty()
+    line, env = [sys.executable, "-c", script], {**os.environ, "TERM": "xterm"}
+    with subprocess.Popen(line, env=env, stdout=subprocess.PIPE, stderr=slave) as process:
+        os.close(slave)
+        printed, _ = process.communicate()
+    said = os.read(master, 1 << 16).decode()
+    os.close(master)
+    assert process.returncode == 0, said
+    assert printed == b"printed\nbytesafter\n"
+    before, _, after = said.partition("found")
+    assert "reading ..." in before
+    assert after.strip() == ""
+
+
 def test_colours_are_for_terminals_that_want_them(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("NO_COLOR", "1")

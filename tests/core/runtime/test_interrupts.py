@@ -1,4 +1,4 @@
-"""Ctrl-C at any line of a step, its compilation included: it is raised, and the session goes on.
+"""Ctrl-C at any line of a step, its compilation included: it is raised, and the program goes on.
 
 The interrupt comes from a trace function at the n-th line that opdock runs, so no clock decides.
 """
@@ -10,7 +10,8 @@ import gc
 import itertools
 import sys
 import threading
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.eager.graph import EagerGraph
 from opdock.kernels.expr import tree
 from opdock.plugins import manager
 
@@ -38,10 +40,10 @@ class Interrupt:
     def line(self, frame: FrameType, event: str, arg: Any) -> Any:
         """A line."""
         self.left -= event == "line"
-        if self.left <= 0 and event == "line" and not leaves_a_block(frame):
-            sys.settrace(None)
-            raise KeyboardInterrupt
-        return self.line
+        if self.left > 0 or event != "line" or leaves_a_block(frame) or finalizes(frame):
+            return self.line
+        sys.settrace(None)
+        raise KeyboardInterrupt
 
 
 def leaves_a_block(frame: FrameType) -> bool:
@@ -54,6 +56,16 @@ def leaves_a_block(frame: FrameType) -> bool:
     # What a block returns waits on the stack.
     call = itertools.islice((i for i in ahead if i.opname != "SWAP"), 3)
     return all(i.opname == "LOAD_CONST" and i.argval is None for i in call)
+
+
+def finalizes(frame: FrameType | None) -> bool:
+    """Whether a finalizer runs, whose errors Python prints and drops."""
+    while frame is not None:
+        code = frame.f_code
+        if code.co_name == "__del__" or code.co_filename == weakref.__file__:
+            return True
+        frame = frame.f_back
+    return False
 
 
 class Training:
@@ -70,23 +82,68 @@ class Training:
         self.loss = tf.reduce_mean(h) + total
         self.step = tf.train.GradientDescentOptimizer(0.1).minimize(self.loss)
         self.init = tf.global_variables_initializer()
+        self.session = tf.Session()
+        self.session.run(self.init)
 
-    def losses(self, session: tf.Session) -> list[Any]:
+    def first(self) -> Any:
+        """A step."""
+        return self.session.run([self.loss, self.step], {self.x: X})[0]
+
+    def losses(self) -> list[Any]:
         """The losses of three steps from the beginning."""
-        session.run(self.init)
-        return [session.run([self.loss, self.step], {self.x: X})[0] for _ in range(3)]
+        self.session.run(self.init)
+        return [self.first() for _ in range(3)]
 
 
-def interrupted(number: int, want: list[Any]) -> bool:
+class EagerTraining:
+    """Such a model whose operations run as they are made, in a function that is rewritten."""
+
+    def __init__(self) -> None:
+        self.graph = EagerGraph()
+        with self.graph.as_default():
+            self.w = tf.Variable(tf.ones([4, 4]))
+            self.loss_of = tf.function(self._loss)
+
+    def _loss(self, x: Any) -> Any:
+        h = tf.nn.relu(tf.matmul(x, self.w) + 1.0)
+        if tf.reduce_sum(h) > 0:
+            h = h * 2.0
+        else:
+            h = h - 1.0
+        _, total = tf.while_loop(
+            lambda i, s: i < 3, lambda i, s: (i + 1, s + tf.reduce_mean(h)), [0, 0.0]
+        )
+        return tf.reduce_mean(h) + total
+
+    def first(self) -> Any:
+        """A step."""
+        with self.graph.as_default():
+            with tf.GradientTape() as tape:
+                loss = self.loss_of(tf.constant(X))
+            self.w.assign_sub(0.1 * tape.gradient(loss, self.w))
+            return loss.numpy()
+
+    def losses(self) -> list[Any]:
+        """The losses of three steps from the beginning."""
+        with self.graph.as_default():
+            self.w.assign(tf.ones([4, 4]))
+        return [self.first() for _ in range(3)]
+
+
+KINDS: dict[str, Callable[[], Training | EagerTraining]] = {
+    "session": Training, "eager": EagerTraining,
+}  # fmt: skip
+
+
+def interrupted(kind: str, number: int, want: list[Any]) -> bool:
     """Interrupts a first step at a line; whether there was such a line."""
-    with tf.Graph().as_default(), tf.Session() as session:
-        model = Training()
-        session.run(model.init)
+    with tf.Graph().as_default():
+        model = KINDS[kind]()
         interrupt = Interrupt(number)
         old = sys.gettrace()
         sys.settrace(interrupt.enter)
         try:
-            session.run(model.step, {model.x: X})
+            model.first()
         except KeyboardInterrupt:
             pass
         else:
@@ -97,7 +154,7 @@ def interrupted(number: int, want: list[Any]) -> bool:
         assert gc.isenabled()
         # In another thread: what is still locked would stop it.
         found: list[Any] = []
-        thread = threading.Thread(target=lambda: found.extend(model.losses(session)), daemon=True)
+        thread = threading.Thread(target=lambda: found.extend(model.losses()), daemon=True)
         thread.start()
         thread.join(600)
         # Generated code, which comes when it is ready, rounds in its own way.
@@ -105,9 +162,9 @@ def interrupted(number: int, want: list[Any]) -> bool:
     return True
 
 
-def undisturbed() -> list[Any]:
-    with tf.Graph().as_default(), tf.Session() as session:
-        return Training().losses(session)
+def undisturbed(kind: str) -> list[Any]:
+    with tf.Graph().as_default():
+        return KINDS[kind]().losses()
 
 
 def lines(step: int) -> Iterator[int]:
@@ -118,18 +175,20 @@ def lines(step: int) -> Iterator[int]:
         number += step + number % 7
 
 
-def test_some_lines() -> None:
-    want = undisturbed()
-    hit = [interrupted(n, want) for n in (1, 150, 3_000, 20_011, 50_021)]
+@pytest.mark.parametrize("kind", KINDS)
+def test_some_lines(kind: str) -> None:
+    want = undisturbed(kind)
+    hit = [interrupted(kind, n, want) for n in (1, 150, 3_000, 20_011, 50_021)]
     assert hit[:3] == [True] * 3
 
 
 @pytest.mark.prove
-def test_many_lines() -> None:
-    want = undisturbed()
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_lines(kind: str) -> None:
+    want = undisturbed(kind)
     count = 0
     for number in lines(173):
-        if not interrupted(number, want):
+        if not interrupted(kind, number, want):
             break
         count += 1
     assert count > 200
@@ -139,4 +198,4 @@ def test_a_finalizer_may_run_a_program_wherever_the_collector_does() -> None:
     """Objects are made under these locks, so the collector may run there, and a user's finalizer
     with it. Where a lock kept its own thread out, that thread would stand still for ever."""
     with manager._manager_lock, tree._nodes_lock:
-        assert len(undisturbed()) == 3
+        assert all(len(undisturbed(kind)) == 3 for kind in KINDS)

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.eager.graph import EagerGraph
 from tests.threads import WAIT
 
 Work = Callable[[int, int], None]
@@ -103,6 +104,55 @@ def together(works: list[Work], threads: int, turns: int) -> list[BaseException]
     return raised
 
 
+class EagerProgram:
+    """What all threads share where operations run as they are made."""
+
+    def __init__(self) -> None:
+        self.graph = EagerGraph()
+        with self.graph.as_default():
+            self.count = tf.Variable(np.int64(0))
+        self.added = itertools.count()
+        self.halved = tf.function(self._halved)
+
+    def _halved(self, x: tf.Tensor) -> tf.Tensor:
+        while tf.reduce_sum(x) > 1.0:
+            x = x * 0.5
+        return x
+
+    def gradients(self, thread: int, turn: int) -> None:
+        """A tape of the thread's own."""
+        with self.graph.as_default():
+            x = tf.constant(np.full((turn % 3 + 1, 3), thread, np.float32))
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = tf.reduce_sum(x * x * x)
+            assert np.all(tape.gradient(y, x).numpy() == 3 * thread**2)
+
+    def counts(self, thread: int, turn: int) -> None:
+        """The variable of all."""
+        with self.graph.as_default():
+            self.count.assign_add(1)
+        next(self.added)
+
+    def functions(self, thread: int, turn: int) -> None:
+        """A function that is rewritten, as a dataset's too."""
+        want = thread + 1.0
+        while want > 1.0:
+            want *= 0.5
+        with self.graph.as_default():
+            assert self.halved(tf.constant([thread + 1.0])).numpy() == [want]
+            data = tf.data.Dataset.from_tensors([thread + 1.0]).map(self._halved).prefetch(1)
+            assert [x.numpy().tolist() for x in data] == [[want]]
+
+    def graphs(self, thread: int, turn: int) -> None:
+        """A thread's default graph is its own, whatever mode the others are in."""
+        assert not tf.executing_eagerly()
+        tf.constant(float(thread), name=f"c{turn}")
+        assert {op.name for op in tf.get_default_graph().get_operations()} == {
+            f"c{i}" for i in range(turn + 1)
+        }
+
+
 @pytest.fixture
 def program() -> Iterator[Program]:
     made = Program()
@@ -116,6 +166,16 @@ def test_all_kinds_of_steps_at_once(program: Program, turns: int) -> None:
     for error in together(works, 64, turns):
         raise error
     assert program.session.run(program.count) == next(program.added)
+
+
+@pytest.mark.parametrize("turns", [2, pytest.param(100, marks=pytest.mark.prove)])
+def test_eager_operations_at_once(turns: int) -> None:
+    program = EagerProgram()
+    works = [program.gradients, program.counts, program.functions, program.graphs]
+    for error in together(works, 64, turns):
+        raise error
+    with program.graph.as_default():
+        assert program.count.numpy() == next(program.added)
 
 
 @pytest.mark.parametrize("rounds", [1, pytest.param(50, marks=pytest.mark.prove)])

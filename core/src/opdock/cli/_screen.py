@@ -7,11 +7,12 @@ into a file is never wrapped.
 
 from __future__ import annotations
 
+import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TextIO, TypeAlias, cast
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -163,22 +164,74 @@ def column_widths(columns: Sequence[Sequence[str]], room: int) -> list[int] | No
 def working(what: str) -> Iterator[None]:
     """Shows on a terminal what is being done, once it has taken two seconds.
 
-    Nothing may be printed inside; what is shown goes to stderr, and away at the end.
+    It goes to stderr, and away when something is printed, or else at the end.
     """
     console = _console(stderr=True)
     if not console.is_terminal:
         yield
         return
-    status = console.status(f"{what} ...")
-    timer = threading.Timer(_PATIENCE, status.start)
-    timer.daemon = True
-    timer.start()
+    streams = sys.stdout, sys.stderr
+    console.file = sys.stderr
+    shown = _Shown(console, what)
+    sys.stdout, sys.stderr = (cast("TextIO", _Heard(s, shown.end)) for s in streams)
     try:
         yield
     finally:
-        timer.cancel()
-        timer.join()
-        status.stop()
+        sys.stdout, sys.stderr = streams
+        shown.end()
+
+
+class _Shown:
+    """What is being done, shown after a while and until it ends.
+
+    Args:
+        console: where.
+        what: what is being done.
+    """
+
+    def __init__(self, console: Console, what: str) -> None:
+        from rich.live import Live
+        from rich.spinner import Spinner
+
+        spinner = Spinner("dots", styled(f"{what} ...", ""), style="status.spinner")
+        # Rich's own way would have what goes to stdout printed to stderr.
+        self._live = Live(
+            spinner, console=console, refresh_per_second=12.5, transient=True,
+            redirect_stdout=False, redirect_stderr=False,
+        )  # fmt: skip
+        self._timer: threading.Timer | None = threading.Timer(_PATIENCE, self._live.start)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def end(self) -> None:
+        """Shows nothing any more."""
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+            timer.join()
+            self._live.stop()
+
+
+class _Heard:
+    """A stream, and what is called before something is written to it.
+
+    Args:
+        stream: the stream.
+        before: what is called.
+    """
+
+    def __init__(self, stream: TextIO, before: Callable[[], None]) -> None:
+        self._stream, self._before = stream, before
+
+    def write(self, text: str) -> int:
+        """Writes."""
+        self._before()
+        return self._stream.write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "buffer":  # whose owner writes past this object
+            self._before()
+        return getattr(self._stream, name)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from opdock.cli._command import Command, Wrong
+from opdock.cli._screen import working
 
 Main = Callable[[list[str], str], int | None]
 Parser = Callable[[str], Any]
@@ -73,7 +74,8 @@ class Tool(Command):
     def _run(self, arguments: tuple[str, ...]) -> None:
         prog = click.get_current_context().command_path
         try:
-            status = self._main(list(arguments), prog)
+            with working(f"{self.name} is at work"):
+                status = self._main(list(arguments), prog)
         except KeyError as e:
             raise Wrong(str(e.args[0])) from e
         except (ValueError, TypeError, OSError, AssertionError) as e:

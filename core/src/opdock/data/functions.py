@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from opdock import dtypes
 from opdock.data.util import structure
+from opdock.graph.control.acts import acts
 from opdock.graph.control.func_graph import FuncGraph, read_reference
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -54,14 +55,8 @@ class DatasetFunction(FuncGraph):
     def finish(self, outputs: list[Tensor]) -> None:
         """Sets the results; what has an effect runs, whoever asks for it."""
         self.outputs = [self._adopt(t) if t.graph is not self else t for t in outputs]
-        self.targets = [op for op in self.get_operations() if _acts(op)]
+        self.targets = [op for op in self.get_operations() if acts(op)]
         self.forget_unused()
-
-
-def _acts(op: Operation) -> bool:
-    """Whether an operation has an effect: on the world, or on a variable."""
-    refs = {a.name for a in op.spec.definition.inputs if a.is_ref} if op.spec.takes_refs else set()
-    return op.spec.has_effect or not refs.issubset(op.spec.traits.reads)
 
 
 class StructuredFunctionWrapper:

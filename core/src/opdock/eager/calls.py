@@ -24,6 +24,7 @@ from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.registry import Handle, OpSpec, get
 from opdock.runtime.cache.variants import Entry, Variants
+from opdock.runtime.recover.lost import runs_again
 from opdock.runtime.running import Runner
 from opdock.shapes import Shape
 
@@ -75,7 +76,16 @@ class _Call:
         return made
 
     def run(self, values: list[Any]) -> list[Any]:
-        """The results of a run."""
+        """The results of a run; again where the device was lost or full, placed elsewhere."""
+        while True:
+            try:
+                return self._once(values)
+            except errors.OpError as e:
+                if not runs_again(e):
+                    raise
+            self._variants = Variants()
+
+    def _once(self, values: list[Any]) -> list[Any]:
         key: list[Any] = []
         for feed, value in zip(self.feeds, values, strict=True):
             key += (feed, value.shape if type(value) is _ARRAY else ())

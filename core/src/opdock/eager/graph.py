@@ -70,7 +70,8 @@ class Tape:
                 op._inputs = ()
         self._kept.clear()
 
-    __del__ = end
+    def __del__(self) -> None:
+        self.end()
 
 
 class _Local(threading.local):

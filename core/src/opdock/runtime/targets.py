@@ -18,6 +18,7 @@ from opdock.compiler.views.node import NodeView
 from opdock.compiler.views.run import PluginPass
 from opdock.devices.pool import DevicePool, PoolDevice, PoolOptions
 from opdock.devices.router import Place, Router
+from opdock.failures import FAILURES
 from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.plugins.manager import OpenDevice, PluginManager, get_manager
 from opdock.plugins.records import Candidate, PluginError
@@ -168,14 +169,14 @@ def discover(config: SessionConfig, experience: Experience, task: str) -> Sessio
     pool = DevicePool.build(manager.devices(), options)
     targets = [_target(d, manager, config) for d in pool if _admitted(d, config)]
     if not targets:
-        raise errors.NotFoundError(
-            None, None,
-            coded(
-                "OPD-PLACE-005",
-                'opdock found no device. Install a backend, for instance: pip install "opdock-cpu".'
-                " `opdock doctor` shows the state of every plugin.",
-            ),
-        )  # fmt: skip
+        told = (
+            'opdock found no device. Install a backend, for instance: pip install "opdock-cpu". '
+            "`opdock doctor` shows the state of every plugin."
+        )
+        if len(pool):
+            present = ", ".join(d.name for d in pool)
+            told = f"device_filters {list(config.device_filters)} leave no device of {present}."
+        raise errors.NotFoundError(None, None, coded("OPD-PLACE-005", told))
     return SessionDevices(targets, manager, config, pool, experience)
 
 
@@ -201,7 +202,7 @@ def _configure(opened: OpenDevice, config: SessionConfig) -> None:
         opened.device.configure(config.device_options)
     except errors.OpError:
         raise
-    except Exception as e:
+    except FAILURES as e:
         who = f"{opened.plugin!r} ({opened.distribution or 'no distribution'})"
         said = f"configure() raised {type(e).__name__}: {e}"
         text = f"device {opened.name} of plugin {who} does not take the session's options: {said}"

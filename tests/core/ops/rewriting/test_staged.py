@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.eager.modes import eager_mode
 
 
 @pytest.fixture(autouse=True)
@@ -23,11 +24,20 @@ def on(function, *values, dtype=tf.int32):
         return session.run(result, dict(zip(fed, values, strict=True)))
 
 
+def at_once(function, *values, dtype=tf.int32):
+    """What a function gives where operations run as they are made."""
+    with eager_mode(alone=True):
+        result = tf.autograph.to_graph(function)(*(tf.constant(v, dtype) for v in values))
+        return tf.nest.map_structure(np.asarray, result)
+
+
 def same(function, *arguments, dtype=tf.int32):
     """Checks that a function gives of tensors what it gives of numbers."""
     for given in arguments:
         values = given if isinstance(given, tuple) else (given,)
-        np.testing.assert_array_equal(on(function, *values, dtype=dtype), function(*values))
+        want = function(*values)
+        np.testing.assert_array_equal(on(function, *values, dtype=dtype), want)
+        np.testing.assert_array_equal(at_once(function, *values, dtype=dtype), want)
 
 
 # ---------------------------------------------------------------- branches

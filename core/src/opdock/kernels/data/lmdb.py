@@ -1,8 +1,7 @@
-"""The pairs of keys and values in LMDB databases, which the package `lmdb` reads."""
+"""The pairs of keys and values in LMDB databases."""
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 
 from opdock import dtypes, errors
 from opdock.io.files import local_path
+from opdock.io.lmdb_files import pairs
 from opdock.kernels.data.base import Dataset, DatasetIterator, Element, State, check_fits, invalid
 from opdock.kernels.data.binding import boxed
 from opdock.kernels.data.context import Context
@@ -85,18 +85,5 @@ class _LMDBIterator(DatasetIterator):
 
 def _pairs(name: str) -> Iterator[tuple[bytes, bytes]]:
     """The pairs of a database, as long as somebody asks for them."""
-    try:
-        library: Any = importlib.import_module("lmdb")
-    except ImportError:
-        raise errors.UnimplementedError(
-            None, None, f"LMDB databases need the package lmdb ({name}): pip install lmdb"
-        ) from None
     path = local_path(name)
-    try:
-        folder = os.path.isdir(path)
-        with library.open(path, subdir=folder, readonly=True, lock=False, create=False) as database:
-            with database.begin() as transaction:
-                yield from transaction.cursor()
-    except library.Error as e:
-        text = str(e)
-        raise invalid(text if path in text else f"{name}: {text}") from e
+    return pairs(os.path.join(path, "data.mdb") if os.path.isdir(path) else path)

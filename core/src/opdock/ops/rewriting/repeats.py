@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from typing import Any, Final
 
 from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Tensor, is_tensor
+from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.ops.compare import logical_and, logical_or
 from opdock.ops.composed.loops import while_loop
 from opdock.ops.composed.tensor_array import TensorArray
@@ -141,7 +143,7 @@ def while_stmt(
         opts: what the user sets of the loop.
     """
     # Only the condition tells which loop it is. Nothing of this first time goes into the graph.
-    with _aside().as_default():
+    with nullcontext() if executing_eagerly() else _aside().as_default():
         goes_on = test()
     while not decides(goes_on):
         if not goes_on:
@@ -174,11 +176,12 @@ def for_stmt(
         symbol_names: their names.
         opts: what the user sets of the loop.
     """
-    if is_tensor(iter_):
+    eagerly = executing_eagerly()
+    if is_tensor(iter_) and not eagerly:
         over = _over_range if _is_range(iter_) else _over_rows
         over(iter_, extra_test, body, LoopState(get_state, set_state, symbol_names), opts)
         return
-    staged = getattr(iter_, "_staged_loop", None)
+    staged = None if eagerly else getattr(iter_, "_staged_loop", None)
     if staged is not None:
         staged(extra_test, body, LoopState(get_state, set_state, symbol_names))
         return

@@ -14,6 +14,7 @@ from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Tensor, is_tensor
+from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.ops.composed.effects import after, in_order
 from opdock.ops.rewriting.undefined import Undefined, UndefinedReturnValue
 from opdock.ops.support import common_shapes
@@ -27,8 +28,11 @@ _PLAIN = (bool, numbers.Number, str, bytes, np.ndarray, np.generic)
 
 
 def decides(value: Any) -> bool:
-    """Whether a condition is known when the graph runs only."""
-    return is_tensor(value) and not isinstance(value, SparseTensor)
+    """Whether a condition is known when the graph runs only.
+
+    Where operations run as they are made, Python itself can look at any tensor.
+    """
+    return is_tensor(value) and not isinstance(value, SparseTensor) and not executing_eagerly()
 
 
 def can_be_staged(value: Any) -> bool:

@@ -16,6 +16,7 @@ from opdock.kernels.select.cells import UserCall
 from opdock.kernels.select.streams import RandomStream
 from opdock.runtime.cancellation import Cancellation, check, ends_of
 from opdock.runtime.program.program import Program
+from opdock.runtime.recover.lost import runs_again
 
 if TYPE_CHECKING:
     from opdock.graph.control.func_graph import FuncGraph
@@ -28,9 +29,15 @@ Binds = Callable[[], "tuple[ResourceManager, Callable[[Compiled], Program]]"]
 
 
 class _Own:
-    """A program whose results nobody else holds: neither who gave an argument nor the program."""
+    """A program whose results nobody else holds: neither who gave an argument nor the program.
 
-    def __init__(self, program: Program) -> None:
+    Args:
+        compiled: what the program is of.
+        program: the program.
+    """
+
+    def __init__(self, compiled: Compiled, program: Program) -> None:
+        self.compiled = compiled
         self._run = program.call
         shared = program.plan.shared
         self._copied = [i for i, slot in enumerate(program.schedule.fetches) if slot in shared]
@@ -69,15 +76,31 @@ class _Instance:
         """See `opdock.kernels.select.cells.UserCall`."""
         if self._session is not None:
             check(ends_of(self._session))
+        while True:
+            own = self._program(values)
+            try:
+                results = own.call(values, places)
+            except errors.OpError as e:
+                if not runs_again(e):
+                    self._idle.append(own)
+                    raise
+                # A device was lost or full: who called has the element no second time.
+                self._function.give_up(own.compiled)
+            except BaseException:
+                self._idle.append(own)
+                raise
+            else:
+                self._idle.append(own)
+                return results
+
+    def _program(self, values: Sequence[Any]) -> _Own:
+        """A program that nobody else runs."""
         try:
-            own = self._idle.pop()
+            return self._idle.pop()
         except IndexError:
             self._function.check(values)  # elements of one dataset are alike
-            own = _Own(self._bind(self._function.program()))
-        try:
-            return own.call(values, places)
-        finally:
-            self._idle.append(own)
+            compiled = self._function.program()
+            return _Own(compiled, self._bind(compiled))
 
     def streams(self) -> dict[str, tuple[int, int]]:
         """See `opdock.kernels.select.cells.UserCall`."""
@@ -149,6 +172,12 @@ class LazyFunction:
             if self._compiled is None:
                 self._compiled = self._compiles(self._function)
             return self._compiled
+
+    def give_up(self, compiled: Compiled) -> None:
+        """Has the function be compiled anew for the next program, unless it has been since."""
+        with self._lock:
+            if self._compiled is compiled:
+                self._compiled = None
 
     def by_rows(self) -> LazyFunction | None:
         """See `opdock.kernels.select.cells.UserFunction`."""

@@ -20,6 +20,7 @@ from opdock.compiler.ir.state import cell_inputs, written
 from opdock.compiler.place.experience import ALL, Loss
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
+from opdock.graph.control.acts import does_something
 from opdock.runtime.resources import ResourceManager
 
 __all__ = [
@@ -219,4 +220,6 @@ def has_effect(step: Step) -> bool:
     node = step.node
     if step.kind in ("read", "copy", "alias", "segment"):
         return False
+    if step.kind == "control":
+        return any(does_something(node.attrs[name]) for name in node.traits.control.functions)
     return (node.spec is not None and node.spec.has_effect) or bool(written(node))
