@@ -53,7 +53,10 @@ REASONS = (
     (r"adds over the cores of a TPU", "TPUs"),
     (r"side of a Switch that is not taken", "fetches from the side of a tf.cond not taken"),
     (r"argument 2 is longer|BoundedTensorSpec\(.*invalid t", "eager execution"),
-    (r"'RestoredFunction'|Graph object at .* == ", "functions of TensorFlow 2"),
+    (
+        r"object-based checkpoint is saved|'RestoredFunction'|Graph object at .* == ",
+        "functions of TensorFlow 2",
+    ),
     (r"Unable to open file", "its package lacks the file"),
     (r"failed on setup", "pytest takes one of its helpers for a test"),
     (r"Some Python objects were not bound", "checkpoints say it in other words"),
@@ -146,6 +149,24 @@ def folder(suite: Suite) -> Path:
     return next((HOME / "venv/lib").glob("python*/site-packages"))
 
 
+def tests_of(suite: Suite) -> list[str]:
+    """The files and folders that pytest is given.
+
+    Several libraries put a folder `tests` beside their packages, the same one for all: of it those
+    files count that the library's own record has.
+    """
+    given = [*suite.tests]
+    if suite.from_source or suite.program or suite.apart or "tests" not in given:
+        return given
+    name, _, version = suite.requirement.partition("==")
+    record = f"{name.replace('-', '_')}-{version}.dist-info/RECORD"
+    files = (folder(suite) / record).read_text(encoding="utf-8").splitlines()
+    own = [line.partition(",")[0] for line in files]
+    given.remove("tests")
+    tests = [path for path in own if re.fullmatch(r"tests/(.*/)?test_\w+\.py", path)]
+    return given + [path for path in tests if path not in suite.left_out]
+
+
 def report_of(suite: Suite) -> Path:
     """Where pytest's report of a suite is."""
     return HOME / f"{suite.name}.xml"
@@ -158,7 +179,7 @@ def run(suite: Suite, *, nets: bool) -> None:
     words = [
         str(HOME / "venv/bin/opdock"), "run", "-m", "pytest", "-q", "-p", "no:cacheprovider",
         "-p", "no:warnings", "-p", "parsed_flags", "--continue-on-collection-errors",
-        "--timeout", "120", f"--junitxml={report}", *suite.tests,
+        "--timeout", "120", f"--junitxml={report}", *tests_of(suite),
         *(f"--ignore={p}" for p in left_out),
         *(["--reruns", str(AGAIN)] if suite.races else []),
     ]  # fmt: skip
