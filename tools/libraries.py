@@ -52,7 +52,19 @@ REASONS = (
     (r"tolerance rtol=1e-06, atol=1e-06", "compares nearly the last bit of float32"),
     (r"adds over the cores of a TPU", "TPUs"),
     (r"side of a Switch that is not taken", "fetches from the side of a tf.cond not taken"),
-    (r"argument 2 is longer", "eager execution"),
+    (r"argument 2 is longer|BoundedTensorSpec\(.*invalid t", "eager execution"),
+    (
+        r"object-based checkpoint is saved|'RestoredFunction'|Graph object at .* == ",
+        "functions of TensorFlow 2",
+    ),
+    (r"Unable to open file", "its package lacks the file"),
+    (r"failed on setup", "pytest takes one of its helpers for a test"),
+    (r"Some Python objects were not bound", "checkpoints say it in other words"),
+    (r"TensorList cannot be saved", "checkpoints have no lists of tensors"),
+    (
+        r"symbolic tensor.*SparseTensor|pyfunc_\d+ is double|has no attribute 'apply'",
+        "mended since",
+    ),
     (r"No such file or directory", "its package lacks the file"),
     (r"Expected cond_op|TensorArrayReadV3' refers", "conditionals and loops are one node here"),
     (r"'NoneType' object has no attribute", "compares with Theano or CNTK"),
@@ -137,6 +149,24 @@ def folder(suite: Suite) -> Path:
     return next((HOME / "venv/lib").glob("python*/site-packages"))
 
 
+def tests_of(suite: Suite) -> list[str]:
+    """The files and folders that pytest is given.
+
+    Several libraries put a folder `tests` beside their packages, the same one for all: of it those
+    files count that the library's own record has.
+    """
+    given = [*suite.tests]
+    if suite.from_source or suite.program or suite.apart or "tests" not in given:
+        return given
+    name, _, version = suite.requirement.partition("==")
+    record = f"{name.replace('-', '_')}-{version}.dist-info/RECORD"
+    files = (folder(suite) / record).read_text(encoding="utf-8").splitlines()
+    own = [line.partition(",")[0] for line in files]
+    given.remove("tests")
+    tests = [path for path in own if re.fullmatch(r"tests/(.*/)?test_\w+\.py", path)]
+    return given + [path for path in tests if path not in suite.left_out]
+
+
 def report_of(suite: Suite) -> Path:
     """Where pytest's report of a suite is."""
     return HOME / f"{suite.name}.xml"
@@ -149,7 +179,7 @@ def run(suite: Suite, *, nets: bool) -> None:
     words = [
         str(HOME / "venv/bin/opdock"), "run", "-m", "pytest", "-q", "-p", "no:cacheprovider",
         "-p", "no:warnings", "-p", "parsed_flags", "--continue-on-collection-errors",
-        "--timeout", "120", f"--junitxml={report}", *suite.tests,
+        "--timeout", "120", f"--junitxml={report}", *tests_of(suite),
         *(f"--ignore={p}" for p in left_out),
         *(["--reruns", str(AGAIN)] if suite.races else []),
     ]  # fmt: skip
@@ -194,7 +224,7 @@ def first_line(failure: ET.Element) -> str:
 
 def reason(message: str) -> str:
     """What a message means, as far as that is known."""
-    return next((why for pattern, why in REASONS if re.search(pattern, message)), "")
+    return next((why for pattern, why in REASONS if re.search(pattern, message)), "not known")
 
 
 def row(suite: Suite, numbers: Counter[str]) -> str:
