@@ -4,7 +4,9 @@
     python benchmarks/whole.py lenet 'gan*' --peer tensorflow=PYTHON
 
 The programs are those of `tests/programs/real`, unchanged: where they import opdock, TensorFlow's
-process finds `tensorflow.compat.v1`. Each run is a process of its own, in a new folder, in turns.
+process finds `tensorflow.compat.v1`; and `transformer_4` and `transformer_12` of that many layers.
+Each run is a process of its own, in a new folder, in turns. `--busy burn` and `--busy quota` count
+the clock's time beside two burning processes, or with the time of one processor.
 """
 
 from __future__ import annotations
@@ -12,25 +14,39 @@ from __future__ import annotations
 import argparse
 import importlib
 import json
+import os
 import runpy
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+
+from busy import WAYS, busy
 
 MODULES = {"opdock": "opdock", "tensorflow": "tensorflow.compat.v1"}
 PROGRAMS = Path(__file__).resolve().parents[1] / "tests" / "programs" / "real"
 USUAL = (
     "autoencoder", "char_rnn", "dqn", "gan", "lenet", "logistic_regression", "matrix_factorization",
-    "vae", "while_rnn", "word2vec",
+    "policy_gradient", "transformer_4", "transformer_12", "vae", "while_rnn", "word2vec",
 )  # fmt: skip
 """Of networks, agents and loops some of each."""
+CLOCKS = {"processor": time.process_time, "wall": time.perf_counter}
 
 
-def work(library: str, program: Path) -> None:
+def commands() -> dict[str, list[str]]:
+    """Each program by its name, with the words of its command line."""
+    found = {path.stem: [str(path)] for path in sorted(PROGRAMS.glob("*.py"))}
+    layered = str(Path(__file__).with_name("transformer.py"))
+    return {**found, **{f"transformer_{n}": [layered, str(n)] for n in (4, 12)}}
+
+
+def work(library: str, clock: str, program: Sequence[str]) -> None:
     """Runs a program, and prints how many calls of `Session.run` it made and what they took."""
+    now = CLOCKS[clock]
+    start = now() if clock == "wall" else 0.0
     tf = importlib.import_module(MODULES[library])
     if library == "tensorflow":
         tf.disable_v2_behavior()
@@ -41,35 +57,35 @@ def work(library: str, program: Path) -> None:
     plain = owner.run
 
     def run(self, *args, **words):
-        begin = time.process_time()
+        begin = now()
         try:
             return plain(self, *args, **words)
         finally:
-            calls.append(time.process_time() - begin)
+            calls.append(now() - begin)
 
     owner.run = run
-    sys.argv = [str(program)]
+    sys.argv = list(program)
     try:
-        runpy.run_path(str(program), run_name="__main__")
+        runpy.run_path(program[0], run_name="__main__")
     except SystemExit as end:
         if end.code:
             raise
     later = calls[len(calls) // 2 :]
     found = {
         "calls": len(calls), "later": sum(later) / max(1, len(later)),
-        "all": time.process_time(), "version": getattr(tf, "__version__", ""),
+        "all": now() - start, "version": getattr(tf, "__version__", ""),
     }  # fmt: skip
     print("\n" + json.dumps(found), flush=True)
 
 
-def measure(library: str, python: str, program: Path) -> dict:
+def measure(library: str, python: str, clock: str, program: list[str]) -> dict:
     """One run of a program."""
-    command = [python, __file__, "--library", library, str(program)]
+    command = [python, __file__, "--library", library, "--clock", clock, *program]
     with tempfile.TemporaryDirectory() as folder:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:]
-        raise SystemExit(f"{program.stem} failed on {library}: {''.join(last)}")
+        raise SystemExit(f"{program[0]} failed on {library}: {''.join(last)}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -90,10 +106,28 @@ def table(rows: dict[str, dict[str, list[dict]]]) -> str:
             cells += [number(best(found[name], what) * unit) for name in names]
             cells += [f"{best(found[name], what) / own:.2f}" for name in peers]
         body.append(cells)
+    if len(rows) > 1 and peers:
+        body.append(["geometric mean", "", *means(rows, names, peers, best)])
     ratios = [f"{name} / opdock" for name in peers]
     heads = [*(f"{name}, ms a call" for name in names), *ratios]
     heads += [*(f"{name}, s in all" for name in names), *ratios]
     return rows_of(["program", "calls", *heads], body)
+
+
+def means(
+    rows: dict[str, dict[str, list[dict]]],
+    names: Sequence[str],
+    peers: Sequence[str],
+    best: Callable[[list[dict], str], float],
+) -> list[str]:
+    """The last line's cells: of ratios the geometric mean, of times nothing."""
+    cells = []
+    for what in ("later", "all"):
+        cells += [""] * len(names)
+        for name in peers:
+            ratios = [best(f[name], what) / best(f["opdock"], what) for f in rows.values()]
+            cells.append(f"{statistics.geometric_mean(ratios):.2f}")
+    return cells
 
 
 def main(words: Sequence[str]) -> None:
@@ -105,11 +139,15 @@ def main(words: Sequence[str]) -> None:
     p.add_argument("--peer", metavar="tensorflow=PYTHON")
     p.add_argument("--turns", type=int, default=2)
     p.add_argument("--write", type=Path, help="the page to put the table into")
+    p.add_argument("--busy", choices=WAYS, help="by the clock, on a machine that is not alone")
     p.add_argument("--library", choices=sorted(MODULES), help=argparse.SUPPRESS)
+    p.add_argument("--clock", choices=sorted(CLOCKS), help=argparse.SUPPRESS)
     args = p.parse_args(words)
     if args.library:
-        work(args.library, Path(args.names[0]))
+        work(args.library, args.clock, args.names)
         return
+    if args.busy and args.write:
+        p.error("--busy prints a table, which goes into no page: no two busy machines are alike")
     from options import chosen, peer, quoted
     from report import line, machine, replace
 
@@ -117,13 +155,14 @@ def main(words: Sequence[str]) -> None:
     if args.peer:
         side = peer(args.peer)
         sides[side.library] = side.python
-    known = sorted(path.stem for path in PROGRAMS.glob("*.py"))
+    known, clock = commands(), "wall" if args.busy else "processor"
     rows: dict[str, dict[str, list[dict]]] = {}
-    for name in chosen(args.names, known) if args.names else USUAL:
+    for name in chosen(args.names, list(known)) if args.names else USUAL:
         rows[name] = {library: [] for library in sides}
-        for _ in range(args.turns):
-            for library, python in sides.items():
-                rows[name][library].append(measure(library, python, PROGRAMS / f"{name}.py"))
+        with busy(args.busy, os.cpu_count() or 1):
+            for _ in range(args.turns):
+                for library, python in sides.items():
+                    rows[name][library].append(measure(library, python, clock, known[name]))
         print(table({name: rows[name]}).splitlines()[-1], file=sys.stderr, flush=True)
     about = {
         **machine(), "date": time.strftime("%Y-%m-%d"),

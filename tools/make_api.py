@@ -23,7 +23,7 @@ EXTRA: dict[str, dict[str, str]] = {
         )
     },
     "opdock.graph.nodes.default_session": {"get_default_session": "get_default_session"},
-    "opdock.graph.nodes.operation": {n: n for n in ("Operation", "Tensor", "is_tensor")},
+    "opdock.graph.nodes.operation": {n: n for n in ("Operation", "Tensor")},
     "opdock.graph.nodes.scopes": {
         n: n
         for n in (
@@ -66,6 +66,7 @@ EXTRA: dict[str, dict[str, str]] = {
             "IndexedSlicesValue",
             "convert_to_tensor_or_indexed_slices",
             "convert_to_tensor_or_sparse_tensor",
+            "is_tensor",
         )
     },
     "opdock.graph.nodes.typespec": {n: n for n in ("TensorSpec", "TypeSpec")},

@@ -24,6 +24,8 @@ BASE = {
     "nearest",
     "codes",
     "values",
+    "fields",
+    "failures",
 }
 # First name under `opdock.` -> the names under `opdock.` that it may import.
 MAY_IMPORT: dict[str, set[str]] = {
@@ -36,6 +38,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "nearest": set(),
     "codes": set(),
     "values": {"dtypes"},
+    "fields": set(),
+    "failures": set(),
     "io": BASE,  # wire formats: protobufs, records, tables
     "graph": BASE | {"io"},
     "kernels": BASE | {"io", "graph"},

@@ -66,7 +66,7 @@ def raises(error: Exception) -> Any:
         (lambda segment: 7, "returned 7, expected an executable or a Refusal"),
         (raises(KeyError("slot")), "raised KeyError: 'slot'"),
         (refused({"a": "b"}), "refused 'a', which is no node of the segment"),
-        (refused(7), "refused 7, expected a dict from nodes to reasons"),
+        (refused(7), "raised TypeError: Refusal.nodes must be a dict, got 7"),
     ],
     ids=["nothing", "number", "raises", "stranger", "no-dict"],
 )

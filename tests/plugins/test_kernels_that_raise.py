@@ -1,8 +1,8 @@
 """A kernel that raises, at any place of a program and whatever it is.
 
-An `Exception` is one of `tf.errors` then, which names the op and the user's line; what Python has
-for other ends (Ctrl-C, `sys.exit`) goes through as it is. The session goes on, and a variable is as
-it was or as it should be, never in between.
+An `Exception` is one of `tf.errors` then, which names the op and the user's line, and so is
+`sys.exit`, which is the user's affair; what Python has for other ends (Ctrl-C) goes through as it
+is. The session goes on, and a variable is as it was or as it should be, never in between.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ERRORS: dict[type[BaseException], type[tf.errors.OpError] | None] = {
     RecursionError: tf.errors.InternalError,
     Own: tf.errors.InternalError,
     KeyboardInterrupt: None,
-    SystemExit: None,
+    SystemExit: tf.errors.InternalError,
     GeneratorExit: None,
     OwnEnd: None,
 }

@@ -52,6 +52,7 @@ from opdock.graph.nodes.composite import SparseTensor as SparseTensor
 from opdock.graph.nodes.composite import SparseTensorValue as SparseTensorValue
 from opdock.graph.nodes.composite import convert_to_tensor_or_indexed_slices as convert_to_tensor_or_indexed_slices
 from opdock.graph.nodes.composite import convert_to_tensor_or_sparse_tensor as convert_to_tensor_or_sparse_tensor
+from opdock.graph.nodes.composite import is_tensor as is_tensor
 from opdock.graph.nodes.compositespec import IndexedSlicesSpec as IndexedSlicesSpec
 from opdock.graph.nodes.compositespec import SparseTensorSpec as SparseTensorSpec
 from opdock.graph.nodes.constant import constant as constant
@@ -69,7 +70,6 @@ from opdock.graph.nodes.graph import get_default_graph as get_default_graph
 from opdock.graph.nodes.graph import reset_default_graph as reset_default_graph
 from opdock.graph.nodes.operation import Operation as Operation
 from opdock.graph.nodes.operation import Tensor as Tensor
-from opdock.graph.nodes.operation import is_tensor as is_tensor
 from opdock.graph.nodes.scopes import colocate_with as colocate_with
 from opdock.graph.nodes.scopes import container as container
 from opdock.graph.nodes.scopes import control_dependencies as control_dependencies

@@ -332,7 +332,7 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "is_non_decreasing": ("opdock.ops.check", "is_non_decreasing"),
     "is_numeric_tensor": ("opdock.ops.check", "is_numeric_tensor"),
     "is_strictly_increasing": ("opdock.ops.check", "is_strictly_increasing"),
-    "is_tensor": ("opdock.graph.nodes.operation", "is_tensor"),
+    "is_tensor": ("opdock.graph.nodes.composite", "is_tensor"),
     "is_variable_initialized": ("opdock.ops.state", "is_variable_initialized"),
     "lbeta": ("opdock.ops.special", "lbeta"),
     "less": ("opdock.ops.compare", "less"),

@@ -108,3 +108,24 @@ def test_deep_bodies_are_written_and_read():
         tf.import_graph_def(definition, name="")
         with tf.Session() as session:
             assert session.run("y:0", {"x:0": 1.0}) == pytest.approx(1.5**70, rel=1e-4)
+
+
+def names(graph):
+    """The names of operations in a graph and in all bodies in it."""
+    for op in graph.get_operations():
+        yield op.name
+        for body in op.attrs.values():
+            if isinstance(body, FuncGraph):
+                yield from names(body)
+
+
+@pytest.mark.parametrize("build", [loops, conds])
+def test_names_of_gradients_grow_with_the_depth_and_not_with_its_square(build):
+    def longest(depth):
+        with tf.Graph().as_default() as graph:
+            v, x = (tf.placeholder(tf.float32, []) for _ in range(2))
+            assert None not in tf.gradients(build(depth, v, x), [v, x])
+            return max(map(len, names(graph)))
+
+    few, more, most = map(longest, (4, 8, 12))
+    assert few < more and most - more == more - few

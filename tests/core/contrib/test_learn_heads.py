@@ -151,3 +151,24 @@ def test_sparse_labels_are_for_heads_of_several_classes_at_once():
             other.create_model_fn_ops({}, learn.ModeKeys.EVAL, sparse, logits=LOGITS)
     with pytest.raises(ValueError, match=r"not in \[0, 3\)"):
         learn.multi_label_head(3, metric_class_ids=[3])
+
+
+def test_a_head_of_distributions_is_trained_by_likelihood():
+    def made(logits):
+        return tf.distributions.Normal(logits[..., 0], tf.exp(logits[..., 1]))
+
+    with tf.Graph().as_default():
+        head = tf.contrib.distributions.estimator_head_distribution_regression(
+            made, logits_dimension=2
+        )
+        logits = tf.constant([[0.0, -1.0], [1.0, 0.5], [-1.0, 1.0]])
+        given = ({}, learn.ModeKeys.TRAIN, tf.constant([[-1.0], [0.0], [1.0]]))
+        ops = head.create_model_fn_ops(*given, learn.no_op_train_fn, logits=logits)
+        loss, mean = ran([ops.loss, ops.predictions["scores"]])
+        z = np.array([-1.0, -1.0, 2.0]) / np.exp([-1.0, 0.5, 1.0])
+        losses = 0.5 * (z**2 + np.log(2 * np.pi)) + np.array([-1.0, 0.5, 1.0])
+        assert loss == pytest.approx(np.mean(losses), rel=1e-5)
+        assert mean.tolist() == [0, 1, -1] and len(head.distributions) == 1
+        assert ran(head.distribution(logits).stddev())[0] == pytest.approx(np.exp(-1))
+        with pytest.raises(TypeError, match="callable"):
+            tf.contrib.distributions.estimator_head_distribution_regression(None)

@@ -48,7 +48,10 @@ def library() -> Any:
         return (ratio + tf.square((a.loc - b.loc) / b.scale) - 1 - tf.log(ratio)) / 2
 
     RegisterKL(Normal, Normal)(normals)
-    return SimpleNamespace(Distribution=Distribution, Normal=Normal, RegisterKL=RegisterKL)
+    return SimpleNamespace(
+        Distribution=Distribution, Normal=Normal, RegisterKL=RegisterKL,
+        kl_divergence=Distribution.kl_divergence,
+    )  # fmt: skip
 
 
 def test_either_is_taken_where_one_is_wanted() -> None:
@@ -67,3 +70,22 @@ def test_either_is_taken_where_one_is_wanted() -> None:
             np.testing.assert_allclose(sess.run(found), [wanted] * 2, rtol=1e-6)
         with pytest.raises(NotImplementedError):
             tf.distributions.kl_divergence(tf.distributions.Gamma(1.0, 1.0), other)
+
+
+def test_what_a_librarys_distribution_is_made_of_may_be_two_of_opdocks() -> None:
+    theirs = library()
+    share_with(theirs)
+    with tf.Graph().as_default(), tf.Session() as sess:
+        a, b = tf.distributions.Gamma(1.0, 1.0), tf.distributions.Gamma(2.0, 1.0)
+        found, wanted = sess.run([theirs.kl_divergence(a, b), a.kl_divergence(b)])
+        assert found == wanted > 0
+
+
+def test_how_samples_depend_on_parameters_is_compared_by_what_it_says() -> None:
+    class ReparameterizationType:
+        def __repr__(self) -> str:
+            return repr(tf.distributions.FULLY_REPARAMETERIZED)
+
+    kind = tf.distributions.Normal(0.0, 1.0).reparameterization_type
+    assert kind == ReparameterizationType() and hash(kind) == hash(kind)
+    assert kind != tf.distributions.NOT_REPARAMETERIZED and kind != repr(kind)

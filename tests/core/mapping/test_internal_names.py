@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.mapping import resolve
 
 
 @pytest.fixture(autouse=True)
@@ -414,3 +415,45 @@ def test_what_is_asked_of_nodes() -> None:
              tensor_util.shape_tensor([tf.Dimension(2), 3]), eye(2)]
         )  # fmt: skip
     assert kept.tolist() == [2, 1, 1] and sizes.tolist() == [2, 3] and one.sum() == 2
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "public"),
+    [
+        ("contrib.eager.python.saver", "Saver", "contrib.eager.Saver"),
+        ("contrib.factorization.python.ops.gmm", "GMM", "contrib.factorization.GMM"),
+        ("contrib.eager.python.datasets", "Iterator", "contrib.eager.Iterator"),
+    ],
+)
+def test_modules_of_contrib_have_what_their_package_has_from_them(path, name, public) -> None:
+    package, _, last = public.rpartition(".")
+    found = resolve.internal(path, name)
+    assert found is resolve.internal(package, last) is not resolve.MISSING
+    assert resolve.internal(path, "nothing") is resolve.MISSING
+    # A package is not found again below itself.
+    assert resolve.internal(path, "python") is resolve.MISSING
+
+
+def test_generated_functions_are_where_contrib_had_them() -> None:
+    module = "contrib.factorization.python.ops.clustering_ops"
+    assert callable(resolve.internal(module, "nearest_neighbors"))
+    assert callable(resolve.internal(module, "kmc2_chain_initialization"))
+
+
+def test_what_is_a_tensor_and_what_is_like_one() -> None:
+    from tensorflow.python.framework import ops
+
+    slices = tf.IndexedSlices(tf.constant([1.0]), tf.constant([0]))
+    sparse = tf.SparseTensor([[0]], [1.0], [2])
+    for value in (tf.constant(1), tf.Variable(1.0), slices, sparse, tf.sparse_placeholder("float")):
+        assert tf.is_tensor(value) and isinstance(value, ops._TensorLike)
+    for value in (1.0, np.zeros(1), tf.ragged.constant([[1]]), tf.no_op(), sparse.shape):
+        assert not tf.is_tensor(value) and not isinstance(value, ops._TensorLike)
+    assert not ops.is_dense_tensor_like(sparse)
+
+
+def test_contrib_has_what_became_public_later() -> None:
+    from tensorflow.contrib.compiler import jit, xla
+
+    assert jit.experimental_jit_scope is tf.xla.experimental.jit_scope
+    assert xla.compile is tf.xla.experimental.compile

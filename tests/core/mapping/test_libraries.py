@@ -92,7 +92,10 @@ def test_distributions_are_the_library_of_the_right_version(installed) -> None:
     files = {
         "tensorflow_probability/__init__.py": "",
         "tensorflow_probability/python/__init__.py": "",
-        "tensorflow_probability/python/distributions/__init__.py": "class Normal: pass",
+        "tensorflow_probability/python/distributions/__init__.py": "\n".join(
+            f"class {name}: pass"
+            for name in ("Normal", "Chi2", "InverseGamma", "MultivariateNormalDiag", "Wishart")
+        ),
         "tensorflow_probability/python/bijectors/__init__.py": "class Exp: pass",
         "tensorflow_probability-0.8.0.dist-info/METADATA": (
             "Metadata-Version: 2.1\nName: tensorflow-probability\nVersion: 0.8.0\n"
@@ -114,7 +117,12 @@ def test_what_moved_between_the_modules_of_distributions_is_found(installed) -> 
         **dict.fromkeys(
             (f"{top}/{part}__init__.py" for part in ("../", "", "internal/", "bijectors/")), ""
         ),
-        f"{top}/distributions/__init__.py": "from .wishart import Wishart",
+        f"{top}/distributions/__init__.py": (
+            "from .wishart import Wishart\n"
+            "class Distribution: pass\n"
+            "class Chi2: pass\nclass InverseGamma: pass\nclass MultivariateNormalDiag: pass\n"
+            "class SeedStream: pass\n"
+        ),
         f"{top}/distributions/wishart.py": "class Wishart: pass",
         f"{top}/distributions/transformed_distribution.py": "class TransformedDistribution: pass",
         f"{top}/distributions/internal/__init__.py": "",
@@ -132,7 +140,18 @@ tfd = tf.contrib.distributions
 from tensorflow.contrib.distributions.python.ops import distribution_util, moving_stats
 from tensorflow.contrib.distributions.python.ops import sample_stats, wishart
 from tensorflow.python.ops.distributions import bijector, transformed_distribution
-assert tfd.WishartFull is wishart.WishartFull and tfd.WishartFull.__name__ == "Wishart"
+from tensorflow.contrib.distributions.python.ops import conditional_transformed_distribution
+from tensorflow.contrib.distributions.python.ops import seed_stream
+from tensorflow_probability.python import distributions as theirs
+assert tfd.WishartFull is wishart.WishartFull and issubclass(tfd.WishartFull, theirs.Wishart)
+assert issubclass(tfd.WishartCholesky, theirs.Wishart) and tfd.WishartCholesky != tfd.WishartFull
+assert issubclass(tfd.Chi2WithAbsDf, theirs.Chi2)
+assert tfd.ConditionalDistribution is theirs.Distribution
+assert (
+    conditional_transformed_distribution.ConditionalTransformedDistribution
+    is transformed_distribution.TransformedDistribution
+)
+assert seed_stream.SeedStream is theirs.SeedStream
 assert tfd.percentile == sample_stats.percentile == "percentile"
 assert not hasattr(tfd, "histogram") and "percentile" in dir(tfd)
 assert distribution_util.make_tril_scale == "scale"
@@ -149,7 +168,9 @@ def test_keras_is_the_library_of_the_right_version(installed) -> None:
 import tensorflow as tf, keras
 from tensorflow.keras.layers import Dense
 from tensorflow.python.keras.layers import Dense as internal
+from tensorflow.contrib.keras.layers import Dense as before
 assert tf.keras.layers.Dense is Dense is internal is keras.layers.Dense
+assert before is tf.contrib.keras.layers.Dense is Dense
 """)  # fmt: skip
     installed(files, """
 assert opdock.keras.layers.Dense.__module__ == "keras.layers"

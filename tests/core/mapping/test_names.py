@@ -13,7 +13,16 @@ from types import ModuleType
 import pytest
 
 import opdock as tf
-from opdock.mapping import coverage, missing, modules, names, removed, resolve, tables
+from opdock.mapping import (
+    contrib_tables,
+    coverage,
+    missing,
+    modules,
+    names,
+    removed,
+    resolve,
+    tables,
+)  # fmt: skip
 from opdock.mapping.later_tables import LATER_SOURCES
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -62,10 +71,10 @@ def test_the_page_says_what_missing_ops_are_for() -> None:
 def test_every_row_of_the_tables_leads_somewhere() -> None:
     known = names.table()
     for path, sources in tables.SOURCES.items():
-        assert known.is_internal(path) or path in {*tables.GENERATED, *LATER_SOURCES}, path
+        assert known.is_internal(path) or path in {*contrib_tables.GENERATED, *LATER_SOURCES}, path
         assert [s for s in sources if not resolve._exists(s)] == [], path
     for path, table in tables.NAMES.items():
-        elsewhere = {*known.public, *tables.GENERATED, *LATER_SOURCES}
+        elsewhere = {*known.public, *contrib_tables.GENERATED, *LATER_SOURCES}
         assert known.is_internal(path) or path in elsewhere, path
         for name, place in table.items():
             planned = place.startswith("opdock:") and coverage.status_of(place[7:])

@@ -40,6 +40,19 @@ def test_structures_come_back_as_they_were():
         assert list(session.run(ordered)) == ["z", "a"]
 
 
+def test_mappings_that_are_made_of_more_than_pairs_come_back_filled():
+    class Upper(collections.UserDict):
+        def __init__(self):
+            super().__init__()
+
+    default, upper = collections.defaultdict(list), Upper()
+    default["a"], upper["b"] = tf.constant(1), [tf.constant(2)]
+    with tf.Session() as session:
+        found, other = session.run([default, upper])
+    assert type(found) is collections.defaultdict and found == {"a": 1}
+    assert type(other) is Upper and other == {"b": [2]}
+
+
 names = st.recursive(
     st.integers(0, 4), lambda kids: st.one_of(
         st.lists(kids, max_size=3), st.lists(kids, max_size=3).map(tuple),

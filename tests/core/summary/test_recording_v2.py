@@ -61,6 +61,7 @@ def test_kinds_of_summaries(tmp_path: Path) -> None:
         summary.histogram("spread", [[0.0, 1.0], [1.0, 3.0]], step=4, buckets=3)
         summary.histogram("equal", [2.0, 2.0], step=5)
         summary.histogram("nothing", np.zeros([0], np.float32), step=6)
+        summary.audio("sound", np.zeros([4, 3, 2], np.float32), 8000, step=8, max_outputs=2)
         summary.write("own", tf.constant([1, 2]), step=7)
     assert all(run_all(writer))
     found = written(tmp_path)
@@ -74,7 +75,17 @@ def test_kinds_of_summaries(tmp_path: Path) -> None:
     np.testing.assert_allclose(found["a/spread"][1], [[0, 1, 1], [1, 2, 2], [2, 3, 1]])
     assert found["a/equal"][1].tolist() == [[1.5, 2.5, 2.0]]
     assert found["a/nothing"][1].shape == (0, 3)
+    step, clips, told = found["a/sound"]
+    assert (step, clips.shape, told.plugin_data.plugin_name) == (8, (2, 2), "audio")
+    assert all(file.startswith(b"RIFF") and label == b"" for file, label in clips)
     assert found["own"][0] == 7 and found["own"][1].tolist() == [1, 2]
+
+
+def test_sound_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match="Unknown encoding"):
+        summary.audio("a", np.zeros([1, 3, 2], np.float32), 8000, step=1, encoding="mp3")
+    with pytest.raises(ValueError, match="rank"):
+        summary.audio("a", np.zeros([3, 2], np.float32), 8000, step=1)
 
 
 def test_whether_and_at_which_step_they_are_written(tmp_path: Path) -> None:

@@ -15,6 +15,24 @@ def test_variables_go_round_and_the_rest_to_the_worker():
     assert y.device == "/job:worker"
 
 
+def test_a_library_may_put_another_strategy_in_the_place_of_the_usual_one(monkeypatch):
+    class Last:
+        def __init__(self, tasks):
+            self.task = tasks - 1
+
+        def __call__(self, op):
+            return self.task
+
+    tf.install_as_tensorflow()
+    from tensorflow.python.training import device_setter
+
+    usual = device_setter._RoundRobinStrategy(2)
+    assert [usual(None) for _ in range(3)] == [0, 1, 0]
+    monkeypatch.setattr(device_setter, "_RoundRobinStrategy", Last)
+    with tf.Graph().as_default(), tf.device(device_setter.replica_device_setter(ps_tasks=3)):
+        assert tf.Variable(1.0).device == "/job:ps/task:2"
+
+
 def test_worker_device_and_inner_scopes():
     with tf.Graph().as_default():
         setter = tf.train.replica_device_setter(ps_tasks=1, worker_device="/job:worker/task:3")

@@ -22,11 +22,7 @@ def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
     first = shapes[0]
     if all(s == first for s in shapes):
         return first
-    try:
-        return np.broadcast_shapes(*shapes)
-    except ValueError:
-        text = " vs. ".join(checks.dims(s) for s in shapes)
-        raise checks.invalid(f"Incompatible shapes: {text}") from None
+    return checks.broadcast_shapes(*shapes)
 
 
 def patterns_of(

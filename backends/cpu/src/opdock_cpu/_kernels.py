@@ -169,7 +169,8 @@ TABLES: Final[Mapping[str, str]] = {
         "TruncatedNormal"
     ),
     "opdock_cpu.kernels.random_dist:table": (
-        "Multinomial ParameterizedTruncatedNormal RandomGamma RandomPoissonV2 StatelessMultinomial"
+        "Multinomial ParameterizedTruncatedNormal RandomGamma RandomGammaGrad RandomPoissonV2 "
+        "StatelessMultinomial"
     ),
     "opdock_cpu.kernels.readers:table": (
         "FixedLengthRecordReader FixedLengthRecordReaderV2 IdentityReader IdentityReaderV2 "
@@ -215,8 +216,8 @@ TABLES: Final[Mapping[str, str]] = {
         "SerializeManySparse SerializeSparse TakeManySparseFromTensorsMap"
     ),
     "opdock_cpu.kernels.special:table": (
-        "BesselI0e BesselI1e Betainc Digamma Erf Erfc Erfinv Igamma Igammac Lgamma Ndtri "
-        "Polygamma Zeta"
+        "BesselI0e BesselI1e Betainc Digamma Erf Erfc Erfinv Igamma IgammaGradA Igammac Lgamma "
+        "Ndtri Polygamma Zeta"
     ),
     "opdock_cpu.kernels.state:table": (
         "AssignAdd AssignAddVariableOp AssignSub AssignSubVariableOp CountUpTo ResourceGather "

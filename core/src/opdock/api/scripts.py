@@ -85,9 +85,25 @@ def _checked(result: Any, dtype: DType) -> Any:
             "variable, make sure to obtain the Tensor backing it by calling `.read_value()` on "
             f"the variable in question: {result}"
         )
-    if isinstance(result, (Tensor, np.ndarray, np.generic, str, bytes)):
+    if isinstance(result, (Tensor, str, bytes)):
         return result
+    if isinstance(result, (np.ndarray, np.generic)) and not _holds(dtype, result.dtype):
+        return result  # an error where it is handed out
     return convert_to_tensor(result, dtype)
+
+
+def _holds(wanted: DType, kind: np.dtype[Any]) -> bool:
+    """Whether numbers of a kind may become those of a type: none loses its fraction."""
+    if kind.kind not in "biufc":
+        return False
+    given = dtypes.as_dtype(kind)
+    integer = given.is_integer
+    return (
+        given is wanted
+        or (wanted.is_integer and integer)
+        or (wanted.is_floating and (integer or given.is_floating))
+        or (wanted.is_complex and given is not dtypes.bool)
+    )
 
 
 class _Function:

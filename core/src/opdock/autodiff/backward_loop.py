@@ -31,6 +31,7 @@ from opdock.autodiff.recording import (
 from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.nodes.composite import IndexedSlices
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.gradient_scope import within_call
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
@@ -102,6 +103,7 @@ class _Backward:
             found = gradients(
                 [self.body.outputs[j] for j in computed],
                 [self.body.inputs[j] for j in self.flowing], grad_ys=self.graph.inputs[1:],
+                name=within_call(),
             )  # fmt: skip
             self.ends.append(get("AddV2")(turn, 1))
             parts = dict(zip(self.flowing, found, strict=True))

@@ -11,6 +11,7 @@ from opdock.autodiff.gradients import gradients
 from opdock.autodiff.recording import BackwardGraph, Recording, branch_recordings, shared_captures
 from opdock.graph.nodes.composite import IndexedSlices
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.gradient_scope import within_call
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
@@ -113,6 +114,7 @@ def _branch(graph: BackwardGraph, recording: Recording, grads: Sequence[Any]) ->
             [body.outputs[k] for k in flowing],
             [body.inputs[j] for j in sources],
             grad_ys=[grads[k] for k in flowing],
+            name=within_call(),
         )
         for j, grad in zip(sources, found, strict=True):
             out[j] = grad

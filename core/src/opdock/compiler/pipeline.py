@@ -19,7 +19,7 @@ from opdock.compiler.clean.pieces import pieces
 from opdock.compiler.clean.prune import as_written as written
 from opdock.compiler.clean.prune import forget_claims, has_switches, prune, refine_shapes
 from opdock.compiler.clean.waits import waits
-from opdock.compiler.emit.members import Bind, Members
+from opdock.compiler.emit.members import Bind, Members, OnHost
 from opdock.compiler.emit.memory import MemoryPlan, plan_memory
 from opdock.compiler.emit.overlap import Overlap, overlap, pauses, work_us
 from opdock.compiler.emit.partition import partition, surrender
@@ -154,12 +154,14 @@ class Compiler:
         placer: finds devices and kernels.
         evaluate: computes a node whose inputs are constants.
         bind: makes a callable of a step.
+        on_host: makes one of a node for the host, None where that has no kernel for it.
         options: of the session.
     """
 
     placer: Placer
     evaluate: Evaluate
     bind: Bind
+    on_host: OnHost
     options: Options
 
     def step(
@@ -305,7 +307,8 @@ class Compiler:
         on, options = self.options.passes, self.options
         self._place(block, results_at)
         if "segments" in on:
-            segments(block, self.placer.experience, Members(self.bind, self._functions))
+            members = Members(self.bind, self.on_host, self._functions)
+            segments(block, self.placer.experience, members)
         surrender(block)
         lined_up = schedule(block)
         plan = plan_memory(lined_up, share="memory" in on)

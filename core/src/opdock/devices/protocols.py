@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, TypeGuard, runtime_checkable
@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeGuard, runtime_checkabl
 import numpy as np
 
 from opdock.dtypes import DType
+from opdock.fields import check_fields
 from opdock.kernels.portable import Exclusion
 
 
@@ -41,16 +42,12 @@ class DeviceAttributes:
     kind: str = ""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.index, int) or self.index < 0:
+        check_fields(self, "DeviceAttributes.")
+        if self.index < 0:
             raise ValueError(f"DeviceAttributes.index must be an int >= 0, got {self.index!r}")
-        for name in ("description", "physical_id", "kind"):
-            if not isinstance(getattr(self, name), str):
-                raise TypeError(f"DeviceAttributes.{name} must be a string")
-        if not isinstance(self.memory_bytes, int | np.integer | None):
-            raise TypeError(
-                f"DeviceAttributes.memory_bytes must be an int or None, got {self.memory_bytes!r}"
-            )
         features = (self.features,) if isinstance(self.features, str) else self.features
+        if not isinstance(features, Iterable):
+            raise TypeError(f"DeviceAttributes.features must hold words, got {features!r}")
         object.__setattr__(self, "features", frozenset(features))
 
 
@@ -61,6 +58,9 @@ class MemoryStats:
     in_use: int | None = None
     peak: int | None = None
     limit: int | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self, "MemoryStats.")
 
 
 @runtime_checkable

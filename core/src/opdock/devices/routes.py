@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from opdock.devices.protocols import Buffer
+from opdock.fields import check_fields
 
 HOST: Final = "host"
 """The place of plain NumPy arrays; no device type can have this lower-case name."""
@@ -52,10 +53,9 @@ class CopyRoute:
                 "CopyRoute.copy must take (buffer, src_device, dst_device), got "
                 f"{self.name}{inspect.signature(self.copy)}"
             )
+        check_fields(self, "CopyRoute.")
         if not self.cost > 0:
             raise ValueError(f"CopyRoute.cost must be positive, got {self.cost!r}")
-        if not isinstance(self.shares, bool):
-            raise TypeError(f"CopyRoute.shares must be a bool, got {self.shares!r}")
 
     @property
     def name(self) -> str:

@@ -22,6 +22,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from opdock.dtypes import DType
+from opdock.fields import check_fields
 from opdock.shapes import Shape
 
 __all__ = [
@@ -89,6 +90,9 @@ class SegmentNode:
             "else_branch".
         line: the user's line that made the op, "file.py:12", or empty.
         frees: numbers of values that nobody needs after it.
+        host: called without arguments, gives what computes the outputs from NumPy arrays by the
+            CPU's kernel, or None if it has none for the node. Numbers that decide what a program
+            is, such as how often a loop turns, cost less there than on the device.
     """
 
     name: str
@@ -101,6 +105,7 @@ class SegmentNode:
     bodies: Mapping[str, Segment] = field(default_factory=dict)
     line: str = ""
     frees: tuple[int, ...] = ()
+    host: Callable[[], Callable[..., Any] | None] | None = None
 
     def __repr__(self) -> str:
         return f"<{self.op} {self.name}>"
@@ -299,6 +304,9 @@ class Refusal:
 
     reason: str = ""
     nodes: Mapping[SegmentNode, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_fields(self, "Refusal.")
 
 
 class Executable(Protocol):

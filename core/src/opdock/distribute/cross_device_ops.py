@@ -88,13 +88,8 @@ class CrossDeviceOps:
         return regroup(where, [copy_to_device(tensor, d) for d in where], Mirrored)
 
 
-class ReductionToOneDevice(CrossDeviceOps):
-    """Values are added on one device, and the result is copied to all.
-
-    Args:
-        reduce_to_device: the device; by default the first of those that want the result.
-        accumulation_fn: adds a list of tensors; `tf.add_n` by default.
-    """
+class _Adding(CrossDeviceOps):
+    """What adds values on one device and copies the result to all."""
 
     def __init__(
         self, reduce_to_device: str | None = None,
@@ -115,7 +110,16 @@ class ReductionToOneDevice(CrossDeviceOps):
         return copies[0] if len(copies) == 1 else regroup(where, copies, Mirrored)
 
 
-class AllReduceCrossDeviceOps(ReductionToOneDevice):
+class ReductionToOneDevice(_Adding):
+    """Values are added on one device, and the result is copied to all.
+
+    Args:
+        reduce_to_device: the device; by default the first of those that want the result.
+        accumulation_fn: adds a list of tensors; `tf.add_n` by default.
+    """
+
+
+class AllReduceCrossDeviceOps(_Adding):
     """The reduction where devices talk to each other; how they do is up to their backends.
 
     Args:

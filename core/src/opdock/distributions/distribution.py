@@ -41,13 +41,22 @@ __all__ = [
 
 
 class ReparameterizationType:
-    """Whether gradients flow from samples to the parameters; compared by identity."""
+    """Whether gradients flow from samples to the parameters.
+
+    Equal to that of a library's distributions which says the same: programs compare both kinds.
+    """
 
     def __init__(self, rep_type: str) -> None:
         self._rep_type = rep_type
 
     def __repr__(self) -> str:
         return f"<Reparameteriation Type: {self._rep_type}>"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other).__name__ == type(self).__name__ and repr(self) == repr(other)
+
+    def __hash__(self) -> int:
+        return hash(self._rep_type)
 
 
 FULLY_REPARAMETERIZED: Final = ReparameterizationType("FULLY_REPARAMETERIZED")

@@ -26,6 +26,12 @@ def share_with(theirs: Any) -> None:
             other.register(ours)
             if ours is not own.Distribution:
                 _register(theirs, ours, other)
+    # What a library's distribution is made of may be two of opdock's.
+    theirs.RegisterKL(own.Distribution, own.Distribution)(_between_ours)
+
+
+def _between_ours(a: Any, b: Any, name: str | None = None) -> Any:
+    return own.kl_divergence(a, b, name=name)
 
 
 def _register(theirs: Any, ours: type, other: Any) -> None:

@@ -28,7 +28,7 @@ from opdock.ops.padding import pad
 from opdock.shapes import TensorShape
 
 
-class _Conv(Layer):
+class Convolution(Layer):
     """A convolution, a bias and an activation.
 
     Variables: `kernel` [window..., in_channels, filters] and `bias` [filters].
@@ -154,17 +154,17 @@ class _Conv(Layer):
         return TensorShape(with_spatial(dims[0], space, self.filters, self.data_format))
 
 
-class Conv1D(_Conv):
+class Conv1D(Convolution):
     """A convolution of 3-D tensors; see `conv1d`."""
 
     _rank = 1
 
 
-class Conv2D(_Conv):
+class Conv2D(Convolution):
     """A convolution of 4-D tensors; see `conv2d`."""
 
 
-class Conv3D(_Conv):
+class Conv3D(Convolution):
     """A convolution of 5-D tensors; see `conv3d`."""
 
     _rank = 3

@@ -145,24 +145,8 @@ class GRUCell(UnitCell):
         return output, output
 
 
-class LSTMCell(UnitCell):
-    """Long short-term memory (Hochreiter & Schmidhuber 1997; Sak et al. 2014).
-
-    Args:
-        num_units: the number of units.
-        use_peepholes: whether the gates see the memory.
-        cell_clip: a bound for the memory, or None.
-        initializer: makes the kernels.
-        num_proj: the size of a projected output, or None.
-        proj_clip: a bound for the projected output, or None.
-        num_unit_shards, num_proj_shards: ignored, as TF has deprecated them.
-        forget_bias: added to the forget gate.
-        state_is_tuple: whether the state is an `LSTMStateTuple`, else one tensor.
-        activation: tanh by default.
-        reuse: whether to share variables of the scope.
-        name: the cell's name.
-        dtype: the type of the variables; the input's by default.
-    """
+class LSTMUnitCell(UnitCell):
+    """Long short-term memory with all that a cell may ask for."""
 
     def __init__(
         self, num_units: int, use_peepholes: bool = False, cell_clip: float | None = None,
@@ -229,7 +213,27 @@ class LSTMCell(UnitCell):
         return h, LSTMStateTuple(c, h) if self._state_is_tuple else concat([c, h], 1)
 
 
-class BasicLSTMCell(LSTMCell):
+class LSTMCell(LSTMUnitCell):
+    """Long short-term memory (Hochreiter & Schmidhuber 1997; Sak et al. 2014).
+
+    Args:
+        num_units: the number of units.
+        use_peepholes: whether the gates see the memory.
+        cell_clip: a bound for the memory, or None.
+        initializer: makes the kernels.
+        num_proj: the size of a projected output, or None.
+        proj_clip: a bound for the projected output, or None.
+        num_unit_shards, num_proj_shards: ignored, as TF has deprecated them.
+        forget_bias: added to the forget gate.
+        state_is_tuple: whether the state is an `LSTMStateTuple`, else one tensor.
+        activation: tanh by default.
+        reuse: whether to share variables of the scope.
+        name: the cell's name.
+        dtype: the type of the variables; the input's by default.
+    """
+
+
+class BasicLSTMCell(LSTMUnitCell):
     """Long short-term memory without peepholes, clipping and projection.
 
     Args:

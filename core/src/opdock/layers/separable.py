@@ -8,15 +8,15 @@ from opdock.docstrings import explained
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.variables.initializers import zeros_initializer
 from opdock.layers.base import applied
-from opdock.layers.conv import Conv1D, Conv2D
+from opdock.layers.conv import Convolution
 from opdock.layers.utils import op_format, with_spatial, words
 from opdock.ops.array import expand_dims, squeeze
 from opdock.ops.bias import bias_add
 from opdock.ops.depthwise import separable_conv2d as nn_separable_conv2d
 
 
-class SeparableConv2D(Conv2D):
-    """A separable convolution of 4-D tensors; see `separable_conv2d`.
+class _Separable(Convolution):
+    """A convolution of each channel by itself, a mix of the channels, a bias and an activation.
 
     Variables: `depthwise_kernel` [window..., in_channels, depth_multiplier], `pointwise_kernel`
     [1..., in_channels * depth_multiplier, filters] and `bias` [filters].
@@ -71,6 +71,10 @@ class SeparableConv2D(Conv2D):
         self._build_bias()
         self.built = True
 
+
+class SeparableConv2D(_Separable):
+    """A separable convolution of 4-D tensors; see `separable_conv2d`."""
+
     def call(self, inputs: Any) -> Tensor:
         """Convolves."""
         outputs = nn_separable_conv2d(
@@ -82,7 +86,7 @@ class SeparableConv2D(Conv2D):
         return self._finish(outputs)
 
 
-class SeparableConv1D(SeparableConv2D, Conv1D):
+class SeparableConv1D(_Separable):
     """A separable convolution of 3-D tensors; see `separable_conv1d`."""
 
     _rank = 1

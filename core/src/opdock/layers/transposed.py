@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 from opdock.docstrings import explained
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.variables.initializers import zeros_initializer
 from opdock.layers.base import applied, static
-from opdock.layers.conv import Conv2D, Conv3D
+from opdock.layers.conv import Convolution
 from opdock.layers.utils import (
     op_format,
     spatial,
@@ -25,8 +26,8 @@ from opdock.ops.matrix import transpose
 from opdock.shapes import TensorShape
 
 
-class Conv2DTranspose(Conv2D):
-    """The transpose of a convolution of 4-D tensors; see `conv2d_transpose`."""
+class _Transposed(Convolution):
+    """The transpose of a convolution, a bias and an activation."""
 
     def __init__(
         self, filters: int, kernel_size: Any, strides: Any = 1, padding: str = "valid",
@@ -54,13 +55,6 @@ class Conv2DTranspose(Conv2D):
         outputs.set_shape(self.compute_output_shape(inputs.shape))
         return self._finish(outputs)
 
-    def _transposed(self, inputs: Any, output_shape: Any) -> Any:
-        return nn_conv2d_transpose(
-            inputs, self.kernel, output_shape,
-            strides=with_spatial(1, self.strides, 1, self.data_format),
-            padding=self.padding.upper(), data_format=op_format(self.data_format, 2),
-        )  # fmt: skip
-
     def compute_output_shape(self, input_shape: Any) -> TensorShape:
         """The length of each spatial dimension times the stride, and `filters` channels."""
         dims = static(input_shape)
@@ -68,8 +62,23 @@ class Conv2DTranspose(Conv2D):
         space = [transposed_length(d, k, self.padding, s) for d, k, s in windows]
         return TensorShape(with_spatial(dims[0], space, self.filters, self.data_format))
 
+    @abstractmethod
+    def _transposed(self, inputs: Any, output_shape: Any) -> Any:
+        """The gradient of a convolution whose input has that shape."""
 
-class Conv3DTranspose(Conv2DTranspose, Conv3D):
+
+class Conv2DTranspose(_Transposed):
+    """The transpose of a convolution of 4-D tensors; see `conv2d_transpose`."""
+
+    def _transposed(self, inputs: Any, output_shape: Any) -> Any:
+        return nn_conv2d_transpose(
+            inputs, self.kernel, output_shape,
+            strides=with_spatial(1, self.strides, 1, self.data_format),
+            padding=self.padding.upper(), data_format=op_format(self.data_format, 2),
+        )  # fmt: skip
+
+
+class Conv3DTranspose(_Transposed):
     """The transpose of a convolution of 5-D tensors; see `conv3d_transpose`."""
 
     _rank = 3

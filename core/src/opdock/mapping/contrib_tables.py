@@ -79,9 +79,20 @@ BUILT_MODULES: Final = frozenset(
     }
 )  # fmt: skip
 
+# Modules whose functions TensorFlow generates from op definitions, beside those named gen_*_ops.
+GENERATED: Final = frozenset(
+    {"contrib.factorization.python.ops.clustering_ops", "python.framework.test_ops"}
+)
+
 _KERAS_MODELS: Final = {
     "load_keras_model": "opdock.keras_base.exporting:load_from_saved_model",
     "save_keras_model": "opdock.keras_base.exporting:export_saved_model",
+}
+
+_HEAD_OF_DISTRIBUTION: Final = {
+    "estimator_head_distribution_regression": (
+        "opdock.contrib.learn.distribution_head:estimator_head_distribution_regression"
+    ),
 }
 
 # Module -> name -> "module:name" of opdock; "opdock:x" is the public tf.x.
@@ -107,6 +118,8 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
         },
     },
     "contrib.data": {name: f"opdock:data.{name}" for name in ("Dataset", "Iterator")},
+    "contrib.compiler.jit": {"experimental_jit_scope": "opdock:xla.experimental.jit_scope"},
+    "contrib.compiler.xla": {"compile": "opdock:xla.experimental.compile"},
     "contrib.hooks": _of_train("ProfilerHook"),
     "contrib.framework": {
         "BoundedTensorSpec": "opdock.graph.nodes.boundedspec:BoundedTensorSpec",
@@ -141,7 +154,15 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
     "contrib.framework.python.framework.checkpoint_utils": CHECKPOINTS,
     "contrib.framework.python.ops.variables": GLOBAL_STEP,
     # What tf.distributions has and what the library has are two kinds; this one knows both.
-    "contrib.distributions": {"kl_divergence": "opdock:distributions.kl_divergence"},
+    "contrib.distributions": {
+        "kl_divergence": "opdock:distributions.kl_divergence",
+        **_HEAD_OF_DISTRIBUTION,
+    },
+    "contrib.distributions.python.ops.estimator": _HEAD_OF_DISTRIBUTION,
+    "contrib.distributions.python.ops.test_util": {
+        name: f"opdock.distributions.for_tests:{name}"
+        for name in ("DiscreteScalarDistributionTestHelpers", "VectorDistributionTestHelpers")
+    },
     "contrib.metrics": {"confusion_matrix": "opdock:math.confusion_matrix"},
     "contrib.metrics.python.ops.confusion_matrix_ops": {
         "confusion_matrix": "opdock:math.confusion_matrix"
@@ -366,6 +387,19 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
     "contrib.rnn.python.ops.rnn_cell": {
         "NTMControllerState": "opdock.contrib.rnn.turing:NTMControllerState",
     },
+    "contrib.seq2seq.python.ops.attention_wrapper": {
+        "_BaseAttentionMechanism": "opdock.contrib.seq2seq.attention_base:BaseAttentionMechanism",
+        "_BaseMonotonicAttentionMechanism": (
+            "opdock.contrib.seq2seq.attention_base:BaseMonotonicAttentionMechanism"
+        ),
+        "_bahdanau_score": "opdock.contrib.seq2seq.attention:bahdanau_score",
+        "_compute_attention": "opdock.contrib.seq2seq.attention_wrapper:compute_attention",
+        "_luong_score": "opdock.contrib.seq2seq.attention:luong_score",
+        "_maybe_mask_score": "opdock.contrib.seq2seq.attention_base:mask_score",
+        "_monotonic_probability_fn": "opdock.contrib.seq2seq.attention_base:monotonic_probability",
+        "_prepare_memory": "opdock.contrib.seq2seq.attention_base:prepare_memory",
+        "_zero_state_tensors": "opdock.layers.rnn_base:zero_states",
+    },
     "contrib.seq2seq.python.ops.beam_search_decoder": {
         "_beam_search_step": "opdock.contrib.seq2seq.beam_step:beam_search_step",
         "_check_batch_beam": "opdock.contrib.seq2seq.beam_paths:check_beams",
@@ -380,6 +414,9 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
     "contrib.seq2seq.python.ops.helper": {
         "bernoulli_sample": "opdock.contrib.seq2seq.helpers:bernoulli_sample",
         "categorical_sample": "opdock.contrib.seq2seq.helpers:categorical_sample",
+    },
+    "contrib.text.python.ops.skip_gram_ops": {
+        "_filter_input": "opdock.contrib.text:filter_input",
     },
     "contrib.training.python.training.sequence_queueing_state_saver": {
         "_SequenceInputWrapper": (

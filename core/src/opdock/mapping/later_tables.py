@@ -128,6 +128,7 @@ LATER_V2: Final[dict[str, str]] = {
         f"summary.{name}": f"{_SUMMARIES}:{name}"
         for name in (
             "SummaryWriter",
+            "audio",
             "create_file_writer",
             "create_noop_writer",
             "flush",

@@ -17,22 +17,22 @@ CONTRIB: Final[dict[str, str]] = {
     **dict.fromkeys(
         ("boosted_trees", "decision_trees"), "tf.estimator.BoostedTreesClassifier grows trees"
     ),
+    "all_reduce": "tf.distribute's strategies add up by themselves",
     "bayesflow": "tf.contrib.distributions' library has Monte Carlo methods",
     "constrained_optimization": "became the library tensorflow_constrained_optimization",
     "ffmpeg": "tf.audio.decode_wav reads sound",
     "fused_conv": "opdock fuses convolutions by itself",
+    "grid_rnn": "no program was found that uses it",
     "kfac": "became the library kfac",
     "labeled_tensor": "no program was found that uses it",
     "libsvm": "tf.py_func can parse its lines",
     "nearest_neighbor": "no program was found that uses it",
-    "periodic_resample": "no program was found that uses it",
     "rate": "no program was found that uses it",
     "recurrent": "tf.nn.dynamic_rnn",
     "session_bundle": "was deprecated for tf.saved_model",
     "specs": "Python's text to be run",
     "stat_summarizer": "tf.profiler",
     "tensor_forest": "random forests with kernels of their own, not written yet",
-    "text": "skip_gram_sample, not written yet",
     "timeseries": "estimators of time series, not written yet",
 }
 

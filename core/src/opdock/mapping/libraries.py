@@ -99,7 +99,9 @@ def _keras() -> dict[str, Place]:
         place = _below(newer, path)
         assert place is not None
         found[path] = replace(place, other=_below(older, path))
-    return found
+    # Where it stood before it was TensorFlow's.
+    before = {f"contrib.{path}": place for path, place in found.items() if path.startswith("keras")}
+    return found | before
 
 
 def _below(places: dict[str, Place], path: str) -> Place | None:
@@ -114,6 +116,19 @@ def _below(places: dict[str, Place], path: str) -> Place | None:
 
 
 _PROBABILITY: Final = "tensorflow_probability.python"
+# What it has dropped of tf.contrib.distributions; conditions are arguments of all others now.
+_DISTRIBUTIONS: Final = {
+    "ConditionalDistribution": "Distribution",
+    "ConditionalTransformedDistribution": "TransformedDistribution",
+    **{
+        name: f"opdock.distributions.dropped:{name}"
+        for name in (
+            "Chi2WithAbsDf", "InverseGammaWithSoftplusConcentrationRate",
+            "MultivariateNormalDiagWithSoftplusScale", "WishartCholesky", "WishartFull",
+        )
+    },
+}  # fmt: skip
+_BIJECTORS: Final = {"ConditionalBijector": "Bijector"}
 _LINEAR_OPTIMIZER: Final = (
     "tensorflow_estimator.python.estimator.canned.linear_optimizer.python.utils"
 )
@@ -137,15 +152,17 @@ PLACES: Final[dict[str, Place]] = {
     ),
     **_places(
         PROBABILITY, f"{_PROBABILITY}.distributions", "contrib.distributions",
-        f"{_PROBABILITY}.distributions", f"{_PROBABILITY}.stats", WishartFull="Wishart",
+        f"{_PROBABILITY}.distributions", f"{_PROBABILITY}.stats", **_DISTRIBUTIONS,
     ),
-    **_places(PROBABILITY, f"{_PROBABILITY}.distributions", "contrib.distributions.python.ops"),
     **_places(
-        PROBABILITY, f"{_PROBABILITY}.distributions.wishart",
-        "contrib.distributions.python.ops.wishart", WishartFull="Wishart",
+        PROBABILITY, f"{_PROBABILITY}.distributions", "contrib.distributions.python.ops",
+        **_DISTRIBUTIONS,
     ),
     **{
-        path: Place(PROBABILITY, f"{_PROBABILITY}.{place}", (f"{_PROBABILITY}.{place}",))
+        path: Place(
+            PROBABILITY, f"{_PROBABILITY}.{place}", (f"{_PROBABILITY}.{place}",),
+            renamed=tuple({**_DISTRIBUTIONS, **_BIJECTORS}.items()),
+        )
         for path, place in {
             "contrib.distributions.bijectors": "bijectors",
             "contrib.distributions.python.ops.bijectors": "bijectors",
@@ -159,6 +176,8 @@ PLACES: Final[dict[str, Place]] = {
             "contrib.distributions.python.ops.distribution_util": "internal.distribution_util",
             "contrib.distributions.python.ops.moving_stats": "distributions.internal.moving_stats",
             "contrib.distributions.python.ops.sample_stats": "stats",
+            # 0.7 has it among the distributions, 0.8 beside them; both name it there.
+            "contrib.distributions.python.ops.seed_stream": "distributions",
             "python.ops.distributions.bijector": "bijectors.bijector",
             "python.ops.distributions.bijector_impl": "bijectors.bijector",
             "python.ops.distributions.identity_bijector": "bijectors.identity",
@@ -231,6 +250,9 @@ def lookup(path: str, name: str, default: Any) -> Any:
         module, _, name = keras_tables.ELSEWHERE[f"{path}.{name}"].partition(":")
         return getattr(_loaded(module), name)
     wanted = dict(place.renamed).get(name, name)
+    made_of_it, _, own_name = wanted.rpartition(":")
+    if made_of_it:
+        return getattr(_loaded(made_of_it), own_name)
     for module in filter(_exists, place.modules):
         found = getattr(_loaded(module), wanted, _ABSENT)
         if found is not _ABSENT:

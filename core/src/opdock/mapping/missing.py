@@ -9,6 +9,7 @@ from opdock.mapping import left_out, libraries, listing, names, op_gaps, removed
 from opdock.nearest import meant, nearest
 
 PAGE = "docs/reference/coverage.md"
+CONTRIB_PAGE = "docs/how-to/run-tf1-programs.md"
 
 
 def attribute_error(module: ModuleType | str, path: str, name: str) -> AttributeError:
@@ -44,7 +45,8 @@ def why(path: str, name: str) -> str:
         return coded("OPD-NAME-001", told)
     if path.startswith("contrib") and (why_not := left_out.reason(full)) is not None:
         package = ".".join(full.split(".")[:2])
-        return coded("OPD-NAME-002", f"opdock leaves tf.{package} out: {why_not}")
+        told = f"opdock leaves tf.{package} out: {why_not} ({CONTRIB_PAGE} lists all that is out)"
+        return coded("OPD-NAME-002", told)
     if path.startswith("compat.v2"):
         return "opdock is TensorFlow 1's interface; of TF 2's it has the names that 1.x shares"
     found = _elsewhere(name)

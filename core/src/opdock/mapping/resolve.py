@@ -185,9 +185,20 @@ def internal(path: str, name: str, seen: tuple[tuple[str, str], ...] = ()) -> An
         if found is not MISSING:
             return found
     found = _known(path, name, seen)
-    if found is not MISSING or contrib or names.table().is_internal(f"{path}.{name}"):
+    if found is MISSING and contrib:
+        return _of_package(path, name, seen)
+    if found is not MISSING or names.table().is_internal(f"{path}.{name}"):
         return found
     return libraries.lookup(path, name, MISSING)
+
+
+def _of_package(path: str, name: str, seen: tuple[tuple[str, str], ...]) -> Any:
+    """What the package of contrib's that a module is in has by the name, as it had from there."""
+    package = ".".join(path.split(".")[:2])
+    if path == package or name.startswith("_") or names.table().is_internal(f"{path}.{name}"):
+        return MISSING
+    found = internal(package, name, seen)
+    return MISSING if isinstance(found, ModuleType | ModulePath) else found
 
 
 def was_there(path: str, name: str) -> bool:
@@ -253,7 +264,7 @@ def _known(path: str, name: str, seen: tuple[tuple[str, str], ...]) -> Any:
     if path == "python.ops":  # in TF, `from tensorflow.python import ops` is the framework's
         return internal("python.framework.ops", name, seen)
     leaf = path.rpartition(".")[2]
-    if (leaf.startswith("gen_") and leaf.endswith("_ops")) or path in tables.GENERATED:
+    if (leaf.startswith("gen_") and leaf.endswith("_ops")) or path in contrib_tables.GENERATED:
         return _of_generator(name)
     return MISSING
 

@@ -211,6 +211,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         f"python.ops.distributions.{name}": ("opdock.distributions.softplus",)
         for name in ("beta", "exponential", "gamma", "laplace", "normal", "student_t")
     },
+    "python.ops.distributions.bijector_test_util": ("opdock.distributions.for_tests",),
     "python.ops.distributions.distribution": ("opdock.distributions.distribution",),
     "python.ops.distributions.kullback_leibler": ("opdock.distributions.divergence",),
     "python.ops.distributions.special_math": ("opdock.distributions.helpers",),
@@ -491,9 +492,6 @@ V2: Final[dict[str, str]] = {
     "saved_model.load": "opdock.saved_model.imported:load_v2",
     "where": "opdock:where_v2",
 }
-
-# Modules whose functions TensorFlow generates from op definitions, beside those named gen_*_ops.
-GENERATED: Final = frozenset({"python.framework.test_ops"})
 
 # Attributes that change while a program runs, and are looked up each time.
 LIVE: Final = frozenset({"ENABLE_CONTROL_FLOW_V2", "FLAGS"})

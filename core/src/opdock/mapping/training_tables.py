@@ -61,6 +61,9 @@ TRAINING_NAMES: Final[dict[str, dict[str, str]]] = {
     "python.training.saver": {
         "_get_saver_or_default": "opdock.train.loops.scaffold:saver_or_default"
     },
+    "python.training.device_setter": {
+        "_RoundRobinStrategy": "opdock.train.device_setter:_RoundRobin",
+    },
     "python.training.checkpoint_ops": {
         f"_{name}": f"opdock.train.remapped_matrices:{name}"
         for name in (

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
+from opdock.fields import check_fields
+
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
@@ -163,11 +165,8 @@ class ClusterEngineSpec:
     priority: int = 100
 
     def __post_init__(self) -> None:
+        check_fields(self, "ClusterEngineSpec.")
         for what, pattern in (("name", _NAME), ("engine", _DOTTED)):
             value = getattr(self, what)
-            if not isinstance(value, str):
-                raise TypeError(f"ClusterEngineSpec.{what} must be a string, got {value!r}")
             if not pattern.fullmatch(value):
                 raise ValueError(f"ClusterEngineSpec.{what} is malformed: {value!r}")
-        if type(self.priority) is not int:
-            raise TypeError(f"ClusterEngineSpec.priority must be an int, got {self.priority!r}")

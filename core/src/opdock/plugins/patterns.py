@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from opdock.fields import check_fields
+
 
 class P:
     """A node in a pattern: an op type, its inputs, and attribute values that must match.
@@ -107,15 +109,11 @@ class FusionPattern:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise TypeError(f"FusionPattern.name must be a word, got {self.name!r}")
-        for root in (self.pattern, *self.also):
-            if not isinstance(root, P):
-                raise TypeError(f"fusion {self.name!r}: pattern must be a P, got {root!r}")
+        check_fields(self, f"fusion {self.name!r}: ")
         if not isinstance(self.op, str) or ">" not in self.op:
             raise ValueError(
                 f"fusion {self.name!r}: op must be private, 'vendor>Name', got {self.op!r}"
             )
-        if self.when is not None and not callable(self.when):
-            raise TypeError(f"fusion {self.name!r}: when must be callable")
         self._check_outputs()
         self._check_also()
 

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 
 from opdock.devices.protocols import DeviceAttributes
 from opdock.devices.routes import CopyRoute
+from opdock.fields import check_fields
 from opdock.kernels.select.selection import Rejection
 from opdock.plugins.patterns import FusionPattern, P
 
@@ -200,6 +201,11 @@ class BackendSpec:
     def __post_init__(self) -> None:
         _match("BackendSpec", "name", self.name, _NAME, "lower case letters, digits and _")
         owner = f"BackendSpec {self.name!r}"
+        check_version(f"{owner}.api", self.api)
+        for what, kind in (("kernels", KernelModule), ("fusions", FusionModule)):
+            object.__setattr__(self, what, _parts(owner, what, getattr(self, what), kind))
+        object.__setattr__(self, "admits", _words(owner, "admits", self.admits))
+        check_fields(self, f"{owner}.")
         _match(owner, "device_type", self.device_type, _TYPE, "upper case letters, digits and _")
         _match(owner, "own_type", self.own_type, _TYPE, "upper case letters, digits and _")
         if self.own_type in _COMMON:
@@ -207,19 +213,11 @@ class BackendSpec:
                 f"{owner}.own_type must be a type of its own; {self.own_type} is everybody's, as a "
                 "device_type"
             )
-        check_version(f"{owner}.api", self.api)
-        if type(self.priority) is not int:
-            raise TypeError(f"{owner}.priority must be an int, got {self.priority!r}")
         _dotted(owner, "probe", self.probe)
         _dotted(owner, "device", self.device)
-        object.__setattr__(self, "kernels", _parts(owner, "kernels", self.kernels, KernelModule))
-        object.__setattr__(self, "fusions", _parts(owner, "fusions", self.fusions, FusionModule))
-        if not isinstance(self.install_hint, str):
-            raise TypeError(f"{owner}.install_hint must be a string, got {self.install_hint!r}")
         for what in ("notes", "compiler"):
             if getattr(self, what):
                 _dotted(owner, what, getattr(self, what))
-        object.__setattr__(self, "admits", _words(owner, "admits", self.admits))
         if self.admits and self.own_type != self.device_type:
             # Else the guests' numbers in the pool would be those of the backend's own devices.
             raise ValueError(f"{owner}.admits needs a device_type that is the own_type")
@@ -240,15 +238,16 @@ class Probe:
     installable: bool = True
 
     def __post_init__(self) -> None:
+        if isinstance(self.devices, str) or not isinstance(self.devices, Iterable):
+            raise TypeError(f"Probe.devices must hold DeviceAttributes, got {self.devices!r}")
         devices = tuple(self.devices)
         for device in devices:
             if not isinstance(device, DeviceAttributes):
                 raise TypeError(f"Probe.devices must hold DeviceAttributes, got {device!r}")
         if len({d.index for d in devices}) != len(devices):
             raise ValueError("Probe.devices: two devices have the same index")
-        if not isinstance(self.reason, str):
-            raise TypeError(f"Probe.reason must be a string, got {self.reason!r}")
         object.__setattr__(self, "devices", devices)
+        check_fields(self, "Probe.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -298,8 +297,7 @@ class GraphPass:
             raise ValueError(f"GraphPass.name must not have a comma, got {self.name!r}")
         if self.stage not in ("before_place", "after_place", "after_fuse"):
             raise ValueError(f"GraphPass {self.name!r}: unknown stage {self.stage!r}")
-        if not callable(self.run):
-            raise TypeError(f"GraphPass {self.name!r}: run must be callable")
+        check_fields(self, f"GraphPass {self.name!r}: ")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -320,8 +318,7 @@ class GraphTransform:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not re.fullmatch(r"\w+", self.name, re.ASCII):
             raise TypeError(f"GraphTransform.name must be a word, got {self.name!r}")
-        if not callable(self.run):
-            raise TypeError(f"GraphTransform {self.name!r}: run must be callable")
+        check_fields(self, f"GraphTransform {self.name!r}: ")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -373,11 +370,13 @@ class Requirement:
     dtypes: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
+        owner = f"Requirement {self.name!r}: "
+        check_fields(self, owner)
         if self.status not in ("unsupported", "planned", "bug"):
-            raise ValueError(f"Requirement {self.name!r}: unknown status {self.status!r}")
+            raise ValueError(f"{owner}unknown status {self.status!r}")
         if not self.reason:
-            raise ValueError(f"Requirement {self.name!r}: a reason is required")
-        object.__setattr__(self, "dtypes", frozenset(self.dtypes))
+            raise ValueError(f"{owner}a reason is required")
+        object.__setattr__(self, "dtypes", _words(owner.rstrip(": "), "dtypes", self.dtypes))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -391,6 +390,7 @@ class ToleranceRow:
     reason: str
 
     def __post_init__(self) -> None:
+        check_fields(self, f"ToleranceRow {self.op!r}: ")
         if not self.reason:
             raise ValueError(f"ToleranceRow {self.op!r}: a reason is required")
 

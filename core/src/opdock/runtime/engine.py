@@ -247,7 +247,7 @@ class Engine:
             self._config.disabled_passes, self.devices.passes(), self.devices.router,
             self._config.relaxed, self.threads, _cores(), self._config.intra_op_threads == 1,
         )  # fmt: skip
-        return pipeline.Compiler(self.placer, self.evaluate, bind_alone, options)
+        return pipeline.Compiler(self.placer, self.evaluate, bind_alone, self.on_host, options)
 
     @lazy
     def services(self) -> Services:
@@ -271,25 +271,35 @@ class Engine:
 
     def evaluate(self, node: Node, inputs: list[Any]) -> list[Any] | None:
         """Runs one node on host arrays, for constant folding; None when no host kernel can."""
-        if node.builtin:
+        try:
+            fn = self.on_host(node)
+            if fn is None:
+                return None
+            with np.errstate(all="ignore"):
+                result = fn(*inputs)
+        except (errors.OpError, *_NO_RESULT):
             return None
+        return [result] if len(node.out_dtypes) == 1 else list(result)
+
+    def on_host(self, node: Node) -> Callable[..., Any] | None:
+        """What computes a node from host arrays, wherever it is placed; None without such a kernel.
+
+        Raises:
+            OpError: the kernel's binder failed.
+        """
         host = self.devices.host
-        if host is None:
+        if node.builtin or host is None:
             return None
         choice, _ = self.placer.climb(node, host)
         if choice is None or choice.kernel is None:
             return None
-        saved, node.target, node.kernel = node.target, host, choice.kernel
+        placed = node.target, node.kernel
+        node.target, node.kernel = host, choice.kernel
         try:
             fn = bind_kernel(node, self.resources, self._checks)
-            args = [*inputs, None] if choice.kernel.out else inputs
-            with np.errstate(all="ignore"):
-                result = fn(*args)
-        except (errors.OpError, *_NO_RESULT):
-            return None
         finally:
-            node.target, node.kernel = saved, None
-        return [result] if len(node.out_dtypes) == 1 else list(result)
+            node.target, node.kernel = placed
+        return fn if not choice.kernel.out else lambda *inputs: fn(*inputs, None)
 
     # ------------------------------------------------------------ copies
     def between(self, source: str, destination: str, name: str = "") -> Callable[[Any], Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
 import numpy as np
@@ -162,7 +162,11 @@ def _sequence(kind: Any, parts: list[Rebuild]) -> Rebuild:
 
 def _mapping(kind: Any, keys: list[Any], values: list[Any]) -> Any:
     pairs = zip(keys, values, strict=True)
-    return dict(pairs) if kind is dict else kind(pairs)
+    if not issubclass(kind, MutableMapping):
+        return kind(pairs)
+    made = kind()  # what else it is made of, as a defaultdict is, nobody knows
+    made.update(pairs)
+    return made
 
 
 # ---------------------------------------------------------------- feeds

@@ -108,10 +108,9 @@ class PartialRun:
                 raise errors.UnimplementedError(
                     None, op,
                     f"Operation '{op.name}' ({op.type}) ran in an earlier part of this step. A "
-                    "later "
-                    "part needs it again, through a control dependency or a reference that "
-                    "cannot be "
-                    "kept between the parts, and it has effects that must not happen twice.",
+                    "later part needs it again, through a control dependency or a reference that "
+                    "cannot be kept between the parts, and it has effects that must not happen "
+                    "twice.",
                 )  # fmt: skip
 
 

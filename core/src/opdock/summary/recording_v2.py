@@ -20,6 +20,7 @@ from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies, device, name_scope
 from opdock.ops import summary_writer as ops
 from opdock.ops.array import reshape, shape, size
+from opdock.ops.audio import encode_wav
 from opdock.ops.cast import cast
 from opdock.ops.compare import equal
 from opdock.ops.composed.functional import map_fn
@@ -39,8 +40,9 @@ from opdock.summary.recording import SummaryWriter, flush, record_if
 from opdock.util.graph_helpers import smart_cond
 
 __all__ = [
-    "SummaryWriter", "create_file_writer", "create_noop_writer", "flush", "get_step", "histogram",
-    "image", "record_if", "scalar", "set_step", "summary_scope", "text", "write", "write_raw_pb",
+    "SummaryWriter", "audio", "create_file_writer", "create_noop_writer", "flush", "get_step",
+    "histogram", "image", "record_if", "scalar", "set_step", "summary_scope", "text", "write",
+    "write_raw_pb",
 ]  # fmt: skip
 
 
@@ -212,6 +214,41 @@ def image(
         files = map_fn(encode_png, pixels, dtypes.string)
         sizes = as_string(shape(data)[1:3][::-1])
         return write(tag, concat([sizes, files], 0), step, told)
+
+
+def audio(
+    name: str, data: Any, sample_rate: Any, step: Any = None, max_outputs: int = 3,
+    encoding: str | None = None, description: str | None = None,
+) -> Tensor:  # fmt: skip
+    """Writes clips of sound, [clips, frames, channels], floats of -1 to 1; see `scalar`.
+
+    Args:
+        name: see `scalar`.
+        data: the clips.
+        sample_rate: how many frames a second has.
+        step: see `scalar`.
+        max_outputs: how many of the clips.
+        encoding: "wav", the only one.
+        description: see `scalar`.
+
+    Raises:
+        ValueError: another encoding, or clips of another rank.
+    """
+    from tensorboard.plugins.audio import metadata
+
+    if encoding not in (None, "wav"):
+        raise ValueError(f"Unknown encoding: {encoding!r}")
+    with summary_scope(name, "audio_summary", [data, sample_rate, max_outputs]) as (tag, _):
+        told = metadata.create_summary_metadata(
+            display_name=None, description=description, encoding=metadata.Encoding.Value("WAV")
+        )
+        clips = convert_to_tensor(data)
+        clips.shape.assert_has_rank(3)
+        files = map_fn(
+            lambda clip: encode_wav(clip, sample_rate), clips[:max_outputs], dtypes.string
+        )
+        # A file, and a label that nobody gives.
+        return write(tag, stack([files, zeros(shape(files), dtypes.string)], 1), step, told)
 
 
 def histogram(

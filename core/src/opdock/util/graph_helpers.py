@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from opdock.dtypes import as_dtype
-from opdock.graph.nodes.composite import CompositeTensor
+from opdock.graph.nodes.composite import CompositeTensor, is_tensor
 from opdock.graph.nodes.constant_value import constant_for_shapes, constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
-from opdock.graph.nodes.operation import Operation, Tensor, is_tensor
+from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import all_ops
 from opdock.graph.nodes.replication import is_first_replica
 from opdock.graph.nodes.scopes import control_dependencies, graph_of, name_scope

@@ -139,6 +139,8 @@ class Trace:
     def loop(self, node: SegmentNode, inputs: list[Any]) -> Any:
         """A loop of XLA."""
         condition, body = node.bodies["cond"], node.bodies["body"]
+        if any(v.written for v in condition.variables):
+            raise NotImplementedError("the condition of the loop changes what it reads")
         limit = node.attrs.get("_maximum_iterations")
         with jax.ensure_compile_time_eval():
             counted = tracing.turns(namespace, condition, body, inputs, limit)
@@ -154,6 +156,8 @@ class Trace:
 
         def goes_on(state: Any) -> Any:
             turn, values = state
+            if count is not None:
+                return turn < count
             (more,), _, failed = carry.through(condition, self.call, values)
             if failed is not values[2]:
                 raise NotImplementedError("the condition of the loop checks values")
@@ -220,20 +224,21 @@ class Program:
         given = state if self.reads_all else [state[i] for i in self.trace.read]
         drawn = (places,) if self.draws else _NOTHING
         run = self.run if self.plain else self.traced
+        written = self.written
         try:
             out = run(*spare, *inputs, *given, *drawn)
-            fresh, results = out[: self.written], out[self.written : self.count]
-            for value in fresh:
-                value.block_until_ready()
+            if written:
+                out[0].block_until_ready()  # a program's results come together, or not at all
             if len(out) > self.count and bool(out[-1]):
                 raise errors.UnimplementedError(None, None, "a kernel's check of values failed")
         except jax.errors.JaxRuntimeError as e:
             raise told(e) from None
+        results = out[written : self.count]
         if self.updated:
             self.replaced = [state[i] for i in self.updated]
         for i in self.large:
             self.device.gave(results[i])
-        return results, fresh
+        return results, out[:written]
 
     def traced(self, *given: Any) -> Any:
         """A run that JAX may trace and compile first, or that has 64 bits."""

@@ -63,7 +63,8 @@ def _native(value):
 
 def run_all(op, namespace, allowed):
     """Checks every sample; returns how many there were."""
-    kernels = mount(namespace).for_op(op)
+    # AddN has one of lists of tensors too, in a process that has made any.
+    kernels = [k for k in mount(namespace).for_op(op) if {dtypes.variant} not in k.dtypes.values()]
     assert kernels, f"{op} has no portable kernel"
     count = 0
     for tag, sig, arrays, want in nodes(op, allowed):

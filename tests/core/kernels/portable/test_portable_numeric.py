@@ -285,7 +285,7 @@ def test_cells_of_a_broadcast_operand(seed, shape, data):
 
 def test_cells_that_do_not_exist():
     for cell in ([2, 1], [0, 3], [0, -1]):
-        message = re.escape(f"indices[1] = {cell} is out of bounds for (2, 3)")
+        message = re.escape(f"indices[1] = {cell} is out of bounds for [2,3]")
         with pytest.raises(errors.InvalidArgumentError, match=message):
             cellwise("Add", [[0, 0], cell], [1, 1], [2, 3], np.zeros((2, 3)))
 

@@ -16,22 +16,11 @@ table = KernelTable()
 def bitcast(sig: NodeSig) -> Callable[[Array], Array]:
     """The same bits; elements of another size make or take up a last dimension."""
     device, target = sig.device, sig.out_dtypes[0]
-    size, wanted = sig.in_dtypes[0].size, target.size
 
     def run(x: Array) -> Array:
-        if size == wanted:
+        if sig.in_dtypes[0].size == target.size:
             return x.view(target.np)
-        shape = x.shape
-        if size > wanted:
-            shape = (*shape, size // wanted)
-        elif not shape or shape[-1] * size != wanted:
-            raise checks.invalid(
-                f"Cannot bitcast {sig.in_dtypes[0].name}{list(shape)} to {target.name}: the last "
-                f"dimension must be {wanted // size}"
-            )
-        else:
-            shape = shape[:-1]
-        out: Array = device.allocate(shape, target.np)
+        out: Array = device.allocate(checks.bitcast_shape(sig, x.shape), target.np)
         device.copy_into(x, out, 0)
         return out
 

@@ -36,9 +36,7 @@ def cholesky(sig: NodeSig) -> Callable[[Array], Array]:
         flag = device.flag()
         out = dense.cholesky(x, flag)
         if device.read_int(flag):
-            raise checks.invalid(
-                "Cholesky decomposition was not successful. The input might not be valid."
-            )
+            raise checks.matrix_failure("cholesky")
         return out
 
     return run
@@ -58,7 +56,7 @@ def lu(sig: NodeSig) -> Callable[[Array], tuple[Array, Array]]:
         flag = device.flag()
         packed, order = dense.lu(x, flag)
         if device.read_int(flag):
-            raise checks.invalid("Input is not invertible.")
+            raise checks.matrix_failure("inverse")
         return packed, order if index is dtypes.int32 else cast(order)
 
     return run

@@ -37,12 +37,7 @@ def diag_part(sig: NodeSig) -> Callable[[Array], Array]:
     device = sig.device
 
     def run(x: Array) -> Array:
-        half = x.ndim // 2
-        shape = x.shape[:half]
-        if shape != x.shape[half:]:
-            raise checks.invalid(
-                f"Invalid shape {checks.dims(x.shape)}: dimensions {half} apart must be equal."
-            )
+        shape = checks.half_of(x.shape)
         n = math.prod(shape)
         return take(device, x, (n,), (n + 1,)).reshape(*shape)
 
@@ -51,10 +46,7 @@ def diag_part(sig: NodeSig) -> Callable[[Array], Array]:
 
 def _matrices(x: Array) -> tuple[int, int, int]:
     """How many matrices there are, and their rows and columns."""
-    if x.ndim < 2:
-        raise checks.invalid(
-            f"input must be at least 2-dim, received shape: {checks.dims(x.shape)}"
-        )
+    checks.check_matrix(x.shape)
     return math.prod(x.shape[:-2]), x.shape[-2], x.shape[-1]
 
 
@@ -118,8 +110,7 @@ def matrix_diag(sig: NodeSig) -> Callable[[Array], Array]:
     device = sig.device
 
     def run(diagonal: Array) -> Array:
-        if not diagonal.ndim:
-            raise checks.invalid("diagonal must be at least 1-dim, received shape: []")
+        checks.check_diagonals(diagonal.shape)
         n = diagonal.shape[-1]
         out = zeros(device, (*diagonal.shape, n), diagonal.dtype)
         _Lines(device, _matrices(out), 0, 0, n).put(diagonal, out)
@@ -135,12 +126,7 @@ def matrix_diag_v2(sig: NodeSig) -> Callable[..., Array]:
 
     def run(diagonal: Array, k: Any, num_rows: Any, num_cols: Any, padding: Array) -> Array:
         lower, upper = _band(k)
-        batch = diagonal.shape[:-1] if lower == upper else diagonal.shape[:-2]
-        if lower != upper and diagonal.shape[-2] != upper - lower + 1:
-            raise checks.invalid(
-                "The number of diagonals provided in the input does not match the lower_diag_index "
-                f"and upper_diag_index range: {diagonal.shape[-2]} vs. {upper - lower + 1}"
-            )
+        batch = checks.batch_of_band(diagonal.shape, lower, upper)
         length, ints = diagonal.shape[-1], checks.ints
         try:
             rows, cols = checks.diagonals.matrix_size(

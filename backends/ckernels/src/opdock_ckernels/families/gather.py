@@ -90,11 +90,7 @@ def gather_nd(sig: NodeSig) -> Callable[[Array, Array], Array]:
 
     def run(params: Array, indices: Array) -> Array:
         depth = indices.shape[-1]
-        if depth > params.ndim:
-            raise checks.invalid(
-                "index innermost dimension length must be <= params rank; saw: "
-                f"{depth} vs. {params.ndim}"
-            )
+        checks.check_depth(indices, params.shape)
         limits, rest = params.shape[:depth], params.shape[depth:]
         checks.check_params(params, indices)
         at = positions(

@@ -44,16 +44,11 @@ def bincount(sig: NodeSig) -> Callable[[Array, Any, Array], Array]:
     device, dtype = sig.device, sig.out_dtypes[0]
 
     def run(arr: Array, size: Any, weights: Array) -> Array:
-        (count,) = checks.ints(size)
-        if count < 0:
-            raise checks.invalid(f"size ({count}) must be non-negative")
+        count = checks.bin_count(size)
         values, order = sort(device, arr.reshape(arr.size))
-        if arr.size and device.read_int(values) < 0:
-            raise checks.invalid("Input arr must be non-negative!")
+        checks.check_counted(arr, device.read_int(values) if arr.size else 0, weights)
         if not weights.size:
             return _lengths(device, values, count, dtype.np, TYPES[dtype.name])
-        if weights.shape != arr.shape:
-            raise checks.invalid("arr and weights must have the same shape if weights is not empty")
         return fold_segments(device, "sum", values, weights, (count,), at=order)
 
     return run

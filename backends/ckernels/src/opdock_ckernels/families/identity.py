@@ -52,8 +52,7 @@ def check_numerics(sig: NodeSig) -> Callable[[Array], Array]:
         device.launch(kernel, x.size, x, found, np.int64(x.size))
         marks = device.download(found)
         if marks.any():
-            kinds = [name for name, mark in zip(("Inf", "NaN"), marks, strict=True) if mark]
-            raise checks.invalid(f"{message} : Tensor had {' and '.join(kinds)} values")
+            raise checks.not_finite(message, *map(bool, marks))
         return x
 
     return run

@@ -62,8 +62,7 @@ def dynamic_stitch(sig: NodeSig) -> Callable[..., Array]:
         if places.size:
             size = device.read_int(fold(device, "max", places, [0])) + 1
             if device.read_int(fold(device, "min", places, [0])) < 0:
-                i, least = _negative(device, indices)
-                raise checks.invalid(f"indices[{i}] holds {least}, which is out of range")
+                raise checks.negative_place(*_negative(device, indices))
         width = math.prod(tail)
         out = zeros(device, (size, *tail), dtype)
         rows = _joined(device, data, dtype)

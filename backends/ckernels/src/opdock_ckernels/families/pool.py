@@ -356,9 +356,7 @@ def max_pool_grad_with_argmax(sig: NodeSig) -> Callable[[Array, Array, Array], A
         check = pooling.kernel("check", x.size, index)
         pooling.launch(check, argmax.size, numbers, argmax, outside, stray, *sizes)
         if device.read_int(outside):
-            raise checks.invalid(
-                f"argmax has indices outside of the input, which has {x.size} elements"
-            )
+            raise checks.outside_of_input(x.size)
         if second:
             sizes = (np.int64(v) for v in (result.size, outputs, entry))
             kernel = pooling.kernel("pick", x.size, index)

@@ -35,11 +35,7 @@ def scatter_nd(sig: NodeSig) -> Callable[[Array, Array, Any], Array]:
     device, dtype = sig.device, sig.out_dtypes[0].np
 
     def run(indices: Array, updates: Array, shape: Any) -> Array:
-        wanted = tuple(checks.ints(shape))
-        if any(n < 0 for n in wanted):
-            raise checks.invalid(
-                f"Shape must have non-negative dimensions, got {checks.dims(wanted)}"
-            )
+        wanted = checks.scattered_shape(shape)
         return _into(device, "Add", zeros(device, wanted, dtype), indices, updates)
 
     return run

@@ -91,10 +91,7 @@ def segment(sig: NodeSig) -> Callable[[Array, Array], Array]:
     last = _last(device.dialect, kind, sig.in_dtypes[0])
 
     def run(data: Array, ids: Array) -> Array:
-        if ids.ndim != 1:
-            raise checks.invalid("segment_ids should be a vector.")
-        if not data.ndim or ids.size != data.shape[0]:
-            raise checks.invalid("segment_ids should be the same size as dimension 0 of input.")
+        checks.check_segment_ids(data, ids)
         shape = (_count_sorted(device, ids), *data.shape[1:])
         return fold_segments(device, _WAYS[kind], ids, data, shape, gap=gap, last=last)
 
@@ -147,18 +144,11 @@ def sparse(sig: NodeSig) -> Callable[..., Array]:
     last = _last(device.dialect, kind.removeprefix("SparseSegment"), sig.in_dtypes[0])
 
     def run(data: Array, indices: Array, ids: Array, num_segments: Any = None) -> Array:
-        if indices.ndim != 1:
-            raise checks.invalid("indices should be a vector.")
-        if ids.ndim != 1:
-            raise checks.invalid("segment_ids should be a vector.")
-        if indices.size != ids.size:
-            raise checks.invalid("segment_ids and indices should have same size.")
+        checks.check_picked_ids(indices, ids)
         given = None if num_segments is None else checks.ints(num_segments)[0]
         count = _count_sorted(device, ids, given)
         if (found := _stray(device, indices, 0, data.shape[0])) is not None:
-            raise checks.invalid(
-                f"Bad: indices[{found[0]}] == {found[1]} out of range [0, {data.shape[0]})"
-            )
+            raise checks.no_picked_row(*found, data.shape[0])
         shape = (count, *data.shape[1:])
         return fold_segments(device, "sum", ids, data, shape, at=indices, last=last)
 
@@ -201,11 +191,10 @@ def sparse_grad(sig: NodeSig) -> Callable[..., Array]:
     def run(grad: Array, indices: Array, ids: Array, output_dim0: Any) -> Array:
         (rows,) = checks.ints(output_dim0)
         if (found := _stray(device, ids, 0, grad.shape[0])) is not None:
-            if rows and int(device.download(ids)[-1]) >= grad.shape[0]:
-                raise checks.invalid("Invalid number of segments")
-            raise checks.invalid(f"Segment id {found[1]} out of range [0, {grad.shape[0]}).")
+            last = int(device.download(ids)[-1])
+            raise checks.no_segment(found[1], grad.shape[0], last, rows)
         if (found := _stray(device, indices, 0, rows)) is not None:
-            raise checks.invalid(f"Index {found[1]} out of range [0, {rows}).")
+            raise checks.no_row(found[1], rows)
         scaled: Array = device.allocate(grad.shape, grad.dtype)
         width = grad.size // max(grad.shape[0], 1)
         sizes = [np.int64(v) for v in (grad.size, ids.size, width)]

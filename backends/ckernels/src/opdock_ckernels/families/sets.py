@@ -107,13 +107,8 @@ def unique(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
     dtype, kind = sig.in_dtypes[0], sig.out_dtypes[1]
 
     def run(x: Array, axis: Any = ()) -> tuple[Array, ...]:
-        if x.ndim != 1:
-            raise checks.invalid(f"unique expects a 1D vector, got shape {checks.dims(x.shape)}")
-        given = checks.ints(axis)
-        if len(given) > 1:
-            raise checks.invalid("axis expects a 1D vector of at most one element")
-        if given and given[0] not in (0, -1):
-            raise checks.invalid(f"axis expects to be in range [-1, 1), got {given[0]}")
+        checks.check_vector("unique", x)
+        checks.unique_axis(axis, x)
         return _distinct(device, x, dtype, kind)[:n]
 
     return run
@@ -154,9 +149,7 @@ def list_diff(sig: NodeSig) -> Callable[[Array, Array], tuple[Array, Array]]:
     types = {"W": WORDS[dtype.size], "I": TYPES[kind.name]}
 
     def run(x: Array, y: Array) -> tuple[Array, Array]:
-        for name, value in (("x", x), ("y", y)):
-            if value.ndim != 1:
-                raise checks.invalid(f"{name} should be a 1D vector, got shape {list(value.shape)}")
+        checks.check_lists(x, y)
         n, size, count = x.size, np.int64(x.size), 0
         if n:
             ordered, _ = sort(device, y)
@@ -197,10 +190,7 @@ def invert_permutation(sig: NodeSig) -> Callable[[Array], Array]:
     device, kind = sig.device, TYPES[sig.in_dtypes[0].name]
 
     def run(x: Array) -> Array:
-        if x.ndim != 1:
-            raise checks.invalid(
-                f"invert_permutation expects a 1D vector, got shape {checks.dims(x.shape)}"
-            )
+        checks.check_vector("invert_permutation", x)
         n, size = x.size, np.int64(x.size)
         out: Array = device.allocate((n,), x.dtype)
         seen, flag = zeros(device, (n,), _INT), device.flag()

@@ -69,10 +69,7 @@ def strided_slice_grad(sig: NodeSig) -> Callable[..., Array]:
     def run(shape: Any, begin: Any, end: Any, strides: Any, dy: Array) -> Array:
         out: Array = device.allocate(tuple(checks.ints(shape)), dy.dtype)
         found = checks.subscript(sig, out.shape, begin, end, strides)
-        if dy.shape != found.shape:
-            raise checks.invalid(
-                f"shape of dy was {checks.dims(dy.shape)} instead of {checks.dims(found.shape)}"
-            )
+        checks.check_sliced_grad(dy, found.shape)
         device.fill_zero(out)
         place(device, dy, out, *_layout(out.shape, found.subscript))
         return out
@@ -94,11 +91,7 @@ def strided_slice_assign(sig: NodeSig) -> Callable[..., Any]:
             found = checks.subscript(sig, out.shape, begin, end, strides)
             if 0 in found.shape:  # whatever the value is, none of it is written
                 return cell if returns_ref else None
-            if value.shape not in (found.shape, ()):
-                raise checks.invalid(
-                    f"shape of value was {checks.dims(value.shape)} instead of "
-                    f"{checks.dims(found.shape)}"
-                )
+            checks.check_sliced_value(value, found.shape)
             wide = spread(device, value, tuple(int(n or 0) for n in found.shape))
             place(device, wide, out, *_layout(out.shape, found.subscript))
             cell.write(out)

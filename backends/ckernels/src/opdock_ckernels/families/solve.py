@@ -18,12 +18,11 @@ __all__ = ["table"]
 
 table = KernelTable()
 _TYPES = frozenset({dtypes.float32, dtypes.float64})
-_SINGULAR = "Input matrix is not invertible."
 
 
-def _checked(device: Any, flag: Array, result: Array, message: str) -> Array:
+def _checked(device: Any, flag: Array, result: Array, what: str) -> Array:
     if device.read_int(flag):
-        raise checks.invalid(message)
+        raise checks.matrix_failure(what)
     return result
 
 
@@ -39,7 +38,7 @@ def inverse(sig: NodeSig) -> Callable[[Array], Array]:
             return zeros(device, x.shape, x.dtype)
         flag = device.flag()
         out = dense.solve(transposed(device, x) if of_adjoint else x, None, flag)
-        return _checked(device, flag, out, "Input is not invertible.")
+        return _checked(device, flag, out, "inverse")
 
     return run
 
@@ -56,7 +55,7 @@ def solve(sig: NodeSig) -> Callable[[Array, Array], Array]:
             return zeros(device, rhs.shape, rhs.dtype)
         flag = device.flag()
         out = dense.solve(transposed(device, matrix) if of_adjoint else matrix, rhs, flag)
-        return _checked(device, flag, out, _SINGULAR)
+        return _checked(device, flag, out, "solve")
 
     return run
 
@@ -74,7 +73,7 @@ def triangular_solve(sig: NodeSig) -> Callable[[Array, Array], Array]:
             return zeros(device, rhs.shape, rhs.dtype)
         flag, out = device.flag(), dense.copy(rhs)
         dense.substitute(matrix, out, flag, lower, turned=turned)
-        return _checked(device, flag, out, _SINGULAR)
+        return _checked(device, flag, out, "solve")
 
     return run
 
@@ -134,10 +133,6 @@ def least_squares(sig: NodeSig) -> Callable[[Array, Array, Any], Array]:
         else:
             part = dense.solve(gram, rhs, flag)
             multiply(device, turned, Factor(part, count, (m, k)), out)
-        return _checked(
-            device, flag, out,
-            "Input matrix was rank deficient or ill-conditioned. Try setting fast=False or provide "
-            "a larger l2_regularizer > 0.",
-        )  # fmt: skip
+        return _checked(device, flag, out, "least squares")
 
     return run

@@ -49,11 +49,7 @@ def bound(sig: NodeSig) -> Callable[[Array, Array], Array]:
     device, right, kind = sig.device, sig.op == "UpperBound", sig.out_dtypes[0].np
 
     def run(rows: Array, values: Array) -> Array:
-        if rows.shape[0] != values.shape[0]:
-            raise checks.invalid(
-                "Leading dim_size of both tensors must match: "
-                f"{checks.dims(rows.shape)} vs. {checks.dims(values.shape)}"
-            )
+        checks.check_searched(rows, values)
         if not math.prod(values.shape):
             out: Array = device.allocate(values.shape, kind)
             return out

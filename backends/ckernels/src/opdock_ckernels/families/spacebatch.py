@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,16 +18,9 @@ __all__ = ["table"]
 table = KernelTable()
 
 
-def _to_batch(device: Any, x: Array, block: Sequence[int], paddings: Any) -> Array:
+def _to_batch(device: Any, x: Array, block: list[int], paddings: Any) -> Array:
     pairs, n = np.asarray(paddings), len(block)
-    checks.check_blocks(x, list(block), pairs)
-    spatial, rest = x.shape[1 : 1 + n], x.shape[1 + n :]
-    padded = [int(d + a + b) for d, (a, b) in zip(spatial, pairs, strict=True)]
-    for i, (size, b) in enumerate(zip(padded, block, strict=True)):
-        if size % b:
-            raise checks.invalid(
-                f"padded_shape[{i}]={size} is not divisible by block_shape[{i}]={b}"
-            )
+    padded, rest = checks.padded_sizes(x, block, pairs), x.shape[1 + n :]
     wide = x
     if pairs.any():
         wide = zeros(device, (x.shape[0], *padded, *rest), x.dtype)
@@ -41,24 +34,14 @@ def _to_batch(device: Any, x: Array, block: Sequence[int], paddings: Any) -> Arr
     return contiguous(device, wide, order).reshape(x.shape[0] * math.prod(block), *counts, *rest)
 
 
-def _to_space(device: Any, x: Array, block: Sequence[int], crops: Any) -> Array:
-    pairs, n, volume = np.asarray(crops), len(block), math.prod(block)
-    checks.check_blocks(x, list(block), pairs)
-    rest = x.shape[1 + n :]
-    if x.shape[0] % volume:
-        raise checks.invalid(
-            f"Input batch dimension ({x.shape[0]}) is not divisible by product of block sizes "
-            f"({volume})"
-        )
-    batch, counts = x.shape[0] // volume, x.shape[1 : 1 + n]
+def _to_space(device: Any, x: Array, block: list[int], crops: Any) -> Array:
+    pairs, n = np.asarray(crops), len(block)
+    grown, rest = checks.grown_sizes(x, block, pairs), x.shape[1 + n :]
+    batch, counts = x.shape[0] // math.prod(block), x.shape[1 : 1 + n]
     split = x.reshape(*block, batch, *counts, math.prod(rest))
     order = [n]
     for i in range(n):
         order += [n + 1 + i, i]
-    grown = [c * b for c, b in zip(counts, block, strict=True)]
-    for i, (size, (a, b)) in enumerate(zip(grown, pairs, strict=True)):
-        if size < a + b:
-            raise checks.invalid(f"cropped_shape[{i}]={size - a - b} must be non-negative")
     out = contiguous(device, split, (*order, 2 * n + 1)).reshape(batch, *grown, *rest)
     if not pairs.any():
         return out

@@ -27,21 +27,11 @@ def _bind(sig: NodeSig) -> Callable[..., Array]:
 
     def run(indices: Array, values: Array, shape: Any, dense: Array) -> Array:
         wanted = tuple(checks.ints(shape))
-        lead = len(wanted) - dense.ndim
-        fits = lead >= 0 and all(
-            n in (1, m) for n, m in zip(dense.shape, wanted[lead:], strict=True)
-        )
-        if not fits:
-            raise checks.invalid(
-                "SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible "
-                f"shapes: [{list(wanted)}] vs. [{list(dense.shape)}]"
-            )
+        checks.leading_of_sparse(wanted, dense.shape)
 
         def outside(host: np.ndarray[Any, Any]) -> Exception:
             row = int(((host < 0) | (host >= np.array(wanted))).any(axis=1).argmax())
-            return checks.invalid(
-                f"indices[{row}] = {host[row].tolist()} is out of bounds for {wanted}"
-            )
+            return checks.outside_dense(row, host[row].tolist(), wanted)
 
         at = positions(device, indices, wanted, outside)
         cells = pick(device, spread(device, dense, wanted), at, (at.size,), 1)

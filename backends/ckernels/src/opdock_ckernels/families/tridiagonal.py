@@ -92,14 +92,8 @@ def tridiagonal_solve(sig: NodeSig) -> Callable[[Array, Array], Array]:
     kernel = device.kernel(_SOURCE, "eliminate", T=TYPES[sig.in_dtypes[0].name])
 
     def run(diagonals: Array, rhs: Array) -> Array:
-        if diagonals.ndim < 2 or diagonals.shape[-2] != 3:
-            raise checks.invalid(f"Expected 3 diagonals got {diagonals.shape[-2:-1]}")
+        checks.check_tridiagonal(diagonals, rhs)
         n, m = rhs.shape[-2:]
-        if diagonals.shape[-1] != n:
-            raise checks.invalid(
-                "Expected same number of left-hand sides and right-hand sides, got "
-                f"{diagonals.shape[-1]} and {n}."
-            )
         out: Array = device.allocate(rhs.shape, rhs.dtype)
         if not out.size:
             return out
@@ -109,12 +103,7 @@ def tridiagonal_solve(sig: NodeSig) -> Callable[[Array, Array], Array]:
         sizes = (np.int64(batches), np.int32(n), np.int32(m), np.int32(pivoting))
         device.launch(kernel, batches, diagonals, work, out, flag, *sizes)
         if device.read_int(flag):
-            raise checks.invalid(
-                "The matrix is not invertible."
-                if pivoting
-                else "The matrix is either not invertible, or requires pivoting. Try setting "
-                "partial_pivoting = True."
-            )
+            raise checks.no_pivot(pivoting)
         return out
 
     return run

@@ -18,7 +18,7 @@ REAL: Final = ("float", "double")
 _ARITHMETIC: Final[dict[type[ast.operator], tuple[str, str]]] = {
     ast.Add: ("add", "fadd"), ast.Sub: ("sub", "fsub"), ast.Mult: ("mul", "fmul"),
     ast.BitAnd: ("and", ""), ast.BitOr: ("or", ""), ast.BitXor: ("xor", ""),
-    ast.RShift: ("ashr", ""),
+    ast.RShift: ("ashr", ""), ast.LShift: ("shl", ""),
 }  # fmt: skip
 _TESTS: Final[dict[type[ast.cmpop], tuple[str, str]]] = {
     ast.Lt: ("slt", "olt"), ast.LtE: ("sle", "ole"), ast.Gt: ("sgt", "ogt"),

@@ -62,8 +62,7 @@ def kmeans_plus_plus(
         num_to_sample=num_to_sample, seed=seed, num_retries_per_sample=num_retries_per_sample
     )
     count, wanted, retries = len(points), int(num_to_sample), int(num_retries_per_sample)
-    if count < 1:
-        raise checks.invalid("Expected points.rows() > 0.")
+    checks.check_any_points(points)
     if wanted < 1:
         raise checks.invalid("Expected num_to_sample > 0.")
     if wanted > count:

@@ -60,7 +60,7 @@ def _factor_columns(a: Array) -> Array:
             )
         divisor = a[:, k, k]
         if np.any(divisor == 0):
-            raise checks.invalid("Input is not invertible.")
+            raise checks.matrix_failure("inverse")
         a[:, k + 1 :, k] /= divisor[:, None]
         a[:, k + 1 :, k + 1 :] -= a[:, k + 1 :, k, None] * a[:, None, k, k + 1 :]
     return order

@@ -7,32 +7,37 @@ import binascii
 import re
 import zlib
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, checks, dtypes, errors, host_ops
-from opdock_cpu.text import numbers
+from opdock_cpu.text import base64_loops, numbers
 from opdock_cpu.text.arrays import Array, array_of, each, flat, one, shown
+from opdock_cpu.text.packed import packed
 
 __all__ = ["table"]
 
 table = KernelTable()
+Buffer = bytes | Array
 
 
 # ---------------------------------------------------------------- numbers
+_TRUTHS: Final = np.array([b"false", b"true"], object)
+
+
 @table.binder("AsString")
 def as_string(sig: NodeSig) -> Callable[[Array], Array]:
     """Numbers as text."""
     attrs, dtype = sig.attrs, sig.in_dtypes[0].base_dtype
     _check_format(attrs, dtype)
     if dtype.np.kind == "b":
-        return lambda x: array_of((b"true" if v else b"false" for v in np.ravel(x)), np.shape(x))
+        return lambda x: _TRUTHS[np.asarray(x).view(np.uint8)]
     write = numbers.printer(
         dtype.np, attrs["precision"], attrs["scientific"], attrs["shortest"], attrs["width"],
         attrs["fill"],
     )  # fmt: skip
-    return lambda x: array_of(write(np.asarray(x)), np.shape(x))
+    return lambda x: write(np.asarray(x))
 
 
 def _check_format(attrs: Any, dtype: Any) -> None:
@@ -59,17 +64,15 @@ def string_to_number(sig: NodeSig) -> Callable[[Array], Array]:
     dtype = sig.out_dtypes[0].np
 
     def run(strings: Array) -> Array:
-        items = flat(strings)
-        found = numbers.read_all(items, dtype)
-        if None in found:
-            bad = shown(items[found.index(None)])
-            raise checks.invalid(f"StringToNumberOp could not correctly convert string: {bad}")
-        with np.errstate(over="ignore"):
-            return (
-                np.array(found, np.float64 if dtype.kind == "f" else dtype)
-                .astype(dtype)
-                .reshape(np.shape(strings))
-            )
+        whole = packed(strings)
+        if whole is not None:
+            values, bad = numbers.read_pieces(whole, whole.starts, whole.ends, dtype)
+        else:
+            values, bad = numbers.read_array(flat(strings), dtype)
+        if bad is not None:
+            text = shown(flat(strings)[bad])
+            raise checks.invalid(f"StringToNumberOp could not correctly convert string: {text}")
+        return values.reshape(np.shape(strings))
 
     return run
 
@@ -78,9 +81,18 @@ def string_to_number(sig: NodeSig) -> Callable[[Array], Array]:
 @table.binder("EncodeBase64")
 def encode_base64(sig: NodeSig) -> Callable[[Array], Array]:
     """Web-safe, padded or not."""
-    if sig.attrs["pad"]:
-        return lambda strings: each(base64.urlsafe_b64encode, strings)
-    return lambda strings: each(lambda s: base64.urlsafe_b64encode(s).rstrip(b"="), strings)
+    pad = sig.attrs["pad"]
+
+    def one_string(text: bytes) -> bytes:
+        code = base64.urlsafe_b64encode(text)
+        return code if pad else code.rstrip(b"=")
+
+    def run(strings: Array) -> Array:
+        whole = packed(strings)
+        found = None if whole is None else base64_loops.encoded(whole, pad)
+        return each(one_string, strings) if found is None else found
+
+    return run
 
 
 _ALPHABET = re.compile(rb"[A-Za-z0-9_-]*")
@@ -103,7 +115,9 @@ _TO_STANDARD = bytes.maketrans(b"-_", b"+/")
 @table.kernel("DecodeBase64")
 def decode_base64(ctx: Any, strings: Array) -> Array:
     """Web-safe, padded or not."""
-    return each(_decoded, strings)
+    whole = packed(strings)
+    found = None if whole is None else base64_loops.decoded(whole)
+    return each(_decoded, strings) if found is None else found
 
 
 # ---------------------------------------------------------------- compression
@@ -134,7 +148,12 @@ def decode_raw(sig: NodeSig) -> Callable[[Array], Array]:
     dtype, read = _raw_type(sig)
 
     def run(strings: Array) -> Array:
-        items, shape = flat(strings), np.shape(strings)
+        whole, shape = packed(strings), np.shape(strings)
+        if whole is not None and (whole.sizes == whole.sizes[0]).all():
+            size = int(whole.sizes[0])
+            if size % dtype.itemsize == 0:
+                return read(whole.data, (*shape, size // dtype.itemsize))
+        items = flat(strings)
         size = len(items[0]) if items else 0
         for i, item in enumerate(items):
             if len(item) != size:
@@ -170,19 +189,22 @@ def decode_padded_raw(sig: NodeSig) -> Callable[..., Array]:
             )
         if size <= 0:
             raise checks.invalid(f"fixed_length ({size}) must be greater than zero.")
-        joined = b"".join([s[:size].ljust(size, b"\0") for s in flat(strings)])
+        whole = packed(strings)
+        joined: Buffer | None = None if whole is None else whole.padded(size)
+        if joined is None:
+            joined = b"".join([s[:size].ljust(size, b"\0") for s in flat(strings)])
         return read(joined, (*np.shape(strings), size // dtype.itemsize))
 
     return run
 
 
-def _raw_type(sig: NodeSig) -> tuple[Any, Callable[[bytes, tuple[int, ...]], Array]]:
+def _raw_type(sig: NodeSig) -> tuple[Any, Callable[[Buffer, tuple[int, ...]], Array]]:
     dtype = sig.out_dtypes[0].np
     # Each half of a complex number has its bytes in order.
     part = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
     stored = part.newbyteorder("<" if sig.attrs["little_endian"] else ">")
 
-    def read(data: bytes, shape: tuple[int, ...]) -> Array:
+    def read(data: Buffer, shape: tuple[int, ...]) -> Array:
         return np.frombuffer(data, stored).astype(part).view(dtype).reshape(shape)
 
     if dtype.kind == "b":

@@ -8,19 +8,28 @@ from typing import Any
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, checks
-from opdock_cpu.text import hashing
+from opdock_cpu.text import hash_loops, hashing
 from opdock_cpu.text.arrays import Array, flat, one, shown
+from opdock_cpu.text.packed import Packed, packed
 
 __all__ = ["table"]
 
 table = KernelTable()
 
 
-def _buckets(sig: NodeSig, fn: Callable[[Sequence[bytes]], Array]) -> Callable[[Array], Array]:
+def _buckets(
+    sig: NodeSig,
+    fn: Callable[[Sequence[bytes]], Array],
+    looped: Callable[[Packed], Array | None],
+) -> Callable[[Array], Array]:
     count = np.uint64(sig.attrs["num_buckets"])
 
     def run(strings: Array) -> Array:
-        return (fn(flat(strings)) % count).astype(np.int64).reshape(np.shape(strings))
+        whole = packed(strings)
+        words = None if whole is None else looped(whole)
+        if words is None:
+            words = fn(flat(strings))
+        return (words % count).astype(np.int64).reshape(np.shape(strings))
 
     return run
 
@@ -28,13 +37,13 @@ def _buckets(sig: NodeSig, fn: Callable[[Sequence[bytes]], Array]) -> Callable[[
 @table.binder("StringToHashBucket")
 def string_to_hash_bucket(sig: NodeSig) -> Callable[[Array], Array]:
     """TF's first hash function."""
-    return _buckets(sig, hashing.murmur64)
+    return _buckets(sig, hashing.murmur64, hash_loops.murmur)
 
 
 @table.binder("StringToHashBucketFast")
 def string_to_hash_bucket_fast(sig: NodeSig) -> Callable[[Array], Array]:
     """FarmHash."""
-    return _buckets(sig, hashing.fingerprint64)
+    return _buckets(sig, hashing.fingerprint64, hash_loops.farm)
 
 
 @table.binder("StringToHashBucketStrong")
@@ -43,7 +52,11 @@ def string_to_hash_bucket_strong(sig: NodeSig) -> Callable[[Array], Array]:
     key = [int(k) for k in sig.attrs["key"]]
     if len(key) != 2:
         raise checks.invalid("Key must have 2 elements")
-    return _buckets(sig, lambda strings: hashing.siphash24(strings, key))
+    return _buckets(
+        sig,
+        lambda strings: hashing.siphash24(strings, key),
+        lambda strings: hash_loops.sip(strings, key),
+    )
 
 
 @table.kernel("Fingerprint")
@@ -60,11 +73,18 @@ def fingerprint(ctx: Any, data: Array, method: Array) -> Array:
     if not count:
         return np.empty((0, 8), np.uint8)
     if rows.dtype == object:
-        words = hashing.fingerprint64(flat(rows))
+        whole = packed(rows)
+        words = None if whole is None else hash_loops.farm(whole)
+        if words is None:
+            words = hashing.fingerprint64(flat(rows))
         if words.size == count:
             return _bytes(words, count)
         rows = words
     raw = np.ascontiguousarray(rows).reshape(-1).view(np.uint8).reshape(count, -1)
+    bounds = np.arange(count + 1) * raw.shape[1]
+    words = hash_loops.farm(Packed(raw.reshape(-1), bounds, (count,)))
+    if words is not None:
+        return _bytes(words, count)
     return _bytes(hashing.fingerprint64([row.tobytes() for row in raw]), count)
 
 

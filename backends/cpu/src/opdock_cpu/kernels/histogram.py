@@ -20,18 +20,12 @@ _TYPES = frozenset({dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64})
 
 @table.kernel("Bincount", T=_TYPES, host_inputs=("size",))
 def _bincount(ctx: Any, arr: Array, size: Array, weights: Array) -> Array:
-    count = int(size)
-    if count < 0:
-        raise checks.invalid(f"size ({count}) must be non-negative")
-    values = np.ravel(arr)
-    if values.size and values.min() < 0:
-        raise checks.invalid("Input arr must be non-negative!")
+    count, values = checks.bin_count(size), np.ravel(arr)
+    checks.check_counted(arr, values.min(initial=0), weights)
     kept = values < count
     dtype = ctx.sig.out_dtypes[0].np
     if not weights.size:
         return np.bincount(values[kept], minlength=count)[:count].astype(dtype)
-    if weights.shape != arr.shape:
-        raise checks.invalid("arr and weights must have the same shape if weights is not empty")
     out = np.zeros(count, dtype)
     np.add.at(out, values[kept], np.ravel(weights)[kept])
     return out

@@ -242,8 +242,7 @@ def _range(sig: NodeSig, name: str, title: str) -> tuple[np.float32, np.float32]
 
 def _pixels(size: Array) -> tuple[int, int]:
     """Height and width; InvalidArgumentError when they are no size."""
-    if size.ndim != 1:
-        raise checks.invalid(f"image_size must be 1-dimensional{checks.dims(size.shape)}")
+    checks.check_vector_of("image_size", size)
     if size.shape[0] != 3:
         raise checks.invalid(f"image_size must contain 3 elements{checks.dims(size.shape)}")
     height, width, _ = checks.ints(size)

@@ -80,9 +80,7 @@ def empty(sig: NodeSig) -> Callable[[Array], Array]:
     dtype = sig.attrs["dtype"]
 
     def run(shape: Array) -> Array:
-        if shape.ndim != 1:
-            raise checks.invalid(f"shape must be a vector of int32, got shape {list(shape.shape)}")
-        dims = checks.filled_shape(shape)
+        dims = checks.empty_shape(shape)
         return np.full(dims, b"", object) if dtype.name == "string" else np.zeros(dims, dtype.np)
 
     return run

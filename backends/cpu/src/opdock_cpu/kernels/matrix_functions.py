@@ -91,7 +91,7 @@ def _function(sig: NodeSig) -> Callable[[Array], Array]:
             try:
                 value = fn(_wide(x[where]))
             except np.linalg.LinAlgError:
-                raise checks.invalid("Input is not invertible.") from None
+                raise checks.matrix_failure("inverse") from None
             if not dtype.is_complex and value.dtype.kind == "c":
                 if np.abs(value.imag).max() > 1e-6 * max(np.abs(value).max(), 1e-30):
                     raise checks.invalid(

@@ -136,8 +136,7 @@ def dilation2d_backprop(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
         if not _fits(x, kernel):
             return plain(x, kernel, grad)
         dilation = _Dilation(layout, x, kernel)
-        if grad.shape != dilation.shape:
-            raise checks.invalid("out_backprop has incompatible size.")
+        checks.check_dilated(grad, dilation.shape)
         found = dilation.maxima()
         if found is not None:
             winner, depth = found[1], x.shape[3]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from opdock.plugin import DType, KernelTable, NodeSig, checks, dtypes, host_ops
 from opdock_cpu.text import csv, numbers
 from opdock_cpu.text.arrays import Array, array_of, as_bytes, each, flat, one, shown
+from opdock_cpu.text.packed import Packed, marks, packed
 
 __all__ = ["table"]
 
@@ -166,7 +166,7 @@ def decode_csv(sig: NodeSig) -> Callable[..., Outputs]:
     mark, missing = as_bytes(attrs["field_delim"]), as_bytes(attrs["na_value"])
     types = [t.base_dtype for t in attrs["OUT_TYPE"]]
     chosen = [int(c) for c in attrs["select_cols"]]
-    _check_columns(chosen, len(types), mark)
+    checks.check_columns(chosen, len(types), mark)
     quotes, limit = attrs["use_quote_delim"], chosen[-1] + 1 if chosen else 0
 
     def rows(lines: list[bytes]) -> Iterator[list[bytes]]:
@@ -179,10 +179,34 @@ def decode_csv(sig: NodeSig) -> Callable[..., Outputs]:
                 )
             yield row
 
+    def looped(records: Array, defaults: Sequence[Array]) -> list[Array] | None:
+        """The columns, where lines are nothing but fields and all of these can be had."""
+        whole = None if missing else packed(records)
+        if whole is None or not csv.plain(whole.data.tobytes(), quotes):
+            return None
+        cells = whole.split(marks(mark), skip=False, empty=0)
+        if cells is None:
+            return None
+        counts, starts, ends = cells
+        fewest, most = (limit, None) if chosen else (len(types), len(types))
+        if counts.min() < fewest or (most is not None and counts.max() > most):
+            return None
+        first, out = np.cumsum(counts) - counts, []
+        for c, default, dtype in zip(chosen or range(len(types)), defaults, types, strict=True):
+            at = first + c
+            column = _column_of(whole, starts[at], ends[at], np.asarray(default), dtype)
+            if column is None:
+                return None
+            out.append(column)
+        return out
+
     def run(records: Array, *defaults: Array) -> Outputs:
         for f, default in enumerate(defaults):
-            _check_default(f, np.asarray(default))
+            checks.check_record_default(f, default)
         shape = np.shape(records)
+        found = looped(records, defaults)
+        if found is not None:
+            return _result([column.reshape(shape) for column in found])
         columns = list(zip(*rows(flat(records)), strict=True)) or [()] * len(types)
         out = []
         for f, (cells, default) in enumerate(zip(columns, defaults, strict=True)):
@@ -197,24 +221,26 @@ def decode_csv(sig: NodeSig) -> Callable[..., Outputs]:
     return run
 
 
-def _check_columns(chosen: list[int], count: int, mark: bytes) -> None:
-    if chosen and len(chosen) != count:
-        raise checks.invalid("select_cols should match output size")
-    if any(a >= b for a, b in itertools.pairwise(chosen)):
-        raise checks.invalid("select_cols should be strictly increasing indices")
-    if chosen and chosen[0] < 0:
-        raise checks.invalid("select_cols should be non-negative indices")
-    if len(mark) != 1:
-        raise checks.invalid("field_delim should be only 1 char")
-
-
-def _check_default(index: int, default: Array) -> None:
-    if default.ndim > 1:
-        raise checks.invalid("Each record default should be at most rank 1")
-    if default.size > 1:
-        raise checks.invalid(
-            f"There should only be 1 default per field but field {index} has {default.size}"
-        )
+def _column_of(
+    whole: Packed, starts: Array, ends: Array, default: Array, dtype: DType
+) -> Array | None:
+    """The values of one column; None if one is missing or is no such value."""
+    absent = starts == ends
+    given = np.flatnonzero(~absent)
+    if given.size < starts.size and not default.size:
+        return None
+    starts, ends = starts[given], ends[given]
+    if dtype is dtypes.string:
+        values: Array = whole.pieces(starts, ends, given.shape)
+    else:
+        values, bad = numbers.read_pieces(whole, starts, ends, dtype.np)
+        if bad is not None:
+            return None
+    if given.size == absent.size:
+        return values
+    out = np.full(absent.shape, default.reshape(-1)[0], dtype.np)
+    out[given] = values
+    return out
 
 
 def _column(

@@ -98,9 +98,7 @@ def dynamic_stitch(sig: NodeSig) -> Callable[..., Array]:
         for i, index in enumerate(indices):
             if np.size(index):
                 if np.min(index) < 0:
-                    raise checks.invalid(
-                        f"indices[{i}] holds {np.min(index)}, which is out of range"
-                    )
+                    raise checks.negative_place(i, int(np.min(index)))
                 size = max(size, int(np.max(index)) + 1)
         shape = (size, *tail)
         out = np.full(shape, b"", object) if dtype is _STRING else np.zeros(shape, dtype.np)

@@ -8,7 +8,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import QUANTIZED, KernelTable, NodeSig, dtypes, errors
+from opdock.plugin import QUANTIZED, KernelTable, NodeSig, checks, dtypes, errors
 from opdock_cpu import ranges
 from opdock_cpu.int8 import INT32
 from opdock_cpu.narrowing import requantized
@@ -41,8 +41,7 @@ class _Ends:
         if axis == -1:
             ends = scalar(low, "min_range"), scalar(high, "max_range")
             return np.asarray(ends[0]), np.asarray(ends[1])
-        if axis >= x.ndim:
-            raise invalid(f"Axis must be less than input dimension({x.ndim}), got {axis}")
+        checks.check_range_axis(axis, x)
         count = x.shape[axis]
         for name, end in (("min_range", low), ("max_range", high)):
             if end.shape != (count,):

@@ -22,13 +22,6 @@ Array = npt.NDArray[Any]
 table = KernelTable()
 
 
-def _broadcast(x: Array, y: Array) -> None:
-    try:
-        np.broadcast_shapes(x.shape, y.shape)
-    except ValueError:
-        raise invalid(f"Incompatible shapes: {list(x.shape)} vs. {list(y.shape)}") from None
-
-
 # ---------------------------------------------------------------- products
 def multiplied(a: Array, b: Array, zeros: tuple[int, int]) -> Array:
     """The sums of a product of matrices of plain integers, as 32-bit ones."""
@@ -56,7 +49,7 @@ def _mul(sig: NodeSig) -> Callable[..., Outputs]:
 
     def run(x: Array, y: Array, *ends: Array) -> Outputs:
         product = factors(ends)
-        _broadcast(x, y)
+        checks.broadcast_shapes(x.shape, y.shape)
         left, right = centred(storage(x), storage(y), product.zeros, 1)
         return product.result(wrapped(left * right), dtype)
 
@@ -134,7 +127,7 @@ def _add(sig: NodeSig) -> Callable[..., Outputs]:
     dtype = sig.out_dtypes[0].np
 
     def run(x: Array, y: Array, *ends: Array) -> Outputs:
-        _broadcast(x, y)
+        checks.broadcast_shapes(x.shape, y.shape)
         found = Addends.read(ends)
         spread = found.spread
         out = _addends(storage(x), *found.x, spread, x.size == 1)

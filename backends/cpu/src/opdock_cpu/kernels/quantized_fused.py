@@ -278,8 +278,7 @@ def _shifted(bias: Array, weights: Array, ends: Sequence[Any], first: bool) -> A
 # ---------------------------------------------------------------- ranges by channel
 def _check_channels(low: Array, high: Array, channels: int) -> None:
     for name, end in (("input_min", low), ("input_max", high)):
-        if end.shape != (channels,):
-            raise invalid(f"{name} has incorrect size, expected {channels} was {end.size}")
+        checks.check_range_size(name, end, channels)
 
 
 @table.binder("RequantizePerChannel", T=dtypes.qint32, out_type=BYTES)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, dtypes, errors, windows
+from opdock.plugin import KernelTable, NodeSig, checks, dtypes, errors, windows
 from opdock_cpu import ranges
 from opdock_cpu.byte_pools import largest, means
 from opdock_cpu.im2col import conv_forward
@@ -191,8 +191,7 @@ def _batch_norm(sig: NodeSig) -> Callable[..., Outputs]:
 
     def vector(group: tuple[Array, ...], name: str) -> Array:
         values, low, high = group
-        if values.ndim != 1:
-            raise invalid(f"{name} must be 1-dimensional{list(values.shape)}")
+        checks.check_vector_of(name, values)
         ends = scalar(low, f"{name}_min"), scalar(high, f"{name}_max")
         return np.asarray(ranges.number(storage(values), *ends, byte))
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import FLOATS, REALS, KernelTable, NodeSig, as_dtype, checks, errors, philox
+from opdock_cpu import gammas
 from opdock_cpu.categorical import choices
 from opdock_cpu.kernels.random import node_stream, stateless_stream
 from opdock_cpu.philox import (
@@ -25,6 +26,7 @@ from opdock_cpu.philox import (
     unit_float32,
     unit_float64,
 )
+from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
 
@@ -36,6 +38,8 @@ table = KernelTable()
 _INDEX_TYPES = frozenset({as_dtype("int32"), as_dtype("int64")})
 _GAMMA_TYPES = frozenset({as_dtype("float16"), as_dtype("float32"), as_dtype("float64")})
 _RATE_TYPES = _GAMMA_TYPES | _INDEX_TYPES
+_MANY: Final = 1 << 8
+"""Elements from which generated loops pay."""
 
 
 # ---------------------------------------------------------------- categorical
@@ -264,16 +268,8 @@ def _batched(parameters: tuple[Array, ...], batches: int) -> list[Floats]:
     """The parameters for each batch, checked."""
     out = []
     for name, given in zip(("means", "stddevs", "minvals", "maxvals"), parameters, strict=True):
-        if given.ndim > 1:
-            raise checks.invalid(
-                f"Input {name} should be a scalar or vector, got shape: {checks.dims(given.shape)}"
-            )
-        if given.ndim and given.shape[0] not in (1, batches):
-            raise checks.invalid(
-                f"Input {name} should have length 1 or shape[0], got shape: "
-                f"{checks.dims(given.shape)}"
-            )
-        out.append(np.broadcast_to(given, (batches,)).astype(np.float64))
+        flat = checks.batch_parameter(name, given, batches)
+        out.append(np.broadcast_to(flat, (batches,)).astype(np.float64))
     _, deviations, low, high = out
     bounded = np.isfinite(low) | np.isfinite(high)
     if not np.all((deviations > 0) & (low < high) & bounded):
@@ -396,3 +392,40 @@ def _exponentials(dtype: np.dtype[Any]) -> Propose:
         return values, (drawn[:, :, 1] <= np.exp(-off * off / 2)) & (values < high)
 
     return propose
+
+
+# ---------------------------------------------------------------- gradients of gamma samples
+@table.binder("RandomGammaGrad", T={as_dtype("float32")})
+def _random_gamma_grad(sig: NodeSig) -> Callable[[Array, Array], Array]:
+    """Core's series near the bulk, and its integral of the tail, as generated loops."""
+    plain: Callable[[Array, Array], Array] = portable_kernel(sig)
+
+    def run(alpha: Array, sample: Array) -> Array:
+        a, x = (v.astype(np.float64) for v in np.broadcast_arrays(alpha, sample))
+        if a.size < _MANY:
+            return plain(alpha, sample)
+        valid = (a > 0) & (x >= 0)
+        tail = valid & (x > a + 6.0 * np.sqrt(np.abs(a)) + 12.0)
+        bulk = valid & ~tail & (x > 0) & np.isfinite(a)
+        out = np.where(valid & (x == 0), np.float32(0), np.float32(np.nan))
+        for places, loop in (
+            (np.flatnonzero(bulk), _moved_near),
+            (np.flatnonzero(tail), _moved_far),
+        ):
+            if places.size:
+                moved = loop(a.take(places), x.take(places))
+                if moved is None:
+                    return plain(alpha, sample)
+                out.put(places, moved)
+        return out
+
+    return run
+
+
+def _moved_near(a: Floats, x: Floats) -> Array | None:
+    total = gammas.slope_sum(a, x)
+    return None if total is None else -total * x / a
+
+
+def _moved_far(a: Floats, x: Floats) -> Array | None:
+    return gammas.tail_integral(a, x)

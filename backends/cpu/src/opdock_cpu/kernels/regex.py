@@ -9,7 +9,7 @@ import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, checks
 from opdock_cpu.text import regex
-from opdock_cpu.text.arrays import Array, as_bytes, each, flat, one, shown
+from opdock_cpu.text.arrays import Array, array_of, as_bytes, each_distinct, one, shown
 
 __all__ = ["table"]
 
@@ -32,8 +32,15 @@ def _scalar(value: Array, what: str) -> bytes:
 
 def _matches(pattern: Any, strings: Array) -> Array:
     full = pattern.fullmatch
-    found = [full(s) is not None for s in flat(strings)]
+    found = each_distinct(lambda s: full(s) is not None, strings)
     return np.array(found, np.bool_).reshape(np.shape(strings))
+
+
+def _replaced(pattern: Any, rewrite: bytes, strings: Array, everywhere: bool) -> Array:
+    def one_string(text: bytes) -> bytes:
+        return regex.replace(pattern, rewrite, text, everywhere)
+
+    return array_of(each_distinct(one_string, strings), np.shape(strings))
 
 
 @table.binder("StaticRegexFullMatch")
@@ -54,7 +61,7 @@ def static_regex_replace(sig: NodeSig) -> Callable[[Array], Array]:
     """Replaces the matches of a fixed expression."""
     pattern = _compiled(as_bytes(sig.attrs["pattern"]))
     rewrite, everywhere = as_bytes(sig.attrs["rewrite"]), sig.attrs["replace_global"]
-    return lambda strings: each(lambda s: regex.replace(pattern, rewrite, s, everywhere), strings)
+    return lambda strings: _replaced(pattern, rewrite, strings, everywhere)
 
 
 @table.binder("RegexReplace")
@@ -65,6 +72,6 @@ def regex_replace(sig: NodeSig) -> Callable[..., Array]:
     def run(strings: Array, pattern: Array, rewrite: Array) -> Array:
         expression = _compiled(_scalar(pattern, "Pattern"))
         text = _scalar(rewrite, "Rewrite")
-        return each(lambda s: regex.replace(expression, text, s, everywhere), strings)
+        return _replaced(expression, text, strings, everywhere)
 
     return run

@@ -75,11 +75,7 @@ def scatter_nd(sig: NodeSig) -> Callable[..., Array]:
     ufunc = np.logical_or if dtype == np.bool_ else np.add
 
     def run(indices: Array, updates: Any, shape: Any, out: Array | None) -> Array:
-        wanted = tuple(shape.tolist())
-        if any(d < 0 for d in wanted):
-            raise checks.invalid(
-                f"Shape must have non-negative dimensions, got {checks.dims(wanted)}"
-            )
+        wanted = checks.scattered_shape(shape)
         flat, rows, matrix = _prepare(indices, updates, wanted)
         if out is None:
             out = np.full(wanted, zero, dtype)

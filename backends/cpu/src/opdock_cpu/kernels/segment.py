@@ -76,10 +76,7 @@ def _segment(sig: NodeSig) -> Callable[[Array, Array], Array]:
     ufunc, gap = _UFUNCS[kind], 1 if kind == "Prod" else 0
 
     def run(data: Array, ids: Array) -> Array:
-        if ids.ndim != 1:
-            raise checks.invalid("segment_ids should be a vector.")
-        if not data.ndim or len(ids) != data.shape[0]:
-            raise checks.invalid("segment_ids should be the same size as dimension 0 of input.")
+        checks.check_segment_ids(data, ids)
         _check_sorted(ids)
         count = int(ids[-1]) + 1 if len(ids) else 0
         out = _folded(ufunc, data, ids, count, gap)
@@ -125,18 +122,7 @@ def _check_picked(data: Array, indices: Array) -> None:
     bad = (indices < 0) | (indices >= data.shape[0])
     if bad.any():
         i = int(np.argmax(bad))
-        raise checks.invalid(
-            f"Bad: indices[{i}] == {int(indices[i])} out of range [0, {data.shape[0]})"
-        )
-
-
-def _check_sparse(indices: Array, ids: Array) -> None:
-    if indices.ndim != 1:
-        raise checks.invalid("indices should be a vector.")
-    if ids.ndim != 1:
-        raise checks.invalid("segment_ids should be a vector.")
-    if len(indices) != len(ids):
-        raise checks.invalid("segment_ids and indices should have same size.")
+        raise checks.no_picked_row(i, int(indices[i]), data.shape[0])
 
 
 _SPARSE = ("SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN")
@@ -148,7 +134,7 @@ def _sparse(sig: NodeSig) -> Callable[..., Array]:
     kind = sig.op.removesuffix("WithNumSegments").removeprefix("SparseSegment")
 
     def run(data: Array, indices: Array, ids: Array, num_segments: Any = None) -> Array:
-        _check_sparse(indices, ids)
+        checks.check_picked_ids(indices, ids)
         given = None if num_segments is None else int(num_segments)
         _check_sorted(ids, given)
         last = int(ids[-1]) + 1 if len(ids) else 0
@@ -173,17 +159,14 @@ def _sparse_grad(sig: NodeSig) -> Callable[..., Array]:
 
     def run(grad: Array, indices: Array, ids: Array, output_dim0: Array) -> Array:
         rows = int(output_dim0)
-        if rows and len(ids) and ids[-1] >= grad.shape[0]:
-            raise checks.invalid("Invalid number of segments")
-        bad = (ids < 0) | (ids >= max(grad.shape[0], 0))
+        count = grad.shape[0]
+        bad = (ids < 0) | (ids >= count)
         if bad.any():
-            i = int(np.argmax(bad))
-            raise checks.invalid(f"Segment id {int(ids[i])} out of range [0, {grad.shape[0]}).")
+            raise checks.no_segment(int(ids[np.argmax(bad)]), count, int(ids[-1]), rows)
         outside = (indices < 0) | (indices >= rows)
         if outside.any():
-            i = int(np.argmax(outside))
-            raise checks.invalid(f"Index {int(indices[i])} out of range [0, {rows}).")
-        sizes = np.maximum(np.bincount(ids, minlength=grad.shape[0]), 1).astype(dtype.np)
+            raise checks.no_row(int(indices[np.argmax(outside)]), rows)
+        sizes = np.maximum(np.bincount(ids, minlength=count), 1).astype(dtype.np)
         scaled = _mean(grad, np.sqrt(sizes) if by_root else sizes)[ids]
         return _folded(np.add, scaled, indices, rows, 0)
 

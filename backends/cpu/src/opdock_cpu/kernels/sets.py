@@ -75,8 +75,7 @@ def unique(sig: NodeSig) -> Callable[..., Any]:
     whole, sort = sig.in_dtypes[0].is_integer, portable_kernel(sig)
 
     def run(x: Any) -> Any:
-        if x.ndim != 1:
-            raise checks.invalid(f"unique expects a 1D vector, got shape {checks.dims(x.shape)}")
+        checks.check_vector("unique", x)
         if x.size <= _FEW or x.dtype.hasobject:
             return _by_dictionary(x, dtype)[:count]
         found = _by_hash(x, dtype) if whole else None
@@ -91,11 +90,7 @@ def list_diff(sig: NodeSig) -> Callable[..., Any]:
     index_type = sig.out_dtypes[1].np
 
     def run(x: Any, y: Any) -> Any:
-        for name, value in (("x", x), ("y", y)):
-            if np.ndim(value) != 1:
-                raise checks.invalid(
-                    f"{name} should be a 1D vector, got shape {list(np.shape(value))}"
-                )
+        checks.check_lists(x, y)
         if x.dtype.hasobject:
             other = set(y.tolist())
             kept = np.array([i for i, v in enumerate(x.tolist()) if v not in other], index_type)

@@ -125,7 +125,7 @@ def _inverse(sig: NodeSig) -> Callable[[Array], Array]:
         if found is None:
             return plain(matrix)
         if not found[1].all():
-            raise checks.invalid("Input is not invertible.")
+            raise checks.matrix_failure("inverse")
         return found[0]
 
     return run
@@ -142,7 +142,7 @@ def _solve(sig: NodeSig) -> Callable[[Array, Array], Array]:
         if found is None:
             return plain(matrix, rhs)
         if not found[1].all():
-            raise checks.invalid("Input matrix is not invertible.")
+            raise checks.matrix_failure("solve")
         return found[0]
 
     return run
@@ -175,7 +175,7 @@ def _triangular_solve(sig: NodeSig) -> Callable[[Array, Array], Array]:
         if not matrix.size or not rhs.size:
             return np.zeros_like(rhs)
         if np.any(np.diagonal(matrix, axis1=-2, axis2=-1) == 0):
-            raise checks.invalid("Input matrix is not invertible.")
+            raise checks.matrix_failure("solve")
         return _substitute(matrix, rhs, lower, of_adjoint)
 
     return run

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import FLOATS, KernelTable, NodeSig
+from opdock.plugin import FLOATS, KernelTable, NodeSig, dtypes
+from opdock_cpu import gammas
+from opdock_cpu.portable import plainly, portable_kernel
 
 __all__ = ["table"]
 
@@ -17,6 +20,8 @@ Function = Callable[..., Array]
 
 table = KernelTable()
 
+_MANY: Final = 1 << 8
+"""Elements of which generated loops make the results."""
 _NARROW: Final = 2  # bytes: SciPy has no loops for half precision
 _UFUNCS: Final = {
     "Erf": "erf",
@@ -25,9 +30,6 @@ _UFUNCS: Final = {
     "Ndtri": "ndtri",
     "BesselI0e": "i0e",
     "BesselI1e": "i1e",
-    "Igamma": "gammainc",
-    "Igammac": "gammaincc",
-    "Zeta": "zeta",
     "Betainc": "betainc",
 }
 
@@ -93,17 +95,72 @@ table.binder("Digamma", T=FLOATS, out=True)(_bind_except("psi", 0.0, np.nan))
 table.binder("Lgamma", T=FLOATS, out=True)(_bind_except("gammaln", -np.inf, np.inf))
 
 
-@table.binder("Polygamma", T=FLOATS)
+# ---------------------------------------------------------------- by generated loops
+def _looped(
+    sig: NodeSig, plain: Function, loops: Callable[..., np.ndarray[Any, Any] | None]
+) -> Function:
+    """`plain`, or what loops give in double precision, of many elements of single precision.
+
+    Both may take a buffer for the result behind their arguments; loops may give None.
+    """
+    if sig.out_dtypes[0] is not dtypes.float32:
+        return plain
+
+    def run(*args: Any) -> Array:
+        *inputs, out = args
+        try:
+            shape = np.broadcast_shapes(*map(np.shape, inputs))
+        except ValueError:
+            return plain(*args)  # which says so
+        value = loops(*inputs) if math.prod(shape) >= _MANY else None
+        if value is None:
+            return plain(*args)
+        if out is None:
+            return value.astype(np.float32)
+        np.copyto(out, value, casting="unsafe")
+        return out
+
+    return run
+
+
+def _incomplete(sig: NodeSig, name: str, upper: bool) -> Function:
+    plain, other = _bind_ufunc(name)(sig), _scipy(name)
+    return _looped(sig, plain, lambda a, x: gammas.gamma_of(a, x, upper, other))
+
+
+@table.binder("Igamma", T=FLOATS, out=True)
+def _igamma(sig: NodeSig) -> Function:
+    return _incomplete(sig, "gammainc", upper=False)
+
+
+@table.binder("Igammac", T=FLOATS, out=True)
+def _igammac(sig: NodeSig) -> Function:
+    return _incomplete(sig, "gammaincc", upper=True)
+
+
+@table.binder("IgammaGradA", T={dtypes.float32}, out=True)
+def _igamma_grad_a(sig: NodeSig) -> Function:
+    return _looped(sig, portable_kernel(sig, out=True), gammas.gamma_slope)
+
+
+@table.binder("Zeta", T=FLOATS, out=True)
+def _zeta(sig: NodeSig) -> Function:
+    plain = _bind_ufunc("zeta")(sig)
+    return _looped(sig, plain, lambda s, q: gammas.zeta(s, q, _scipy("zeta")))
+
+
+@table.binder("Polygamma", T=FLOATS, out=True)
 def _polygamma(sig: NodeSig) -> Function:
     gamma, psi, zeta = _scipy("gamma"), _scipy("psi"), _scipy("zeta")
     dtype = sig.out_dtypes[0].np
 
-    def run(n: Array, x: Array) -> Array:
+    def exact(n: Array, x: Array) -> Array:
         n, x = np.asarray(n, np.float64), np.asarray(x, np.float64)
         order = np.where(n > 0, n, 1.0)
         sign = np.where(np.fmod(order, 2.0) == 1.0, 1.0, -1.0)
         value = np.where(n == 0, psi(x), sign * gamma(order + 1.0) * zeta(order + 1.0, x))
         valid = (n >= 0) & (n == np.floor(n))
-        return np.where(valid, value, np.nan).astype(dtype)
+        return np.where(valid, value, np.nan)
 
-    return run
+    plain = plainly(lambda n, x: exact(n, x).astype(dtype))
+    return _looped(sig, plain, lambda n, x: gammas.polygamma(n, x, exact))

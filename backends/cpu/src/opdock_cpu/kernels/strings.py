@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, checks, errors
+from opdock_cpu.jit.strings import measured
 from opdock_cpu.text.arrays import Array, array_of, as_bytes, each, flat, one, shown
+from opdock_cpu.text.packed import Packed, marks, packed
 
 __all__ = ["table"]
 
 table = KernelTable()
+
+_WHITE_SPACE: Final = b" \t\n\r\v\f"
 
 
 @table.binder("StringJoin")
@@ -28,10 +32,25 @@ def string_join(sig: NodeSig) -> Callable[..., Array]:
         if len(shapes) > 1:
             raise checks.invalid(f"Input shapes do not match: {sorted(shapes)}")
         shape = shapes.pop() if shapes else ()
-        columns = [flat(np.broadcast_to(a, shape)) for a in arrays]
-        return array_of(map(mark.join, zip(*columns, strict=True)), shape)
+        columns = [np.broadcast_to(a, shape).reshape(-1) for a in arrays]
+        return _joined(np.stack(columns, axis=1), mark, shape)
 
     return run
+
+
+def _joined(rows: Array, mark: bytes, shape: tuple[int, ...]) -> Array:
+    """The strings of each row as one."""
+    count, width = rows.shape
+    if not width:
+        return array_of([b""] * count, shape)
+    source = rows
+    if mark and width > 1:
+        source = np.full((count, 2 * width - 1), mark, object)
+        source[:, ::2] = rows
+    together = packed(source)
+    if together is not None:
+        return together.joined(source.shape[1], shape)
+    return array_of(map(mark.join, rows.tolist()), shape)
 
 
 # ---------------------------------------------------------------- splitting
@@ -42,6 +61,9 @@ def string_split(sig: NodeSig) -> Callable[..., tuple[Array, Array, Array]]:
 
     def run(strings: Array, delimiter: Array) -> tuple[Array, Array, Array]:
         _check_vector(strings, delimiter, "delimiter")
+        found = _split(strings, one(delimiter), skip_empty, empty=0)
+        if found is not None:
+            return found
         split = _splitter(one(delimiter))
         rows = [split(s) if s else [] for s in flat(strings)]
         if skip_empty:
@@ -49,6 +71,18 @@ def string_split(sig: NodeSig) -> Callable[..., tuple[Array, Array, Array]]:
         return _sparse(rows)
 
     return run
+
+
+def _split(
+    strings: Array, separators: bytes, skip: bool, empty: int
+) -> tuple[Array, Array, Array] | None:
+    """Splits at each of these bytes, of which there have to be some; None if there is no code."""
+    whole = packed(strings) if separators else None
+    found = None if whole is None else whole.split(marks(separators), skip, empty)
+    if whole is None or found is None:
+        return None
+    counts, starts, ends = found
+    return _placed(counts, whole.pieces(starts, ends, (starts.size,)))
 
 
 def _splitter(marks: bytes) -> Callable[[bytes], list[bytes]]:
@@ -67,6 +101,10 @@ def string_split_v2(sig: NodeSig) -> Callable[..., tuple[Array, Array, Array]]:
     def run(strings: Array, sep: Array) -> tuple[Array, Array, Array]:
         _check_vector(strings, sep, "sep")
         mark = one(sep)
+        if limit < 0 and len(mark) <= 1:
+            found = _split(strings, mark or _WHITE_SPACE, not mark, empty=len(mark))
+            if found is not None:
+                return found
         items = flat(strings)
         if limit == 0:
             return _sparse([[s] for s in items])
@@ -92,19 +130,25 @@ def _check_vector(strings: Array, mark: Array, name: str) -> None:
 
 def _sparse(rows: list[list[bytes]]) -> tuple[Array, Array, Array]:
     counts = np.fromiter(map(len, rows), np.int64, len(rows))
-    total = int(counts.sum())
-    indices = np.empty((total, 2), np.int64)
-    indices[:, 0] = np.repeat(np.arange(len(rows)), counts)
-    indices[:, 1] = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-    values = array_of([part for row in rows for part in row], (total,))
-    return indices, values, np.array([len(rows), counts.max(initial=0)], np.int64)
+    values = [part for row in rows for part in row]
+    return _placed(counts, array_of(values, (len(values),)))
+
+
+def _placed(counts: Array, values: Array) -> tuple[Array, Array, Array]:
+    """A sparse matrix of rows that have so many strings each."""
+    indices = np.empty((values.size, 2), np.int64)
+    indices[:, 0] = np.repeat(np.arange(counts.size), counts)
+    indices[:, 1] = np.arange(values.size) - np.repeat(np.cumsum(counts) - counts, counts)
+    return indices, values, np.array([counts.size, counts.max(initial=0)], np.int64)
 
 
 # ---------------------------------------------------------------- each string
 @table.kernel("StringStrip")
 def string_strip(ctx: Any, strings: Array) -> Array:
     """Without white space at the ends."""
-    return each(bytes.strip, strings)
+    whole = packed(strings)
+    found = None if whole is None else whole.stripped()
+    return each(bytes.strip, strings) if found is None else found
 
 
 @table.binder("StringLower")
@@ -125,21 +169,44 @@ def _cased(
     encoding = sig.attrs["encoding"]
     if encoding not in ("", "utf-8"):
         raise checks.invalid(f"only utf-8 or '' (no encoding) is supported, received {encoding}")
-    if not encoding:
-        return lambda strings: each(ascii_only, strings)
-    return lambda strings: each(lambda s: unicode(s.decode("utf-8", "replace")).encode(), strings)
+
+    def run(strings: Array) -> Array:
+        whole = packed(strings)
+        if whole is not None and (whole.ascii or not encoding):
+            return whole.instead(ascii_only(whole.data.tobytes()))
+        if not encoding:
+            return each(ascii_only, strings)
+        return each(lambda s: unicode(s.decode("utf-8", "replace")).encode(), strings)
+
+    return run
 
 
 @table.binder("StringLength")
 def string_length(sig: NodeSig) -> Callable[[Array], Array]:
     """Bytes or code points."""
-    count = len if sig.attrs["unit"] == "BYTE" else characters
+    by_bytes = sig.attrs["unit"] == "BYTE"
 
     def run(strings: Array) -> Array:
-        items = flat(strings)
-        return np.fromiter(map(count, items), np.int32, len(items)).reshape(np.shape(strings))
+        sizes = _bytes_of(strings) if by_bytes else _characters_of(strings)
+        return sizes.astype(np.int32).reshape(np.shape(strings))
 
     return run
+
+
+def _bytes_of(strings: Array) -> Array:
+    bounds = measured(strings)
+    if bounds is not None:
+        return np.diff(bounds)
+    items = flat(strings)
+    return np.fromiter(map(len, items), np.int64, len(items))
+
+
+def _characters_of(strings: Array) -> Array:
+    whole = packed(strings)
+    if whole is not None:
+        return whole.characters()
+    items = flat(strings)
+    return np.fromiter(map(characters, items), np.int64, len(items))
 
 
 def characters(text: bytes) -> int:
@@ -159,6 +226,7 @@ def starts(text: bytes) -> Array:
 def substr(sig: NodeSig) -> Callable[..., Array]:
     """Parts of strings, which broadcast against the positions."""
     cut, told = _CUTS[sig.attrs["unit"]]
+    by_bytes = cut is _cut_bytes
 
     def run(strings: Array, pos: Array, length: Array) -> Array:
         if np.shape(pos) != np.shape(length):
@@ -166,13 +234,11 @@ def substr(sig: NodeSig) -> Callable[..., Array]:
                 f"pos and len shapes must match: {checks.dims(np.shape(pos))} vs. "
                 f"{checks.dims(np.shape(length))}"
             )
-        try:
-            shape = np.broadcast_shapes(np.shape(strings), np.shape(pos))
-        except ValueError:
-            raise checks.invalid(
-                f"Incompatible shapes: {checks.dims(np.shape(strings))} vs. "
-                f"{checks.dims(np.shape(pos))}"
-            ) from None
+        shape = checks.broadcast_shapes(np.shape(strings), np.shape(pos))
+        whole = packed(strings)
+        found = None if whole is None else _cut_all(whole, pos, length, by_bytes, shape)
+        if found is not None:
+            return found
         items = flat(np.broadcast_to(np.asarray(strings, object), shape))
         places = np.broadcast_to(pos, shape).reshape(-1).tolist()
         sizes = np.broadcast_to(length, shape).reshape(-1).tolist()
@@ -186,6 +252,23 @@ def substr(sig: NodeSig) -> Callable[..., Array]:
         return array_of(out, shape)
 
     return run
+
+
+def _cut_all(
+    strings: Packed, pos: Array, length: Array, by_bytes: bool, shape: tuple[int, ...]
+) -> Array | None:
+    """The parts, where bytes are what is counted and all positions lie inside; else None."""
+    if not (by_bytes or strings.ascii):
+        return None
+    sizes, starts = (a.reshape(strings.shape) for a in (strings.sizes, strings.starts))
+    at, count = np.asarray(pos, np.int64), np.asarray(length, np.int64)
+    first = np.where(at < 0, at + sizes, at)
+    if ((first < 0) | (first > sizes)).any():
+        return None
+    rest = sizes - first
+    taken = np.where(count < 0, rest if by_bytes else 0, np.minimum(count, rest))
+    first = np.broadcast_to(starts + first, shape)
+    return strings.pieces(first, first + taken, shape)
 
 
 def _cut_bytes(text: bytes, pos: int, size: int) -> bytes | None:
@@ -227,7 +310,7 @@ def reduce_join(sig: NodeSig) -> Callable[..., Array]:
         rows = source.transpose([*kept, *reversed(gone)]).reshape(math.prod(shape), width)
         if keep:
             shape = tuple(1 if i in gone else n for i, n in enumerate(source.shape))
-        return array_of(map(mark.join, rows.tolist()), shape)
+        return _joined(rows, mark, shape)
 
     return run
 
@@ -257,15 +340,34 @@ def unsorted_segment_join(sig: NodeSig) -> Callable[..., Array]:
         _check_segments(source, segments, count)
         inner = source.shape[segments.ndim :]
         width = math.prod(inner)
-        columns = source.reshape(segments.size, width)
-        parts: list[list[list[bytes]]] = [[[] for _ in range(width)] for _ in range(count)]
-        for segment, row in zip(segments.reshape(-1).tolist(), columns.tolist(), strict=True):
-            for part, text in zip(parts[segment], row, strict=True):
-                if text or part:
-                    part.append(text)
-        return array_of((mark.join(p) for row in parts for p in row), (count, *inner))
+        keys = segments.reshape(-1, 1).astype(np.int64) * width + np.arange(width)
+        return _joined_by(source.reshape(-1), keys.reshape(-1), mark, (count, *inner))
 
     return run
+
+
+def _joined_by(source: Array, keys: Array, mark: bytes, shape: tuple[int, ...]) -> Array:
+    """The strings of each key as one, in order."""
+    order = np.argsort(keys, kind="stable")
+    texts, keys = source[order], keys[order]
+    # Behind the first of its key that is not empty, or that itself.
+    there = np.cumsum(texts != b"")
+    before = np.concatenate([[0], there])[np.searchsorted(keys, keys)]
+    counts = there > before
+    texts, keys = texts[counts], keys[counts]
+    groups = np.searchsorted(keys, np.arange(math.prod(shape) + 1))
+    if mark:
+        marked = np.full(2 * texts.size, mark, object)
+        marked[1::2] = texts
+        marked[2 * groups[:-1][np.diff(groups) > 0]] = b""
+        texts, groups = marked, 2 * groups
+    together = packed(texts)
+    if together is not None:
+        bounds = together.bounds[groups]
+        return together.pieces(bounds[:-1], bounds[1:], shape)
+    rows = zip(groups.tolist(), groups[1:].tolist(), strict=False)
+    items = texts.tolist()
+    return array_of((b"".join(items[a:b]) for a, b in rows), shape)
 
 
 def _check_segments(source: Array, segments: Array, count: int) -> None:

@@ -29,6 +29,17 @@ def each(fn: Callable[[bytes], Any], values: Any) -> Array:
     return array_of(map(fn, flat(values)), np.shape(values))
 
 
+def each_distinct(fn: Callable[[bytes], Any], values: Any) -> list[Any]:
+    """`fn` of every string, in order, called once for all that are equal.
+
+    Columns of text repeat themselves, and a dictionary finds a string in a twentieth of the time
+    that a regular expression takes from Python; where none repeats, that is what is lost.
+    """
+    items = flat(values)
+    known = {text: fn(text) for text in dict.fromkeys(items)}
+    return list(map(known.__getitem__, items))
+
+
 def one(value: Any) -> bytes:
     """The string in an array of one element."""
     item = flat(value)[0]

@@ -9,13 +9,17 @@ from opdock.plugin import checks
 
 def rows(lines: Sequence[bytes], mark: bytes, quotes: bool, limit: int) -> Iterator[list[bytes]]:
     """The fields of each line; see `fields`."""
-    text = b"".join(lines)
-    if b"\n" in text or b"\r" in text or (quotes and b'"' in text):
-        for line in lines:
-            yield list(fields(line, mark, quotes, limit))
-    else:
+    if plain(b"".join(lines), quotes):
         for line in lines:
             yield line.split(mark)[: limit or None] if line else []
+    else:
+        for line in lines:
+            yield list(fields(line, mark, quotes, limit))
+
+
+def plain(text: bytes, quotes: bool) -> bool:
+    """Whether lines are nothing but fields with the mark in between: all of them as one text."""
+    return not (b"\n" in text or b"\r" in text or (quotes and b'"' in text))
 
 
 def fields(line: bytes, mark: bytes, quotes: bool, limit: int) -> Iterator[bytes]:

@@ -9,7 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from opdock_cpu.text import number_loops
+from opdock_cpu.text.arrays import Array, array_of, flat
+from opdock_cpu.text.packed import Packed
 
 _INTEGER: Final = re.compile(rb"\s*-?[0-9]+\s*")
 _FLOAT: Final = re.compile(
@@ -21,6 +23,8 @@ _FLOAT: Final = re.compile(
 _LONGEST: Final = 31
 _DIGITS: Final = 19
 """Of the longest integers."""
+_MANY: Final = 1 << 8
+"""Numbers that are printed by generated code, where there is some."""
 
 
 def integer(text: bytes, low: int, high: int) -> int | None:
@@ -62,6 +66,35 @@ def read_all(texts: Sequence[bytes], dtype: np.dtype[Any]) -> list[Any]:
     return _plain(texts, dtype) or list(map(reader(dtype), texts))
 
 
+def read_array(texts: Sequence[bytes], dtype: np.dtype[Any]) -> tuple[Array, int | None]:
+    """The numbers that strings spell, as an array, and the index of the first that is none."""
+    found = read_all(texts, dtype)
+    if None in found:
+        return np.empty(0, dtype), found.index(None)
+    with np.errstate(over="ignore"):
+        # Reals are read in double precision, whatever they become.
+        return np.array(found, np.float64 if dtype.kind == "f" else dtype).astype(dtype), None
+
+
+def read_pieces(
+    whole: Packed, starts: Array, ends: Array, dtype: np.dtype[Any]
+) -> tuple[Array, int | None]:
+    """The same of what lies at places of packed strings."""
+    found = number_loops.read(whole, starts, ends, dtype)
+    if found is None:
+        return read_array(flat(whole.pieces(starts, ends, starts.shape)), dtype)
+    values, left = found
+    if left.size:
+        pieces = flat(whole.pieces(starts[left], ends[left], left.shape))
+        rest, bad = read_array(pieces, values.dtype if dtype.kind == "f" else dtype)
+        if bad is not None:
+            return values, int(left[bad])
+        values = values if values.dtype.kind == "f" else values.astype(dtype)
+        values[left] = rest
+    with np.errstate(over="ignore"):
+        return values.astype(dtype), None
+
+
 def _plain(texts: Sequence[bytes], dtype: np.dtype[Any]) -> list[Any] | None:
     """The same by Python alone, where it takes these texts as TF does; else None.
 
@@ -84,8 +117,8 @@ def _plain(texts: Sequence[bytes], dtype: np.dtype[Any]) -> list[Any] | None:
 
 def printer(
     dtype: np.dtype[Any], precision: int, scientific: bool, shortest: bool, width: int, fill: str
-) -> Callable[[Array], list[bytes]]:
-    """The function that writes numbers of that type as printf does, those of an array in order."""
+) -> Callable[[Array], Array]:
+    """The function that writes numbers of that type as printf does."""
     kind = "d" if dtype.kind in "iu" else "g" if shortest else "e" if scientific else "f"
     size = ("" if width < 0 else str(width)) + ("" if precision < 0 else f".{precision}")
     if fill == "0" and kind == "d" and precision >= 0:
@@ -100,5 +133,15 @@ def printer(
         return [(format if math.isfinite(v) else plain) % v for v in values]
 
     if dtype.kind == "c":
-        return lambda x: list(map(b"(%b,%b)".__mod__, zip(real(x.real), real(x.imag), strict=True)))
-    return real
+        form = b"(%b,%b)".__mod__
+        return lambda x: array_of(map(form, zip(real(x.real), real(x.imag), strict=True)), x.shape)
+    narrow = dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize <= np.float32().itemsize)
+    if kind not in "df" or width >= 0 or fill or not narrow:
+        return lambda x: array_of(real(x), x.shape)
+    places = 6 if precision < 0 else precision
+
+    def write(x: Array) -> Array:
+        found = number_loops.printed(x, places) if x.size >= _MANY else None
+        return array_of(real(x), x.shape) if found is None else found
+
+    return write

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from opdock import errors
 from opdock.compiler.place.target import Target
 from opdock.devices.segment import Executable, Refusal, Segment
+from opdock.failures import FAILURES
 from opdock.kernels.select.table import qualname
 
 __all__ = ["asked", "compiler_of"]
@@ -40,7 +41,7 @@ def asked(
         answer = target.compiler(segment)
     except _DECLINES as e:
         return Refusal(str(e) or type(e).__name__)
-    except Exception as e:
+    except FAILURES as e:
         raise _named(target, segment, f"raised {type(e).__name__}: {e}") from e
     if wrong := _wrong(answer, knows):
         raise _named(target, segment, wrong)
@@ -56,8 +57,6 @@ def _wrong(answer: Any, knows: Callable[[Any], bool]) -> str:
     if not isinstance(answer, Refusal):
         told = f"returned {answer!r}, expected an executable or a Refusal"
         return "" if callable(answer) else told
-    if not isinstance(answer.nodes, Mapping):
-        return f"refused {answer.nodes!r}, expected a dict from nodes to reasons"
     strange = [part for part in answer.nodes if not knows(part)]
     return f"refused {strange[0]!r}, which is no node of the segment" if strange else ""
 

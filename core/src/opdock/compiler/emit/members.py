@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -25,6 +26,8 @@ from opdock.kernels.select.selection import LABEL_ATTR
 
 Bind = Callable[[Step, Any], Callable[..., Any]]
 """The callable of a step that has no variables elsewhere, with streams from the second argument."""
+OnHost = Callable[[Node], Callable[..., Any] | None]
+"""The callable of a node for host arrays, wherever it is placed; None where there is none."""
 Bodies = Callable[[Node], Mapping[str, Block]]
 """The placed blocks of a control-flow node's functions, by attribute."""
 
@@ -52,6 +55,7 @@ class Members:
 
     Attributes:
         bind: the callable of a step.
+        on_host: the callable of a node for host arrays.
         bodies: the blocks of control flow.
         refused: nodes that a compiler did not take.
         roots: what `root_of` has found.
@@ -60,6 +64,7 @@ class Members:
     """
 
     bind: Bind
+    on_host: OnHost
     bodies: Bodies
     refused: set[Node] = field(default_factory=set)
     roots: dict[Node, Any] = field(default_factory=dict)
@@ -261,6 +266,7 @@ class Members:
             bodies=bodies,
             line="" if node.origin is None else node.origin.user_line,
             frees=frees,
+            host=None if bodies else functools.partial(self.on_host, node),
         )
         self._outer[made] = outer
         return made

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from opdock import errors
 from opdock.compiler.ir.block import Block
 from opdock.compiler.views.graph import GraphView
+from opdock.failures import FAILURES
 
 if TYPE_CHECKING:
     from opdock.compiler.place.placer import Placer
@@ -56,7 +57,7 @@ def _run(block: Block, stage: str, one: PluginPass, placer: Placer) -> None:
         if not isinstance(result, GraphView):
             raise TypeError(f"a pass returns a GraphView or None, got {result!r}")
         result._settle()
-    except Exception as e:
+    except FAILURES as e:
         raise _told(e, f"{one} failed at {stage}") from e
     if result is not view:
         for field in fields(Block):
@@ -68,7 +69,7 @@ def _run(block: Block, stage: str, one: PluginPass, placer: Placer) -> None:
         ]
 
 
-def _told(error: Exception, where: str) -> errors.OpError:
+def _told(error: BaseException, where: str) -> errors.OpError:
     if isinstance(error, errors.OpError):
         same: type[errors.OpError] = type(error)
         return same(error.node_def, error.op, f"{where}: {error.message}")

@@ -7,7 +7,7 @@ from typing import Any
 from opdock.contrib.rnn.fused import LSTMBlockCell
 from opdock.graph.variables.initializers import constant_initializer, zeros_initializer
 from opdock.layers.rnn_base import check_types
-from opdock.layers.rnn_cell import UnitCell
+from opdock.layers.rnn_cell import GRUCell
 from opdock.ops.bias import bias_add
 from opdock.ops.elementary import sigmoid
 from opdock.ops.joining import concat
@@ -29,7 +29,7 @@ class CudnnCompatibleLSTMCell(LSTMBlockCell):
         super().__init__(num_units, 0.0, reuse=reuse, name="cudnn_compatible_lstm_cell")
 
 
-class CudnnCompatibleGRUCell(UnitCell):
+class CudnnCompatibleGRUCell(GRUCell):
     """The step of a `CudnnGRU`, whose checkpoints it reads.
 
     It resets the product of the state, where `GRUCell` resets the state, and has a bias of its own
@@ -42,8 +42,7 @@ class CudnnCompatibleGRUCell(UnitCell):
     """
 
     def __init__(self, num_units: int, reuse: Any = None, kernel_initializer: Any = None) -> None:
-        super().__init__(num_units, reuse=reuse)
-        self._kernel_initializer = kernel_initializer
+        super().__init__(num_units, reuse=reuse, kernel_initializer=kernel_initializer)
 
     def build(self, input_shape: Any) -> None:
         """Makes the variables."""

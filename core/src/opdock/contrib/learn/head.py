@@ -209,7 +209,7 @@ class _RegressionHead(SingleHead):
 
     problem_type = ProblemType.LINEAR_REGRESSION
     default_scope = "regression_head"
-    sdca_loss = "squared_loss"
+    sdca_loss: str | None = "squared_loss"
 
     def __init__(self, link_fn: Callable[[Any], Any], *settings: Any) -> None:
         super().__init__(*settings)

@@ -13,7 +13,7 @@ from opdock.graph.variables.initializers import constant_initializer
 from opdock.layers.base import Layer
 from opdock.layers.rnn import dynamic_rnn, static_rnn
 from opdock.layers.rnn_base import LSTMStateTuple
-from opdock.layers.rnn_cell import LSTMCell, UnitCell
+from opdock.layers.rnn_cell import LSTMUnitCell, UnitCell
 from opdock.layers.spec import InputSpec
 from opdock.ops.bias import bias_add
 from opdock.ops.elementary import sigmoid, tanh
@@ -97,7 +97,7 @@ def _turned(steps: Any, lengths: Any) -> Any:
     return reverse_sequence(steps, lengths, seq_axis=0, batch_axis=1)
 
 
-class LSTMBlockCell(LSTMCell):
+class LSTMBlockCell(LSTMUnitCell):
     """`LSTMCell` under the variable names of TensorFlow's fused cell.
 
     Args:

@@ -7,243 +7,35 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from opdock import dtypes
-from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.contrib.seq2seq.attention_base import (
+    AttentionMechanism,
+    BaseAttentionMechanism,
+    BaseMonotonicAttentionMechanism,
+    Probability,
+    hardmax,
+    monotonic_attention,
+    monotonic_probability,
+    safe_cumprod,
+)
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.graph.variables.initializers import (
     constant_initializer,
     ones_initializer,
     zeros_initializer,
 )
 from opdock.graph.variables.variable_scope import get_variable, variable_scope
-from opdock.layers.base import Layer
 from opdock.layers.core import Dense
-from opdock.layers.rnn_base import zero_states
-from opdock.ops.argmax import argmax
-from opdock.ops.array import expand_dims, reshape, shape, squeeze
-from opdock.ops.cast import cast
-from opdock.ops.check import assert_positive
-from opdock.ops.clip import clip_by_value
-from opdock.ops.composed.functional import scan
-from opdock.ops.composed.masks import sequence_mask
-from opdock.ops.elementary import exp, log, rsqrt, sigmoid, square, tanh
-from opdock.ops.fill import fill, ones, ones_like, zeros
-from opdock.ops.joining import concat
+from opdock.ops.array import expand_dims, squeeze
+from opdock.ops.elementary import rsqrt, square, tanh
 from opdock.ops.linalg import matmul
-from opdock.ops.matrix import transpose
-from opdock.ops.random import random_normal
 from opdock.ops.reduce import reduce_sum
-from opdock.ops.scan import cumprod, cumsum
-from opdock.ops.select import one_hot, where
 from opdock.ops.xent import softmax
-from opdock.util import nest
 
 __all__ = [
     "AttentionMechanism", "BahdanauAttention", "BahdanauMonotonicAttention", "LuongAttention",
     "LuongMonotonicAttention", "hardmax", "monotonic_attention", "safe_cumprod",
 ]  # fmt: skip
-
-Probability = Callable[[Any, Any], Any]
-
-
-def size_of(tensor: Any, axis: int) -> Any:
-    """The size of a dimension: an int where it is known, else a scalar tensor."""
-    known = tensor.shape.as_list()[axis]
-    return shape(tensor)[axis] if known is None else known
-
-
-# ------------------------------------------------------------------------------------ functions
-def hardmax(logits: Any, name: str | None = None) -> Tensor:
-    """1 at the largest element of each row, 0 elsewhere."""
-    with name_scope(name, "Hardmax", [logits]):
-        logits = convert_to_tensor(logits, name="logits")
-        return one_hot(argmax(logits, -1), size_of(logits, -1), dtype=logits.dtype)
-
-
-def safe_cumprod(x: Any, *args: Any, **kwargs: Any) -> Tensor:
-    """`tf.cumprod` of numbers from 0 to 1 as the exponential of a sum, whose gradient is finite.
-
-    Args:
-        x: a tensor.
-        *args, **kwargs: those of `tf.cumsum`.
-    """
-    with name_scope(None, "SafeCumprod", [x]):
-        x = convert_to_tensor(x, name="x")
-        tiny = np.finfo(x.dtype.as_numpy_dtype).tiny
-        return exp(cumsum(log(clip_by_value(x, tiny, 1)), *args, **kwargs))
-
-
-def monotonic_attention(p_choose_i: Any, previous_attention: Any, mode: str) -> Tensor:
-    """Attention that goes forwards alone (Raffel et al. 2017).
-
-    Args:
-        p_choose_i: [batch, memory]: the probability to stop at each place, once there.
-        previous_attention: [batch, memory]: the attention of the step before.
-        mode: "recursive", slow and exact; "parallel", fast; "hard", where both hold 0 and 1.
-
-    Raises:
-        ValueError: another mode.
-    """
-    stop = convert_to_tensor(p_choose_i, name="p_choose_i")
-    before = convert_to_tensor(previous_attention, name="previous_attention")
-    if mode == "recursive":
-        batch = size_of(stop, 0)
-        passed = concat([ones([batch, 1], stop.dtype), 1 - stop[:, :-1]], 1)
-        reached = scan(
-            lambda x, yz: reshape(yz[0] * x + yz[1], [batch]),
-            [transpose(passed), transpose(before)], zeros([batch], stop.dtype),
-        )  # fmt: skip
-        return stop * transpose(reached)
-    if mode == "parallel":
-        passed = safe_cumprod(1 - stop, axis=1, exclusive=True)
-        return stop * passed * cumsum(before / clip_by_value(passed, 1e-10, 1.0), axis=1)
-    if mode == "hard":
-        stop = stop * cumsum(before, axis=1)
-        return stop * cumprod(1 - stop, axis=1, exclusive=True)
-    raise ValueError("mode must be 'recursive', 'parallel', or 'hard'.")
-
-
-def _monotonic(
-    score: Any, previous: Any, sigmoid_noise: float, mode: str, seed: int | None = None
-) -> Tensor:
-    """Monotonic attention by scores, to which noise is added while training."""
-    if sigmoid_noise > 0:
-        noise = random_normal(shape(score), dtype=score.dtype, seed=seed)
-        score += sigmoid_noise * noise
-    stop = cast(score > 0, score.dtype) if mode == "hard" else sigmoid(score)
-    return monotonic_attention(stop, previous, mode)
-
-
-# ------------------------------------------------------------------------------------ memories
-def _prepared(memory: Any, lengths: Any, check: bool) -> Any:
-    """The memory as tensors, zero behind the examples' ends."""
-    memory = nest.map_structure(lambda m: convert_to_tensor(m, name="memory"), memory)
-    if check:
-        for part in nest.flatten(memory):
-            if not part.shape[2:].is_fully_defined():
-                raise ValueError(
-                    f"Expected memory {part.name} to have fully defined inner dims, but saw "
-                    f"shape: {part.shape}"
-                )
-    if lengths is None:
-        return memory
-    first = nest.flatten(memory)[0]
-    lengths = convert_to_tensor(lengths, name="memory_sequence_length")
-    mask = sequence_mask(lengths, maxlen=shape(first)[1], dtype=first.dtype)
-
-    def masked(part: Any) -> Any:
-        units = [1] * (part.shape.ndims - 2)
-        return part * reshape(mask, concat([shape(mask), units], 0) if units else shape(mask))
-
-    return nest.map_structure(masked, memory)
-
-
-def _masked(score: Any, lengths: Any, value: Any) -> Any:
-    """The scores, with `value` behind the examples' ends."""
-    if lengths is None:
-        return score
-    message = "All values in memory_sequence_length must be greater than zero."
-    with control_dependencies([assert_positive(lengths, message=message)]):
-        mask = sequence_mask(lengths, maxlen=shape(score)[1])
-    return where(mask, score, value * ones_like(score))
-
-
-class AttentionMechanism:
-    """What `AttentionWrapper` asks for attention."""
-
-    @property
-    def alignments_size(self) -> Any:
-        """The number of places in the memory."""
-        raise NotImplementedError
-
-    @property
-    def state_size(self) -> Any:
-        """The size of the state."""
-        raise NotImplementedError
-
-
-class _Attention(AttentionMechanism):
-    """Attention over a memory [batch, places, ...] that is prepared once."""
-
-    def __init__(
-        self, query_layer: Any, memory: Any, probability_fn: Probability, lengths: Any = None,
-        memory_layer: Any = None, check_inner_dims_defined: bool = True, mask_value: Any = None,
-        custom_key_value_fn: Any = None, name: str | None = None,
-    ) -> None:  # fmt: skip
-        for what, layer in (("query_layer", query_layer), ("memory_layer", memory_layer)):
-            if layer is not None and not isinstance(layer, Layer):
-                raise TypeError(f"{what} is not a Layer: {type(layer).__name__}")
-        self._query_layer, self._memory_layer = query_layer, memory_layer
-        self.dtype = memory_layer.dtype
-        if not callable(probability_fn):
-            raise TypeError(
-                f"probability_fn must be callable, saw type: {type(probability_fn).__name__}"
-            )
-        if mask_value is None:
-            mask_value = dtypes.as_dtype(self.dtype or "float32").as_numpy_dtype(-np.inf)
-        self._probability_fn: Probability = lambda score, previous: probability_fn(
-            _masked(score, lengths, mask_value), previous
-        )
-        with name_scope(name, "BaseAttentionMechanismInit", nest.flatten(memory)):
-            self._values = _prepared(memory, lengths, check_inner_dims_defined)
-            self._keys = memory_layer(self._values) if memory_layer else self._values
-            if custom_key_value_fn is not None:
-                self._keys, self._values = custom_key_value_fn(self._keys, self._values)
-            self._batch_size, self._alignments_size = (size_of(self._keys, axis) for axis in (0, 1))
-
-    @property
-    def memory_layer(self) -> Any:
-        """The layer that makes keys of the memory."""
-        return self._memory_layer
-
-    @property
-    def query_layer(self) -> Any:
-        """The layer that a query goes through, or None."""
-        return self._query_layer
-
-    @property
-    def values(self) -> Any:
-        """The memory."""
-        return self._values
-
-    @property
-    def keys(self) -> Any:
-        """What queries are compared with."""
-        return self._keys
-
-    @property
-    def batch_size(self) -> Any:
-        """The number of examples."""
-        return self._batch_size
-
-    @property
-    def alignments_size(self) -> Any:
-        """The number of places in the memory."""
-        return self._alignments_size
-
-    @property
-    def state_size(self) -> Any:
-        """The number of places: the state is the attention of the step before."""
-        return self._alignments_size
-
-    def initial_alignments(self, batch_size: Any, dtype: Any) -> Any:
-        """The attention before the first step: none."""
-        return zero_states(self._alignments_size, batch_size, dtype)
-
-    def initial_state(self, batch_size: Any, dtype: Any) -> Any:
-        """The state before the first step."""
-        return self.initial_alignments(batch_size, dtype)
-
-
-class _Monotonic(_Attention):
-    """Attention that begins at the first place."""
-
-    def initial_alignments(self, batch_size: Any, dtype: Any) -> Any:
-        """All attention at the first place."""
-        return one_hot(fill([batch_size], 0), self._alignments_size, dtype=dtype)
 
 
 def _dense(units: int, name: str, dtype: Any) -> Dense:
@@ -256,7 +48,7 @@ def _soft(probability_fn: Callable[[Any], Any] | None) -> Probability:
 
 
 # ------------------------------------------------------------------------------------ scores
-def _luong_score(query: Any, keys: Any, scale: Any) -> Tensor:
+def luong_score(query: Any, keys: Any, scale: Any) -> Tensor:
     """The products of a query with all keys."""
     depth, units = query.shape[-1], keys.shape[-1]
     if depth != units:
@@ -269,19 +61,40 @@ def _luong_score(query: Any, keys: Any, scale: Any) -> Tensor:
     return score if scale is None else scale * score
 
 
-def _bahdanau_score(query: Any, keys: Any, units: int, normalize: bool, dtype: Any) -> Tensor:
-    """What a layer of one unit says of the sums of a query and each key."""
-    v = get_variable("attention_v", [units], dtype)
-    total = keys + expand_dims(query, 1)
+def bahdanau_score(
+    processed_query: Any,
+    keys: Any,
+    attention_v: Any,
+    attention_g: Any = None,
+    attention_b: Any = None,
+) -> Tensor:
+    """What a layer of one unit says of the sums of a query and each key.
+
+    Args:
+        processed_query: the query, through its layer: [batch, units].
+        keys: the keys, [batch, places, units].
+        attention_v: the layer's weights.
+        attention_g: how long they are to be, where they are normalized.
+        attention_b: what is added to each sum, where they are.
+    """
+    total = keys + expand_dims(processed_query, 1)
+    if attention_g is not None and attention_b is not None:
+        total += attention_b
+        attention_v = attention_g * attention_v * rsqrt(reduce_sum(square(attention_v)))
+    return reduce_sum(attention_v * tanh(total), [2])
+
+
+def _bahdanau_weights(units: int, normalize: bool, dtype: Any) -> list[Any]:
+    """The variables of `bahdanau_score`."""
+    weights = [get_variable("attention_v", [units], dtype)]
     if normalize:
         start = constant_initializer(math.sqrt(1.0 / units))
-        g = get_variable("attention_g", (), dtype, start)
-        total += get_variable("attention_b", [units], dtype, zeros_initializer())
-        v = g * v * rsqrt(reduce_sum(square(v)))
-    return reduce_sum(v * tanh(total), [2])
+        weights.append(get_variable("attention_g", (), dtype, start))
+        weights.append(get_variable("attention_b", [units], dtype, zeros_initializer()))
+    return weights
 
 
-class LuongAttention(_Attention):
+class LuongAttention(BaseAttentionMechanism):
     """Scores are products of query and keys.
 
     Args:
@@ -309,7 +122,7 @@ class LuongAttention(_Attention):
         super().__init__(
             None, memory, _soft(probability_fn), memory_sequence_length,
             _dense(num_units, "memory_layer", dtype or dtypes.float32),
-            mask_value=score_mask_value, custom_key_value_fn=custom_key_value_fn, name=name,
+            score_mask_value=score_mask_value, custom_key_value_fn=custom_key_value_fn, name=name,
         )  # fmt: skip
         self._num_units, self._scale, self._name = num_units, scale, name
 
@@ -323,10 +136,10 @@ class LuongAttention(_Attention):
         scale = None
         if self._scale:
             scale = get_variable("attention_g", (), query.dtype, ones_initializer())
-        return _luong_score(query, self._keys, scale)
+        return luong_score(query, self._keys, scale)
 
 
-class BahdanauAttention(_Attention):
+class BahdanauAttention(BaseAttentionMechanism):
     """Scores are those of a layer over the sum of query and keys.
 
     Args:
@@ -355,21 +168,22 @@ class BahdanauAttention(_Attention):
         super().__init__(
             _dense(num_units, "query_layer", dtype), memory, _soft(probability_fn),
             memory_sequence_length, _dense(num_units, "memory_layer", dtype),
-            mask_value=score_mask_value, custom_key_value_fn=custom_key_value_fn, name=name,
+            score_mask_value=score_mask_value, custom_key_value_fn=custom_key_value_fn, name=name,
         )  # fmt: skip
         self._num_units, self._normalize, self._name = num_units, normalize, name
 
     def __call__(self, query: Any, state: Any) -> tuple[Any, Any]:
         """The attention of a query, and the next state."""
         with variable_scope(None, "bahdanau_attention", [query]):
-            score = _bahdanau_score(
-                self.query_layer(query), self._keys, self._num_units, self._normalize, query.dtype
-            )
+            score = bahdanau_score(
+                self.query_layer(query), self._keys,
+                *_bahdanau_weights(self._num_units, self._normalize, query.dtype),
+            )  # fmt: skip
         alignments = self._probability_fn(score, state)
         return alignments, alignments
 
 
-class LuongMonotonicAttention(_Monotonic):
+class LuongMonotonicAttention(BaseMonotonicAttentionMechanism):
     """`LuongAttention` that goes forwards alone.
 
     Args:
@@ -393,12 +207,12 @@ class LuongMonotonicAttention(_Monotonic):
         mode: str = "parallel", dtype: Any = None, name: str = "LuongMonotonicAttention",
     ) -> None:  # fmt: skip
         chosen = functools.partial(
-            _monotonic, sigmoid_noise=sigmoid_noise, mode=mode, seed=sigmoid_noise_seed
+            monotonic_probability, sigmoid_noise=sigmoid_noise, mode=mode, seed=sigmoid_noise_seed
         )
         super().__init__(
             None, memory, chosen, memory_sequence_length,
             _dense(num_units, "memory_layer", dtype or dtypes.float32),
-            mask_value=score_mask_value, name=name,
+            score_mask_value=score_mask_value, name=name,
         )  # fmt: skip
         self._scale, self._bias, self._name = scale, score_bias_init, name
 
@@ -408,13 +222,13 @@ class LuongMonotonicAttention(_Monotonic):
             scale = None
             if self._scale:
                 scale = get_variable("attention_g", (), query.dtype, ones_initializer())
-            score = _luong_score(query, self._keys, scale)
+            score = luong_score(query, self._keys, scale)
             score += get_variable("attention_score_bias", dtype=query.dtype, initializer=self._bias)
         alignments = self._probability_fn(score, state)
         return alignments, alignments
 
 
-class BahdanauMonotonicAttention(_Monotonic):
+class BahdanauMonotonicAttention(BaseMonotonicAttentionMechanism):
     """`BahdanauAttention` that goes forwards alone.
 
     Args:
@@ -439,11 +253,11 @@ class BahdanauMonotonicAttention(_Monotonic):
     ) -> None:  # fmt: skip
         dtype = dtype or dtypes.float32
         chosen = functools.partial(
-            _monotonic, sigmoid_noise=sigmoid_noise, mode=mode, seed=sigmoid_noise_seed
+            monotonic_probability, sigmoid_noise=sigmoid_noise, mode=mode, seed=sigmoid_noise_seed
         )
         super().__init__(
             _dense(num_units, "query_layer", dtype), memory, chosen, memory_sequence_length,
-            _dense(num_units, "memory_layer", dtype), mask_value=score_mask_value, name=name,
+            _dense(num_units, "memory_layer", dtype), score_mask_value=score_mask_value, name=name,
         )  # fmt: skip
         self._num_units, self._normalize = num_units, normalize
         self._bias, self._name = score_bias_init, name
@@ -451,9 +265,10 @@ class BahdanauMonotonicAttention(_Monotonic):
     def __call__(self, query: Any, state: Any) -> tuple[Any, Any]:
         """The attention of a query, and the next state."""
         with variable_scope(None, "bahdanau_monotonic_attention", [query]):
-            score = _bahdanau_score(
-                self.query_layer(query), self._keys, self._num_units, self._normalize, query.dtype
-            )
+            score = bahdanau_score(
+                self.query_layer(query), self._keys,
+                *_bahdanau_weights(self._num_units, self._normalize, query.dtype),
+            )  # fmt: skip
             score += get_variable("attention_score_bias", dtype=query.dtype, initializer=self._bias)
         alignments = self._probability_fn(score, state)
         return alignments, alignments

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from opdock import dtypes
-from opdock.contrib.seq2seq.attention import AttentionMechanism, size_of
+from opdock.contrib.seq2seq.attention_base import AttentionMechanism, size_of
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.layers.core import Dense
@@ -72,21 +72,24 @@ class AttentionWrapperState(_State):
         return changed
 
 
-def compute_attention(mechanism: Any, output: Any, state: Any, layer: Any) -> tuple[Any, Any, Any]:
+def compute_attention(
+    attention_mechanism: Any, cell_output: Any, attention_state: Any, attention_layer: Any
+) -> tuple[Any, Any, Any]:
     """What a cell's output finds in a memory: the values, weighted by attention.
 
     Args:
-        mechanism: the AttentionMechanism.
-        output: the cell's output [batch, size].
-        state: the mechanism's state.
-        layer: applied to output and values, joined; None for the values alone.
+        attention_mechanism: the AttentionMechanism.
+        cell_output: the cell's output [batch, size].
+        attention_state: the mechanism's state.
+        attention_layer: applied to output and values, joined; None for the values alone.
 
     Returns:
         What was found, the attention, and the mechanism's next state.
     """
-    alignments, next_state = mechanism(output, state=state)
-    found = squeeze(matmul(expand_dims(alignments, 1), mechanism.values), [1])
-    attention = found if layer is None else layer(concat([output, found], 1))
+    alignments, next_state = attention_mechanism(cell_output, state=attention_state)
+    found = squeeze(matmul(expand_dims(alignments, 1), attention_mechanism.values), [1])
+    joined = attention_layer is not None
+    attention = attention_layer(concat([cell_output, found], 1)) if joined else found
     return attention, alignments, next_state
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from opdock import dtypes
 from opdock.api import logging
-from opdock.contrib.seq2seq.attention import size_of
+from opdock.contrib.seq2seq.attention_base import size_of
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies

@@ -12,8 +12,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from opdock.devices.tracing.carry import Carry
+from opdock.devices.tracing.counting import is_known, turns
 from opdock.devices.tracing.deferred import defer, deferring
-from opdock.devices.tracing.lists import LIST_OPS, Rows, gives_list, is_known, turns
+from opdock.devices.tracing.lists import LIST_OPS, Rows, gives_list
 from opdock.devices.tracing.places import ARRAY_OPS, Places
 from opdock.devices.tracing.traced import TracedKernel, inputs_traced
 

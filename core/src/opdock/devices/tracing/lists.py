@@ -8,7 +8,7 @@ from the number of the turn.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
@@ -16,13 +16,10 @@ from typing import Any, Final
 import numpy as np
 
 from opdock import dtypes
-from opdock.devices.segment import Segment, SegmentNode
+from opdock.devices.segment import SegmentNode
 from opdock.devices.tracing.deferred import defer
 
-__all__ = ["LIST_OPS", "Rows", "gives_list", "is_known", "row", "turns", "with_row"]
-
-_MOST_TURNS: Final = 10_000
-"""Loops with more turns are not counted before they run."""
+__all__ = ["LIST_OPS", "Rows", "gives_list", "row", "with_row"]
 
 
 @dataclass(frozen=True)
@@ -194,60 +191,3 @@ LIST_OPS: Final[Mapping[str, Callable[..., Any]]] = MappingProxyType({
 def gives_list(node: SegmentNode) -> bool:
     """Whether a result is a list or a tensor array."""
     return any(r.dtype in (dtypes.variant, dtypes.resource) for r in node.results)
-
-
-# ---------------------------------------------------------------- turns
-def turns(
-    xp: Any, condition: Segment, body: Segment, inputs: Sequence[Any], limit: int | None
-) -> tuple[int, dict[int, Any]] | None:
-    """How many turns a loop takes, and the last values of its counters; None if unknown.
-
-    Counters are what starts from known numbers and follows from nothing but counters. If the
-    condition depends on them alone, they are computed before anything is traced.
-    """
-    needed = {i for i, x in enumerate(inputs) if is_known(xp, x) and x.ndim == 0}
-    while dropped := {i for i in needed if not _behind(body, {i}) <= needed}:
-        needed -= dropped
-    if not _behind(condition, {0}) <= needed:
-        return None
-    values = {i: inputs[i] for i in needed}
-    most = _MOST_TURNS if limit is None else min(limit, _MOST_TURNS) + 1
-    for turn in range(most):
-        if turn == limit or not bool(_part(condition, values, {0})[0]):
-            return turn, values
-        values = _part(body, values, needed)
-    return None
-
-
-def is_known(xp: Any, value: Any) -> bool:
-    """Whether an array is there while others are traced."""
-    return hasattr(value, "ndim") and not xp.is_traced(value)
-
-
-def _slots(body: Segment, outputs: set[int]) -> set[int]:
-    """All values on which some outputs of a body depend."""
-    slots = {body.outputs[i].slot for i in outputs}
-    for node in reversed(body.nodes):
-        if slots.intersection(node.outputs):
-            slots.update(node.inputs)
-    return slots
-
-
-def _behind(body: Segment, outputs: set[int]) -> set[int]:
-    """The arguments on which some outputs of a body depend."""
-    slots = _slots(body, outputs)
-    return {i for i, slot in enumerate(body.params) if slot in slots}
-
-
-def _part(body: Segment, values: Mapping[int, Any], outputs: set[int]) -> dict[int, Any]:
-    """Some outputs of a body, from the arguments on which they depend."""
-    slots = _slots(body, outputs)
-    arguments = [values.get(i) for i in range(len(body.params))]
-
-    def call(node: SegmentNode, inputs: list[Any]) -> Any:
-        if not slots.intersection(node.outputs) or node.call is None:
-            return (None,) * len(node.outputs) if len(node.outputs) != 1 else None
-        return node.call(*inputs)
-
-    found = body.walk(arguments, call)
-    return {i: found[i] for i in outputs}

@@ -14,8 +14,9 @@ from typing import Any, Final
 import numpy as np
 
 from opdock.devices.segment import SegmentNode
+from opdock.devices.tracing.counting import is_known
 from opdock.devices.tracing.deferred import defer
-from opdock.devices.tracing.lists import is_known, row, with_row
+from opdock.devices.tracing.lists import row, with_row
 from opdock.shapes import Shape
 
 __all__ = ["ARRAY_OPS", "Places"]

@@ -10,6 +10,7 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.constant_value import known_shape
 from opdock.graph.nodes.convert import convert_to_tensor, register_tensor_conversion_function
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.operation import is_tensor as is_dense
 from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import name_scope
 from opdock.shapes import Shape, TensorShape
@@ -322,3 +323,12 @@ def is_sparse(x: Any) -> bool:
 
 
 register_tensor_conversion_function(IndexedSlices, _densify)
+
+
+def is_tensor(x: Any) -> bool:
+    """Whether `x` is a tensor or stands for one: a variable, slices, a sparse tensor.
+
+    Args:
+        x: anything.
+    """
+    return is_dense(x) or isinstance(x, SparseTensor)

@@ -42,7 +42,8 @@ def constant(
     """A tensor with a fixed value.
 
     Args:
-        value: a number, string, nested list or array.
+        value: a number, string, nested list, array, or a TensorProto, which has a type and a
+            shape of its own.
         dtype: the element type; inferred from `value` by default (Python floats are float32,
             integers int32).
         shape: the shape; a shorter `value` is extended by repeating its last element.
@@ -55,6 +56,10 @@ def constant(
     """
     from opdock.graph.nodes.graph import get_default_graph
 
+    if type(value).__name__ == "TensorProto":  # of whichever package's messages
+        from opdock.io.tensor_proto import make_ndarray
+
+        value, dtype, shape = make_ndarray(value), None, None
     array = to_array(value, None if dtype is None else dtypes.as_dtype(dtype))
     if shape is not None:
         array = _fill_shape(array, shapes.as_shape(shape), verify_shape)

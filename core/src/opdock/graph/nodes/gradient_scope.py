@@ -18,6 +18,15 @@ def current() -> str:
     return _scope.get() or "gradients"
 
 
+def within_call() -> str:
+    """The name scope of a further call for a body: that of the outermost call, entered again.
+
+    What is in it begins with the whole name of the operation that it is the gradient of. One scope
+    in another would have names grow with the square of the depth of bodies in bodies.
+    """
+    return current() + "/"
+
+
 def colocates() -> bool:
     """Whether the outermost call puts each gradient on the device of its forward op."""
     return _colocates.get()

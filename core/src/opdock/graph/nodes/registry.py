@@ -15,6 +15,7 @@ import numpy as np
 
 from opdock import errors, shapes
 from opdock.dtypes import DType, resource
+from opdock.fields import check_value
 from opdock.graph.nodes import opdef
 from opdock.graph.nodes._families import OPS
 from opdock.graph.nodes.traits import PLAIN, Traits
@@ -404,9 +405,19 @@ def define_op(
         probe: whether the op is for tests of graphs alone: `all_ops` passes over it.
 
     Raises:
+        TypeError: an argument has the wrong type.
         ValueError: the name is taken, be it by an op of core's whose family is not imported yet;
             or the text is malformed, which an op of core's tells when it is first used.
     """
+    for what, text in (("name", name), ("signature", signature), ("attrs", attrs)):
+        check_value(f"define_op: {what}", text, "str")
+    flags = {
+        "stateful": stateful, "commutative": commutative, "aggregate": aggregate, "probe": probe,
+        "allows_uninitialized_input": allows_uninitialized_input,
+    }  # fmt: skip
+    for what, flag in flags.items():
+        check_value(f"Op '{name}': {what}", flag, "bool")
+    check_value(f"Op '{name}': expr", expr, "str | None")
     home = _running()
     if name in _homes() and not home.get("__name__", "").startswith(f"{_FAMILIES}."):
         raise ValueError(f"Op '{name}' is an op of opdock's; give yours a prefix: 'acme>{name}'.")

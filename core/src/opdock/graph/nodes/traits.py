@@ -11,6 +11,8 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from opdock.fields import check_fields
+
 
 class Control(enum.Enum):
     """How an op decides what runs: functions in its attributes, or nodes after it."""
@@ -76,8 +78,17 @@ class Moves(enum.Enum):
 
 
 # ---------------------------------------------------------------- layout
+class _Checked:
+    """A record of whoever writes an op: each field is of the type that it is annotated with."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        check_fields(self, f"{type(self).__name__}.")
+
+
 @dataclass(frozen=True, slots=True)
-class Formatted:
+class Formatted(_Checked):
     """An op with a `data_format`: `NHWC` has the channels last, `NCHW` first.
 
     Attributes:
@@ -94,7 +105,7 @@ class Formatted:
 
 
 @dataclass(frozen=True, slots=True)
-class Elementwise:
+class Elementwise(_Checked):
     """Each element of a result depends on those at its place alone.
 
     Attributes:
@@ -106,28 +117,28 @@ class Elementwise:
 
 
 @dataclass(frozen=True, slots=True)
-class Reduction:
+class Reduction(_Checked):
     """The axes in an input go, or stay with size one if the attribute `keep_dims` is set."""
 
     axes: int = 1
 
 
 @dataclass(frozen=True, slots=True)
-class DropsAxes:
+class DropsAxes(_Checked):
     """Axes of size one go: those in an attribute, or all if it is empty."""
 
     attr: str
 
 
 @dataclass(frozen=True, slots=True)
-class PerAxis:
+class PerAxis(_Checked):
     """Inputs hold a row for each dimension of the first input."""
 
     vectors: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class AlongAxis:
+class AlongAxis(_Checked):
     """The op works along the one axis in an input (-1: the last input)."""
 
     axis: int
@@ -138,7 +149,7 @@ Layout = Formatted | Elementwise | Reduction | DropsAxes | PerAxis | AlongAxis
 
 # ---------------------------------------------------------------- traits
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Traits:
+class Traits(_Checked):
     """The traits of an op type.
 
     Attributes:

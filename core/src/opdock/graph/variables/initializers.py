@@ -203,10 +203,10 @@ class RandomUniform(_Random):
         }
 
 
-class RandomNormal(_Random):
-    """Normal with a mean and standard deviation."""
+class _Normal(_Random):
+    """What a function draws of a mean and a standard deviation."""
 
-    _function = "random_normal"
+    _function: ClassVar[str]
 
     def __init__(
         self,
@@ -235,7 +235,13 @@ class RandomNormal(_Random):
         }
 
 
-class TruncatedNormal(RandomNormal):
+class RandomNormal(_Normal):
+    """Normal with a mean and standard deviation."""
+
+    _function = "random_normal"
+
+
+class TruncatedNormal(_Normal):
     """Normal, with values beyond two standard deviations drawn again."""
 
     _function = "truncated_normal"

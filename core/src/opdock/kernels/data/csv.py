@@ -26,6 +26,28 @@ _FLOAT: Final = re.compile(
 _NAMES: Final = {"int32": "int32", "int64": "int64", "float32": "float", "float64": "double"}
 
 
+def check_record_default(index: int, default: Any) -> None:
+    """Raises InvalidArgumentError unless a column has one default, or none."""
+    if np.ndim(default) > 1:
+        raise invalid("Each record default should be at most rank 1")
+    if np.size(default) > 1:
+        raise invalid(
+            f"There should only be 1 default per field but field {index} has {np.size(default)}"
+        )
+
+
+def check_columns(chosen: Sequence[int], count: int, mark: bytes) -> None:
+    """Raises InvalidArgumentError unless columns are chosen in order, one for each result."""
+    if chosen and len(chosen) != count:
+        raise invalid("select_cols should match output size")
+    if any(a >= b for a, b in itertools.pairwise(chosen)):
+        raise invalid("select_cols should be strictly increasing indices")
+    if chosen and chosen[0] < 0:
+        raise invalid("select_cols should be non-negative indices")
+    if len(mark) != 1:
+        raise invalid("field_delim should be only 1 char")
+
+
 class CsvDataset(FileDataset):
     """Rows of fields, read as numbers and strings.
 
@@ -47,20 +69,8 @@ class CsvDataset(FileDataset):
     ) -> None:  # fmt: skip
         super().__init__(filenames, compression, buffer_size, types, shapes)
         for i, default in enumerate(defaults):
-            if np.ndim(default) > 1:
-                raise invalid("Each record default should be at most rank 1")
-            if np.size(default) > 1:
-                raise invalid(
-                    f"There should only be 1 default per field but field {i} has {np.size(default)}"
-                )
-        if len(mark) != 1:
-            raise invalid("field_delim should be only 1 char")
-        if columns and len(columns) != len(types):
-            raise invalid("select_cols should match output size")
-        if any(a >= b for a, b in itertools.pairwise(columns)):
-            raise invalid("select_cols should be strictly increasing indices")
-        if columns and columns[0] < 0:
-            raise invalid("select_cols should be non-negative indices")
+            check_record_default(i, default)
+        check_columns(columns, len(types), mark)
         self._header, self._mark, self._quotes, self._missing = header, mark, quotes, missing
         self._columns = list(columns)
         self._readers = [

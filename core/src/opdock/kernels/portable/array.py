@@ -144,17 +144,29 @@ def broadcast_shape(source: Any, shape: Any) -> tuple[int, ...]:
     return wanted
 
 
+def broadcast_shapes(*shapes: Any) -> tuple[int, ...]:
+    """The broadcast of shapes; InvalidArgumentError where they do not fit."""
+    try:
+        return np.broadcast_shapes(*map(tuple, shapes))
+    except ValueError:
+        raise invalid(f"Incompatible shapes: {' vs. '.join(map(dims, shapes))}") from None
+
+
+def check_vector_of(name: str, value: Any, size: int | None = None) -> None:
+    """Raises InvalidArgumentError unless a vector is one, with `size` elements if that is given."""
+    if np.ndim(value) != 1:
+        raise invalid(f"{name} must be 1-dimensional{dims(np.shape(value))}")
+    if size is not None and np.size(value) != size:
+        count = "two" if size == 2 else str(size)
+        raise invalid(f"{name} must have {count} elements{dims(np.shape(value))}")
+
+
 @portable("BroadcastArgs", host_inputs=("s0", "s1"), host_outputs=("r0",))
 def broadcast_args(xp: Any, sig: NodeSig) -> Any:
     """The shape of a broadcast."""
 
     def run(s0: Any, s1: Any) -> Any:
-        a, b = ints(s0), ints(s1)
-        try:
-            out = np.broadcast_shapes(tuple(a), tuple(b))
-        except ValueError:
-            raise invalid(f"Incompatible shapes: {dims(a)} vs. {dims(b)}") from None
-        return np.array(out, sig.out_dtypes[0].np)
+        return np.array(broadcast_shapes(ints(s0), ints(s1)), sig.out_dtypes[0].np)
 
     return run
 

@@ -14,6 +14,12 @@ from opdock.kernels.select.signature import NodeSig
 _DISTANCES_AT_ONCE: Final = 1 << 22
 
 
+def check_any_points(points: Any) -> None:
+    """Raises InvalidArgumentError unless there is a point."""
+    if not points.shape[0]:
+        raise invalid("Expected points.rows() > 0.")
+
+
 @portable("NearestNeighbors", host_inputs=("k",))
 def nearest_neighbors(xp: Any, sig: NodeSig) -> Callable[..., tuple[Any, Any]]:
     """The nearest centers of each point and their squared distances, the nearest first."""
@@ -24,8 +30,7 @@ def nearest_neighbors(xp: Any, sig: NodeSig) -> Callable[..., tuple[Any, Any]]:
                 raise invalid(f"Input {name} should be a matrix.")
         if np.ndim(k):
             raise invalid("Input k should be a scalar.")
-        if not points.shape[0]:
-            raise invalid("Expected points.rows() > 0.")
+        check_any_points(points)
         if points.shape[1] != centers.shape[1]:
             raise invalid(
                 "Expected point_dimensions == center_dimensions: "

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
+from opdock import errors
 from opdock.dtypes import COMPLEX, DType, float32, float64
 from opdock.kernels.array_api import (
     dims,
@@ -20,16 +21,44 @@ from opdock.kernels.select.signature import NodeSig
 TYPES: frozenset[DType] = COMPLEX | {float32, float64}
 
 
+_FAILURES: Final = {
+    "cholesky": "Cholesky decomposition was not successful. The input might not be valid.",
+    "eigenvalues": (
+        "Self-adjoint eigen decomposition was not successful. The input might not be valid."
+    ),
+    "inverse": "Input is not invertible.",
+    "least squares": (
+        "Input matrix was rank deficient or ill-conditioned. Try setting fast=False or provide "
+        "a larger l2_regularizer > 0."
+    ),
+    "singular values": "Singular value decomposition was not successful.",
+    "solve": "Input matrix is not invertible.",
+}
+
+
 @contextlib.contextmanager
-def numeric_failure(message: str) -> Iterator[None]:
-    """Turns whatever a namespace raises for a singular or indefinite matrix into TF's error."""
+def numeric_failure(failure: str) -> Iterator[None]:
+    """Turns whatever a namespace raises for a singular or indefinite matrix into TF's error.
+
+    Args:
+        failure: see `matrix_failure`.
+    """
     try:
         yield
     except Exception as e:
         # The standard names no class, but every library calls it LinAlgError.
         if type(e).__name__.endswith("LinAlgError"):
-            raise invalid(message) from None
+            raise matrix_failure(failure) from None
         raise
+
+
+def matrix_failure(what: str) -> errors.InvalidArgumentError:
+    """The error of a matrix with which something cannot be done.
+
+    Args:
+        what: a key of `_FAILURES`.
+    """
+    return invalid(_FAILURES[what])
 
 
 def check_square(x: Any) -> None:
@@ -53,9 +82,7 @@ def cholesky(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
         check_square(x)
         if is_empty(x):
             return xp.zeros_like(x)
-        with numeric_failure(
-            "Cholesky decomposition was not successful. The input might not be valid."
-        ):
+        with numeric_failure("cholesky"):
             return xp.linalg.cholesky(x)
 
     return run
@@ -95,15 +122,12 @@ def svd(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
         return s, nothing, xp.asarray(nothing, copy=True)
 
     def run(x: Any) -> Any:
-        with numeric_failure("Singular value decomposition was not successful."):
+        with numeric_failure("singular values"):
             u, s, vh = xp.linalg.svd(x, full_matrices=full)
         v = xp.asarray(xp.conj(xp.matrix_transpose(vh)), copy=True)
         return xp.astype(s, x.dtype), u, v
 
     return run if vectors else values
-
-
-_EIGEN = "Self-adjoint eigen decomposition was not successful. The input might not be valid."
 
 
 @portable("SelfAdjointEigV2", T=TYPES, extension="linalg")
@@ -118,7 +142,7 @@ def self_adjoint_eig_v2(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
             values = xp.zeros(tuple(x.shape[:-1]), dtype=x.dtype, device=device)
             v = xp.zeros_like(x) if vectors else xp.zeros((0,), dtype=x.dtype, device=device)
             return values, v
-        with numeric_failure(_EIGEN):
+        with numeric_failure("eigenvalues"):
             if not vectors:
                 values = xp.linalg.eigvalsh(x)
                 return xp.astype(values, x.dtype), xp.zeros((0,), dtype=x.dtype, device=device)
@@ -134,7 +158,7 @@ def self_adjoint_eig(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
 
     def run(x: Any) -> Any:
         check_square(x)
-        with numeric_failure(_EIGEN):
+        with numeric_failure("eigenvalues"):
             values, vectors = xp.linalg.eigh(x)
         return xp.concat([xp.expand_dims(values, axis=-2), vectors], axis=-2)
 
@@ -142,7 +166,6 @@ def self_adjoint_eig(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
 
 
 # ---------------------------------------------------------------- LU
-_SINGULAR = "Input is not invertible."
 # Up to this width columns are eliminated one by one; above, blocks through matrix products.
 _BLOCK = 16
 
@@ -159,7 +182,7 @@ def lu(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
             return xp.zeros_like(x), xp.zeros(tuple(x.shape[:-1]), dtype=index, device=device)
         packed, order = _factor(xp, xp.reshape(x, (-1, *x.shape[-2:])))
         if fails(xp, xp.any(xp.linalg.diagonal(packed) == 0)):
-            raise invalid(_SINGULAR)
+            raise matrix_failure("inverse")
         return xp.reshape(packed, x.shape), xp.astype(xp.reshape(order, x.shape[:-1]), index)
 
     return run

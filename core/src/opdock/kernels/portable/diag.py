@@ -9,6 +9,7 @@ from typing import Any
 from opdock.graph.nodes import diagonals
 from opdock.kernels.array_api import copy, dims, full, ints, invalid, put, zeros
 from opdock.kernels.portable import portable
+from opdock.kernels.portable.matrix import check_matrix
 from opdock.kernels.select.signature import NodeSig
 
 
@@ -32,12 +33,7 @@ def diag_part(xp: Any, sig: NodeSig) -> Any:
     """The diagonal of a tensor."""
 
     def run(tensor: Any) -> Any:
-        half = len(tensor.shape) // 2
-        shape = tuple(tensor.shape[:half])
-        if shape != tuple(tensor.shape[half:]):
-            raise invalid(
-                f"Invalid shape {dims(tensor.shape)}: dimensions {half} apart must be equal."
-            )
+        shape = half_of(tensor.shape)
         n = math.prod(shape)
         return copy(xp, xp.reshape(xp.reshape(tensor, (n * n,))[:: n + 1], shape))
 
@@ -63,8 +59,7 @@ def matrix_diag(xp: Any, sig: NodeSig) -> Any:
     dtype = sig.out_dtypes[0]
 
     def run(diagonal: Any) -> Any:
-        if len(diagonal.shape) < 1:
-            raise invalid("diagonal must be at least 1-dim, received shape: []")
+        check_diagonals(diagonal.shape)
         n = diagonal.shape[-1]
         out = zeros(xp, (*diagonal.shape[:-1], n * n), diagonal, dtype)
         out = _write(xp, out, n, n, 0, diagonal)
@@ -80,12 +75,7 @@ def matrix_diag_v2(xp: Any, sig: NodeSig) -> Any:
 
     def run(diagonal: Any, k: Any, num_rows: Any, num_cols: Any, padding: Any) -> Any:
         lower, upper = _band(k)
-        batch = diagonal.shape[:-1] if lower == upper else diagonal.shape[:-2]
-        if lower != upper and diagonal.shape[-2] != upper - lower + 1:
-            raise invalid(
-                "The number of diagonals provided in the input does not match the lower_diag_index "
-                f"and upper_diag_index range: {diagonal.shape[-2]} vs. {upper - lower + 1}"
-            )
+        batch = batch_of_band(diagonal.shape, lower, upper)
         try:
             rows, cols = diagonals.matrix_size(
                 lower, upper, diagonal.shape[-1], ints(num_rows)[0], ints(num_cols)[0]
@@ -121,8 +111,7 @@ def matrix_diag_part(xp: Any, sig: NodeSig) -> Any:
     """The main diagonals of matrices."""
 
     def run(x: Any) -> Any:
-        if len(x.shape) < 2:
-            raise invalid(f"input must be at least 2-dim, received shape: {dims(x.shape)}")
+        check_matrix(x.shape)
         where = diagonals.diagonal(0, *x.shape[-2:])
         return copy(xp, _flat(xp, x)[..., where.flat])
 
@@ -135,8 +124,7 @@ def matrix_diag_part_v2(xp: Any, sig: NodeSig) -> Any:
     dtype = sig.out_dtypes[0]
 
     def run(x: Any, k: Any, padding: Any) -> Any:
-        if len(x.shape) < 2:
-            raise invalid(f"input must be at least 2-dim, received shape: {dims(x.shape)}")
+        check_matrix(x.shape)
         lower, upper = _band(k)
         rows, cols = x.shape[-2:]
         length = _longest(lower, upper, rows, cols)
@@ -159,8 +147,7 @@ def matrix_set_diag(xp: Any, sig: NodeSig) -> Any:
     """Matrices with other main diagonals."""
 
     def run(x: Any, diagonal: Any) -> Any:
-        if len(x.shape) < 2:
-            raise invalid(f"input must be at least 2-dim, received shape: {dims(x.shape)}")
+        check_matrix(x.shape)
         rows, cols = x.shape[-2:]
         wanted = (*x.shape[:-2], min(rows, cols))
         check_set_diag(x.shape, diagonal.shape, wanted)
@@ -176,8 +163,7 @@ def matrix_set_diag_v2(xp: Any, sig: NodeSig) -> Any:
     """Matrices with another band of diagonals."""
 
     def run(x: Any, diagonal: Any, k: Any) -> Any:
-        if len(x.shape) < 2:
-            raise invalid(f"input must be at least 2-dim, received shape: {dims(x.shape)}")
+        check_matrix(x.shape)
         lower, upper = _band(k)
         rows, cols = x.shape[-2:]
         length = _longest(lower, upper, rows, cols)
@@ -193,10 +179,43 @@ def matrix_set_diag_v2(xp: Any, sig: NodeSig) -> Any:
     return run
 
 
+def check_diagonals(shape: Sequence[int]) -> None:
+    """Raises InvalidArgumentError unless a shape is that of diagonals."""
+    if not shape:
+        raise invalid("diagonal must be at least 1-dim, received shape: []")
+
+
+def half_of(shape: Sequence[int]) -> tuple[int, ...]:
+    """The shape of the diagonal of a tensor, which has every dimension twice.
+
+    Raises:
+        InvalidArgumentError: its halves differ.
+    """
+    half = len(shape) // 2
+    if tuple(shape[:half]) != tuple(shape[half:]):
+        raise invalid(f"Invalid shape {dims(shape)}: dimensions {half} apart must be equal.")
+    return tuple(shape[:half])
+
+
+def batch_of_band(shape: Sequence[int], lower: int, upper: int) -> tuple[int, ...]:
+    """What stands before the diagonals of a band in their shape.
+
+    Raises:
+        InvalidArgumentError: there are more or fewer diagonals than the band has.
+    """
+    if lower == upper:
+        return tuple(shape[:-1])
+    if shape[-2] != upper - lower + 1:
+        raise invalid(
+            "The number of diagonals provided in the input does not match the lower_diag_index "
+            f"and upper_diag_index range: {shape[-2]} vs. {upper - lower + 1}"
+        )
+    return tuple(shape[:-2])
+
+
 def check_set_diag(matrices: Sequence[int], given: Sequence[int], wanted: Sequence[int]) -> None:
     """Raises InvalidArgumentError unless diagonals that are put into matrices fit in."""
-    if not given:
-        raise invalid("diagonal must be at least 1-dim, received shape: []")
+    check_diagonals(given)
     if tuple(given) != tuple(wanted):
         raise invalid(
             "Either first dimensions of diagonal don't match input.shape[:-2], or its last ones "

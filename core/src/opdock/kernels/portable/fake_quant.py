@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -93,6 +94,18 @@ def _check_same(gradients: Any, x: Any) -> None:
         raise invalid("gradient and input must be the same size")
 
 
+def check_range_axis(axis: int, x: Any) -> None:
+    """Raises InvalidArgumentError unless an array has the axis whose entries have ranges."""
+    if axis >= len(x.shape):
+        raise invalid(f"Axis must be less than input dimension({len(x.shape)}), got {axis}")
+
+
+def check_range_size(name: str, end: Any, channels: int) -> None:
+    """Raises InvalidArgumentError unless there is one end of a range for each channel."""
+    if tuple(end.shape) != (channels,):
+        raise invalid(f"{name} has incorrect size, expected {channels} was {math.prod(end.shape)}")
+
+
 def _check_ends(sig: NodeSig, x: Any, low: Any, high: Any) -> None:
     """The ends are scalars, or one for each channel."""
     if "PerChannel" not in sig.op:
@@ -102,8 +115,7 @@ def _check_ends(sig: NodeSig, x: Any, low: Any, high: Any) -> None:
         return
     depth = int(x.shape[-1])
     for name, end in (("min", low), ("max", high)):
-        if tuple(end.shape) != (depth,):
-            raise invalid(f"{name} has incorrect size, expected {depth} was {dims(end.shape)}")
+        check_range_size(name, end, depth)
 
 
 @portable("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
@@ -180,9 +192,8 @@ class _Rounding:
 
     def range_of(self, xp: Any, x: Any, low: Any, high: Any) -> tuple[Any, Any]:
         """The range, shaped to go with `x`: the one given, or that of the numbers."""
+        check_range_axis(self.axis, x)
         rank = len(x.shape)
-        if self.axis >= rank:
-            raise invalid(f"Axis must be less than input dimension({rank}), got {self.axis}")
         if not self.given:
             axes = tuple(a for a in range(rank) if a != self.axis)
             return xp.min(x, axis=axes, keepdims=True), xp.max(x, axis=axes, keepdims=True)

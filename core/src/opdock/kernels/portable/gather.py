@@ -105,18 +105,24 @@ def _take_batched(xp: Any, params: Any, indices: Any, axis: int, batch: int) -> 
     return xp.reshape(xp.permute_dims(rows, (0, 2, 1, 3)), (*lead, *outer, *rest, *inner))
 
 
-def flat_positions(xp: Any, indices: Any, shape: Any, what: str = "shape") -> tuple[Any, int]:
-    """Coordinates as flat positions in an array of `shape`'s leading dimensions, and their number.
-
-    Raises:
-        InvalidArgumentError: a coordinate is out of range.
-    """
+def check_depth(indices: Any, shape: Any) -> None:
+    """Raises InvalidArgumentError unless rows of indices are places in a shape."""
     depth = indices.shape[-1]
     if depth > len(shape):
         raise invalid(
             "index innermost dimension length must be <= params rank; saw: "
             f"{depth} vs. {len(shape)}"
         )
+
+
+def flat_positions(xp: Any, indices: Any, shape: Any, what: str = "shape") -> tuple[Any, int]:
+    """Coordinates as flat positions in an array of `shape`'s leading dimensions, and their number.
+
+    Raises:
+        InvalidArgumentError: a coordinate is out of range.
+    """
+    check_depth(indices, shape)
+    depth = indices.shape[-1]
     count = math.prod(indices.shape[:-1])
     table = xp.reshape(xp.astype(indices, index_type(xp)), (count, depth))
     flat = xp.zeros((count,), dtype=index_type(xp), device=getattr(indices, "device", None))

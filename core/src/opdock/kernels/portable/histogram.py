@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes
-from opdock.kernels.array_api import device_ints, dtype_of, invalid
+from opdock.kernels.array_api import device_ints, dtype_of, ints, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -27,6 +27,32 @@ def bins_of(value_range: Any, nbins: Any) -> tuple[Any, Any, int]:
             f"value_range should satisfy value_range[0] < value_range[1], but got '[{low}, {high}]'"
         )
     return low, high, count
+
+
+def bin_count(size: Any) -> int:
+    """How many bins whole numbers are counted in.
+
+    Raises:
+        InvalidArgumentError: fewer than none.
+    """
+    (count,) = ints(size)
+    if count < 0:
+        raise invalid(f"size ({count}) must be non-negative")
+    return count
+
+
+def check_counted(arr: Any, least: int, weights: Any) -> None:
+    """Raises InvalidArgumentError unless numbers can be counted, with a weight each if any.
+
+    Args:
+        arr: the numbers.
+        least: the least of them; 0 where there is none.
+        weights: of the numbers, or an empty array.
+    """
+    if least < 0:
+        raise invalid("Input arr must be non-negative!")
+    if 0 not in weights.shape and tuple(weights.shape) != tuple(arr.shape):
+        raise invalid("arr and weights must have the same shape if weights is not empty")
 
 
 @portable("HistogramFixedWidth", host_inputs=("value_range", "nbins"), computes_in=dtypes.float64)

@@ -19,6 +19,12 @@ def identity(xp: Any, sig: NodeSig) -> Any:
     return lambda value: value
 
 
+def not_finite(message: str, infinite: bool, undefined: bool) -> Exception:
+    """The error of a tensor that has infinities, values that are no number, or both."""
+    found = [what for what, has in (("Inf", infinite), ("NaN", undefined)) if has]
+    return invalid(f"{message} : Tensor had {' and '.join(found)} values")
+
+
 @portable("CheckNumerics", T=dtypes.FLOATS, may_alias={0: 0}, keeps=())
 def check_numerics(xp: Any, sig: NodeSig) -> Any:
     """The input, if all of it is finite."""
@@ -27,11 +33,6 @@ def check_numerics(xp: Any, sig: NodeSig) -> Any:
     def run(tensor: Any) -> Any:
         if not fails(xp, ~xp.all(xp.isfinite(tensor))):
             return tensor
-        found = [
-            what
-            for what, test in (("Inf", xp.isinf), ("NaN", xp.isnan))
-            if bool(xp.any(test(tensor)))
-        ]
-        raise invalid(f"{message} : Tensor had {' and '.join(found)} values")
+        raise not_finite(message, *(bool(xp.any(is_(tensor))) for is_ in (xp.isinf, xp.isnan)))
 
     return run

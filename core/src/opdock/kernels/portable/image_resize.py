@@ -14,6 +14,7 @@ from opdock.dtypes import DType
 from opdock.kernels import resampling
 from opdock.kernels.array_api import dims, dtype_of, ints, invalid, zeros
 from opdock.kernels.portable import portable
+from opdock.kernels.portable.array import check_vector_of
 from opdock.kernels.resampling import Lines, resampled
 from opdock.kernels.select.signature import NodeSig
 
@@ -51,10 +52,7 @@ def _check_rank(x: Any, name: str) -> None:
 
 def _wanted(size: Any, name: str = "shape_t") -> tuple[int, int]:
     """Two numbers; InvalidArgumentError when they are more or less."""
-    if np.ndim(size) != 1:
-        raise invalid(f"{name} must be 1-dimensional{dims(np.shape(size))}")
-    if np.size(size) != 2:
-        raise invalid(f"{name} must have two elements{dims(np.shape(size))}")
+    check_vector_of(name, size, 2)
     height, width = ints(size)
     return height, width
 
@@ -192,10 +190,7 @@ def _sampler(sig: NodeSig) -> tuple[str, bool]:
 
 def _pair(value: Any) -> tuple[float, float]:
     """A scale or a translation; InvalidArgumentError when it has not two elements."""
-    if np.ndim(value) != 1:
-        raise invalid(f"t must be 1-dimensional{dims(np.shape(value))}")
-    if np.size(value) != 2:
-        raise invalid(f"t must have two elements{dims(np.shape(value))}")
+    check_vector_of("t", value, 2)
     row, column = (float(v) for v in np.asarray(value))
     return row, column
 

@@ -21,6 +21,7 @@ from opdock.kernels.array_api import (
     invalid,
 )
 from opdock.kernels.portable import portable
+from opdock.kernels.portable.array import check_vector_of
 from opdock.kernels.portable.segment import sum_at, wide
 from opdock.kernels.select.signature import NodeSig
 
@@ -137,10 +138,7 @@ def image_projective_transform(xp: Any, sig: NodeSig) -> Any:
 
 
 def _size(output_shape: Any) -> list[int]:
-    if np.ndim(output_shape) != 1:
-        raise invalid(f"output shape must be 1-dimensional{dims(np.shape(output_shape))}")
-    if np.size(output_shape) != 2:
-        raise invalid(f"output shape must have two elements{dims(np.shape(output_shape))}")
+    check_vector_of("output shape", output_shape, 2)
     size = ints(output_shape)
     if min(size) <= 0:
         raise invalid("output dimensions must be positive")

@@ -76,15 +76,24 @@ def deep_copy(xp: Any, sig: NodeSig) -> Any:
     return lambda x: copy(xp, x)
 
 
+def empty_shape(shape: Any) -> tuple[int, ...]:
+    """The shape of an array that is asked for without values.
+
+    Raises:
+        InvalidArgumentError: it is no vector, or a dimension is negative.
+    """
+    if shape.ndim != 1:
+        raise invalid(f"shape must be a vector of int32, got shape {dims(shape.shape)}")
+    return filled_shape(shape)
+
+
 @portable("Empty", host_inputs=("shape",))
 def empty(xp: Any, sig: NodeSig) -> Any:
     """Zeros, asked for or not: what memory held before is nobody's to read."""
     dtype, device = sig.attrs["dtype"], home(sig)
 
     def run(shape: Any) -> Any:
-        if shape.ndim != 1:
-            raise invalid(f"shape must be a vector of int32, got shape {list(shape.shape)}")
-        wanted = filled_shape(shape)
+        wanted = empty_shape(shape)
         if dtype in NUMBERS:
             return xp.zeros(wanted, dtype=dtype_of(xp, dtype), device=device)
         return full(xp, wanted, 0, dtype)

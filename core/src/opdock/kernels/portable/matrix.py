@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from opdock import axes, dtypes
-from opdock.kernels.array_api import copy, device_ints, ints, invalid, zeros
+from opdock.kernels.array_api import copy, device_ints, dims, ints, invalid, zeros
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -34,14 +35,19 @@ def conjugate_transpose(xp: Any, sig: NodeSig) -> Any:
     return run
 
 
+def check_matrix(shape: Sequence[int]) -> None:
+    """Raises InvalidArgumentError unless a shape is that of matrices."""
+    if len(shape) < 2:
+        raise invalid(f"input must be at least 2-dim, received shape: {dims(shape)}")
+
+
 def band_of(shape: tuple[int, ...], num_lower: Any, num_upper: Any) -> tuple[int, int]:
     """How many diagonals below and above the main one stay; -1 stands for all of them.
 
     Raises:
         InvalidArgumentError: what is cut is no matrix, or has fewer diagonals than are to stay.
     """
-    if len(shape) < 2:
-        raise invalid(f"input must be at least 2-dim, received shape: {list(shape)}")
+    check_matrix(shape)
     (lower,), (upper,) = ints(num_lower), ints(num_upper)
     rows, columns = shape[-2:]
     if lower > rows:

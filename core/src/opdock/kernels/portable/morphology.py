@@ -15,6 +15,12 @@ from opdock.kernels.sliding import Sliding
 from opdock.windows import Layout, Window, check_depth
 
 
+def check_dilated(grad: Any, shape: tuple[int, ...]) -> None:
+    """Raises InvalidArgumentError unless a gradient is that of a dilation of that shape."""
+    if tuple(grad.shape) != shape:
+        raise invalid("out_backprop has incompatible size.")
+
+
 class Dilation(Sliding):
     """A node's windows; 16-bit floats are computed in 32 bits."""
 
@@ -64,8 +70,7 @@ class Dilation(Sliding):
     def gradients(self, data: Any, kernel: Any, grad: Any, where: Window) -> Iterator[Any]:
         """For each element of the window: the gradients of the windows in which it won."""
         xp = self.xp
-        if tuple(grad.shape) != (data.shape[0], *where.out, data.shape[3]):
-            raise invalid("out_backprop has incompatible size.")
+        check_dilated(grad, (data.shape[0], *where.out, data.shape[3]))
         winner = xp.full(grad.shape, -1, dtype=xp.int32, device=getattr(data, "device", None))
         for number, (_, better) in enumerate(self.maxima(data, kernel, where)):
             winner = xp.where(better, xp.full_like(winner, number), winner)

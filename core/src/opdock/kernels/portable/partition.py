@@ -49,6 +49,11 @@ def dynamic_partition(xp: Any, sig: NodeSig) -> Any:
     return run
 
 
+def negative_place(at: int, value: int) -> Exception:
+    """The error of a part of a stitch that has a place before the first."""
+    return invalid(f"indices[{at}] holds {value}, which is out of range")
+
+
 def last_of_each(xp: Any, flat: Any, size: int) -> tuple[Any, Any]:
     """For each position below `size`: the last place in `flat` that holds it, and whether any does.
 

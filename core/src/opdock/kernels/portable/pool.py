@@ -253,8 +253,13 @@ def _places(xp: Any, argmax: Any, shape: Any, whole: bool) -> Any:
         index = index + xp.reshape(start, (-1, *[1] * (argmax.ndim - 1)))
     index = xp.reshape(index, (-1,))
     if index.shape[0] and fails(xp, (xp.min(index) < 0) | (xp.max(index) >= size)):
-        raise invalid(f"argmax has indices outside of the input, which has {size} elements")
+        raise outside_of_input(size)
     return index
+
+
+def outside_of_input(size: int) -> Exception:
+    """The error of places of maxima that are none of an input of so many elements."""
+    return invalid(f"argmax has indices outside of the input, which has {size} elements")
 
 
 @portable("MaxPoolGradWithArgmax", T=REALS)

@@ -138,7 +138,7 @@ def binomial(xp: Any, sig: NodeSig) -> Callable[..., Any]:
         wanted = draw_shape(shape)
         rows, each = (wanted[0] if wanted else 1), math.prod(wanted[1:])
         counts, probs = (
-            _parameter(name, np.asarray(value), rows)
+            batch_parameter(name, np.asarray(value), rows)
             for name, value in (("counts", counts), ("probs", probs))
         )
         # TF moves the state as far as its threads might have gone.
@@ -155,7 +155,12 @@ def binomial(xp: Any, sig: NodeSig) -> Callable[..., Any]:
     return run
 
 
-def _parameter(name: str, value: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
+def batch_parameter(name: str, value: npt.NDArray[Any], rows: int) -> npt.NDArray[Any]:
+    """A parameter of a distribution, which is one for all batches or one for each.
+
+    Raises:
+        InvalidArgumentError: it is neither.
+    """
     if value.ndim > 1:
         raise invalid(f"Input {name} should be a scalar or vector, got shape: {dims(value.shape)}")
     if value.ndim and len(value) not in (1, rows):

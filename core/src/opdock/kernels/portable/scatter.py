@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from opdock.kernels.array_api import copy, dims, invalid
+from opdock.kernels.array_api import copy, dims, ints, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.portable.gather import flat_positions
 from opdock.kernels.portable.partition import last_of_each
@@ -32,6 +32,18 @@ def check_updates(indices: Any, updates: Any, shape: Any) -> None:
             f"updates.shape {dims(updates.shape)}, indices.shape {dims(indices.shape)}, "
             f"output.shape {dims(shape)}"
         )
+
+
+def scattered_shape(shape: Any) -> tuple[int, ...]:
+    """The shape of what updates are scattered into.
+
+    Raises:
+        InvalidArgumentError: a dimension is negative.
+    """
+    wanted = tuple(ints(shape))
+    if any(n < 0 for n in wanted):
+        raise invalid(f"Shape must have non-negative dimensions, got {dims(wanted)}")
+    return wanted
 
 
 @portable("TensorScatterUpdate")

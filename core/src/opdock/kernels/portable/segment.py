@@ -155,6 +155,48 @@ def unsorted_error(ids: Any, count: int | None = None) -> Exception:
     return invalid("segment ids are not increasing")
 
 
+def check_segment_ids(data: Any, ids: Any) -> None:
+    """Raises InvalidArgumentError unless there is an id for each row of the data."""
+    if len(ids.shape) != 1:
+        raise invalid("segment_ids should be a vector.")
+    if not data.shape or ids.shape[0] != data.shape[0]:
+        raise invalid("segment_ids should be the same size as dimension 0 of input.")
+
+
+def check_picked_ids(indices: Any, ids: Any) -> None:
+    """Raises InvalidArgumentError unless there is an id for each row that is picked."""
+    if len(indices.shape) != 1:
+        raise invalid("indices should be a vector.")
+    if len(ids.shape) != 1:
+        raise invalid("segment_ids should be a vector.")
+    if indices.shape[0] != ids.shape[0]:
+        raise invalid("segment_ids and indices should have same size.")
+
+
+def no_picked_row(at: int, value: int, rows: int) -> Exception:
+    """The error of the index at a position that picks no row of the data."""
+    return invalid(f"Bad: indices[{at}] == {value} out of range [0, {rows})")
+
+
+def no_segment(value: int, count: int, last: int, rows: int) -> Exception:
+    """The error of a segment's id for which there is no gradient.
+
+    Args:
+        value: the first such id.
+        count: how many gradients there are.
+        last: the last id of all.
+        rows: of the result.
+    """
+    if rows and last >= count:
+        return invalid("Invalid number of segments")
+    return invalid(f"Segment id {value} out of range [0, {count}).")
+
+
+def no_row(value: int, rows: int) -> Exception:
+    """The error of an index that is of no row of the result."""
+    return invalid(f"Index {value} out of range [0, {rows}).")
+
+
 def check_segments(data: Any, ids: Any, count: int) -> None:
     """Raises InvalidArgumentError unless `count` segments of ids in any order fit the data."""
     if count < 0:

@@ -32,14 +32,43 @@ def distinct(xp: Any, x: Any) -> tuple[Any, Any, Any]:
     )
 
 
+def check_vector(what: str, x: Any) -> None:
+    """Raises InvalidArgumentError unless what some op is given is a vector."""
+    if len(x.shape) != 1:
+        raise invalid(f"{what} expects a 1D vector, got shape {dims(x.shape)}")
+
+
+def check_lists(x: Any, y: Any) -> None:
+    """Raises InvalidArgumentError unless the lists of a difference are vectors."""
+    for name, value in (("x", x), ("y", y)):
+        if len(value.shape) != 1:
+            raise invalid(f"{name} should be a 1D vector, got shape {dims(value.shape)}")
+
+
+def unique_axis(axis: Any, x: Any) -> int:
+    """The dimension whose different slices are wanted.
+
+    Raises:
+        InvalidArgumentError: there is no such dimension, or there are several.
+    """
+    given, rank = ints(axis), len(x.shape)
+    if len(given) > 1:
+        raise invalid("axis expects a 1D vector of at most one element")
+    if not given:
+        check_vector("unique", x)
+        return 0
+    if not -rank <= given[0] < rank:
+        raise invalid(f"axis expects to be in range [{-rank}, {rank}), got {given[0]}")
+    return given[0] % rank
+
+
 @portable("Unique", "UniqueWithCounts")
 def unique(xp: Any, sig: NodeSig) -> Any:
     """The different values of a vector."""
     n, dtype = len(sig.out_dtypes), sig.out_dtypes[1].name
 
     def run(x: Any) -> Any:
-        if len(x.shape) != 1:
-            raise invalid(f"unique expects a 1D vector, got shape {dims(x.shape)}")
+        check_vector("unique", x)
         values, index, count = distinct(xp, x)
         element = getattr(xp, dtype)
         return (values, xp.astype(index, element), xp.astype(count, element))[:n]
@@ -53,15 +82,7 @@ def unique_v2(xp: Any, sig: NodeSig) -> Any:
     n, dtype = len(sig.out_dtypes), sig.out_dtypes[1].name
 
     def run(x: Any, axis: Any) -> Any:
-        given, rank = ints(axis), len(x.shape)
-        if len(given) > 1:
-            raise invalid("axis expects a 1D vector of at most one element")
-        if not given and rank != 1:
-            raise invalid(f"unique expects a 1D vector, got shape {dims(x.shape)}")
-        at = given[0] if given else 0
-        if not -rank <= at < rank:
-            raise invalid(f"axis expects to be in range [{-rank}, {rank}), got {at}")
-        at %= rank
+        at, rank = unique_axis(axis, x), len(x.shape)
         element = getattr(xp, dtype)
         if rank == 1:
             values, index, count = distinct(xp, x)
@@ -88,9 +109,7 @@ def list_diff(xp: Any, sig: NodeSig) -> Any:
     dtype = sig.out_dtypes[1].name
 
     def run(x: Any, y: Any) -> Any:
-        for name, value in (("x", x), ("y", y)):
-            if len(value.shape) != 1:
-                raise invalid(f"{name} should be a 1D vector, got shape {dims(value.shape)}")
+        check_lists(x, y)
         if y.shape[0] == 0:
             index = device_ints(xp, np.arange(x.shape[0]), x)
         else:
@@ -107,8 +126,7 @@ def invert_permutation(xp: Any, sig: NodeSig) -> Any:
     """The inverse of a permutation."""
 
     def run(x: Any) -> Any:
-        if len(x.shape) != 1:
-            raise invalid(f"invert_permutation expects a 1D vector, got shape {dims(x.shape)}")
+        check_vector("invert_permutation", x)
         n = x.shape[0]
         order = xp.argsort(x, stable=True)
         if n and fails(xp, xp.any(xp.take(x, order, axis=0) != device_ints(xp, np.arange(n), x))):

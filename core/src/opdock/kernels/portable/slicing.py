@@ -153,19 +153,26 @@ def strided_slice_grad(xp: Any, sig: NodeSig) -> Any:
         out = zeros(xp, tuple(ints(shape)), dy, dtype)
         if is_traced(xp, begin, end):
             window = _Window(xp, sig, out.shape, begin, strides)
-            _check_grad(dy, window.result)
+            check_sliced_grad(dy, window.result)
             part = put_part(xp, zeros(xp, window.shape, dy, dtype), window.subscript, dy)
             return xp.set_part(out, window.starts, part)
         found = subscript(sig, out.shape, begin, end, strides)
-        _check_grad(dy, found.shape)
+        check_sliced_grad(dy, found.shape)
         return put_part(xp, out, found.subscript, dy)
 
     return run
 
 
-def _check_grad(dy: Any, shape: Any) -> None:
+def check_sliced_grad(dy: Any, shape: Any) -> None:
+    """Raises InvalidArgumentError unless a gradient is that of a slice of that shape."""
     if tuple(dy.shape) != tuple(shape):
         raise invalid(f"shape of dy was {dims(dy.shape)} instead of {dims(shape)}")
+
+
+def check_sliced_value(value: Any, shape: Any) -> None:
+    """Raises InvalidArgumentError unless a value can be written to a slice of that shape."""
+    if tuple(value.shape) not in (tuple(shape), ()):
+        raise invalid(f"shape of value was {dims(value.shape)} instead of {dims(shape)}")
 
 
 def put_part(xp: Any, out: Any, index: Any, value: Any) -> Any:
@@ -190,10 +197,7 @@ def strided_slice_assign(xp: Any, sig: NodeSig) -> Any:
             found = subscript(sig, out.shape, begin, end, strides)
             if 0 in found.shape:  # whatever the value is, none of it is written
                 return cell if returns_ref else None
-            if tuple(value.shape) not in (found.shape, ()):
-                raise invalid(
-                    f"shape of value was {dims(value.shape)} instead of {dims(found.shape)}"
-                )
+            check_sliced_value(value, found.shape)
             if len(value.shape) == 0:
                 value = xp.broadcast_to(value, found.shape)
             cell.write(put_part(xp, out, found.subscript, value))

@@ -10,8 +10,6 @@ from opdock.kernels.portable import portable
 from opdock.kernels.portable.decompositions import TYPES, check_square, is_empty, numeric_failure
 from opdock.kernels.select.signature import NodeSig
 
-_SINGULAR = "Input matrix is not invertible."
-
 
 def adjoint(xp: Any, x: Any) -> Any:
     """The conjugate transpose."""
@@ -56,7 +54,7 @@ def inverse(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
         check_square(x)
         if is_empty(x):
             return xp.zeros_like(x)
-        with numeric_failure("Input is not invertible."):
+        with numeric_failure("inverse"):
             return xp.linalg.inv(adjoint(xp, x) if of_adjoint else x)
 
     return run
@@ -93,7 +91,7 @@ def solve(xp: Any, sig: NodeSig) -> Callable[[Any, Any], Any]:
         check_solve(matrix, rhs)
         if is_empty(matrix) or is_empty(rhs):
             return xp.zeros_like(rhs)
-        with numeric_failure(_SINGULAR):
+        with numeric_failure("solve"):
             return xp.linalg.solve(adjoint(xp, matrix) if of_adjoint else matrix, rhs)
 
     return run
@@ -110,7 +108,7 @@ def triangular_solve(xp: Any, sig: NodeSig) -> Callable[[Any, Any], Any]:
         if is_empty(matrix) or is_empty(rhs):
             return xp.zeros_like(rhs)
         matrix = triangle(matrix)
-        with numeric_failure(_SINGULAR):
+        with numeric_failure("solve"):
             return xp.linalg.solve(adjoint(xp, matrix) if of_adjoint else matrix, rhs)
 
     return run
@@ -135,10 +133,7 @@ def least_squares(xp: Any, sig: NodeSig) -> Callable[..., Any]:
         gram = xp.matmul(turned, matrix) if m >= n else xp.matmul(matrix, turned)
         if strength:
             gram = gram + strength * xp.eye(min(m, n), dtype=gram.dtype)
-        with numeric_failure(
-            "Input matrix was rank deficient or ill-conditioned. Try setting fast=False or provide "
-            "a larger l2_regularizer > 0."
-        ):
+        with numeric_failure("least squares"):
             if m >= n:
                 return xp.linalg.solve(gram, xp.matmul(turned, rhs))
             return xp.matmul(turned, xp.linalg.solve(gram, rhs))

@@ -41,6 +41,15 @@ def _largest(xp: Any, x: Any, k: int) -> Any:
     )
 
 
+def check_searched(rows: Any, values: Any) -> None:
+    """Raises InvalidArgumentError unless there are values to look for in each sorted row."""
+    if rows.shape[0] != values.shape[0]:
+        raise invalid(
+            "Leading dim_size of both tensors must match: "
+            f"{dims(rows.shape)} vs. {dims(values.shape)}"
+        )
+
+
 @portable("TopKV2", T=dtypes.REALS, host_inputs=("k",))
 def top_k_v2(xp: Any, sig: NodeSig) -> Any:
     """The largest elements of each row."""
@@ -82,11 +91,7 @@ def bound(xp: Any, sig: NodeSig) -> Any:
     dtype = sig.out_dtypes[0].name
 
     def run(rows: Any, values: Any) -> Any:
-        if rows.shape[0] != values.shape[0]:
-            raise invalid(
-                "Leading dim_size of both tensors must match: "
-                f"{dims(rows.shape)} vs. {dims(values.shape)}"
-            )
+        check_searched(rows, values)
         element = getattr(xp, dtype)
         if math.prod(values.shape) == 0:
             return xp.zeros(values.shape, dtype=element, device=getattr(values, "device", None))

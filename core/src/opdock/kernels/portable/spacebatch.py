@@ -26,15 +26,46 @@ def check_blocks(x: Any, block: list[int], pairs: np.ndarray[Any, Any]) -> None:
         raise invalid("Paddings must be non-negative")
 
 
-def _to_batch(xp: Any, sig: NodeSig, x: Any, block: list[int], paddings: Any) -> Any:
-    pairs = np.asarray(paddings)
+def padded_sizes(x: Any, block: list[int], pairs: np.ndarray[Any, Any]) -> list[int]:
+    """The spatial sizes of `x` with margins, which blocks divide.
+
+    Raises:
+        InvalidArgumentError: they do not, or something does not fit the rank of `x`.
+    """
     check_blocks(x, block, pairs)
-    n = len(block)
-    rest = tuple(x.shape[1 + n :])
-    padded = [int(d + a + b) for d, (a, b) in zip(x.shape[1 : 1 + n], pairs, strict=True)]
+    spatial = x.shape[1 : 1 + len(block)]
+    padded = [int(d + a + b) for d, (a, b) in zip(spatial, pairs, strict=True)]
     for i, (size, b) in enumerate(zip(padded, block, strict=True)):
         if size % b:
             raise invalid(f"padded_shape[{i}]={size} is not divisible by block_shape[{i}]={b}")
+    return padded
+
+
+def grown_sizes(x: Any, block: list[int], pairs: np.ndarray[Any, Any]) -> list[int]:
+    """The spatial sizes of what becomes of `x` when its batch goes to blocks, before it is cropped.
+
+    Raises:
+        InvalidArgumentError: the batch does not make whole blocks, or more is to be cropped than
+            there is.
+    """
+    check_blocks(x, block, pairs)
+    volume = math.prod(block)
+    if x.shape[0] % volume:
+        raise invalid(
+            f"Input batch dimension ({x.shape[0]}) is not divisible by product of block sizes "
+            f"({volume})"
+        )
+    grown = [int(d * b) for d, b in zip(x.shape[1 : 1 + len(block)], block, strict=True)]
+    for i, (size, (a, b)) in enumerate(zip(grown, pairs, strict=True)):
+        if size < a + b:
+            raise invalid(f"cropped_shape[{i}]={size - a - b} must be non-negative")
+    return grown
+
+
+def _to_batch(xp: Any, sig: NodeSig, x: Any, block: list[int], paddings: Any) -> Any:
+    pairs = np.asarray(paddings)
+    padded, n = padded_sizes(x, block, pairs), len(block)
+    rest = tuple(x.shape[1 + n :])
     if (pairs != 0).any():
         wide = zeros(xp, (x.shape[0], *padded, *rest), x, sig.out_dtypes[0])
         inner = tuple(
@@ -53,24 +84,14 @@ def _to_batch(xp: Any, sig: NodeSig, x: Any, block: list[int], paddings: Any) ->
 
 def _to_space(xp: Any, x: Any, block: list[int], crops: Any) -> Any:
     pairs = np.asarray(crops)
-    check_blocks(x, block, pairs)
-    n, volume = len(block), math.prod(block)
+    grown, n = grown_sizes(x, block, pairs), len(block)
     rest = tuple(x.shape[1 + n :])
-    if x.shape[0] % volume:
-        raise invalid(
-            f"Input batch dimension ({x.shape[0]}) is not divisible by product of block sizes "
-            f"({volume})"
-        )
-    batch, counts = x.shape[0] // volume, tuple(x.shape[1 : 1 + n])
+    batch, counts = x.shape[0] // math.prod(block), tuple(x.shape[1 : 1 + n])
     split = xp.reshape(x, (*block, batch, *counts, math.prod(rest)))
     order = [n]
     for i in range(n):
         order += [n + 1 + i, i]
-    grown = [c * b for c, b in zip(counts, block, strict=True)]
     out = xp.reshape(xp.permute_dims(split, (*order, 2 * n + 1)), (batch, *grown, *rest))
-    for i, (size, (a, b)) in enumerate(zip(grown, pairs, strict=True)):
-        if size < a + b:
-            raise invalid(f"cropped_shape[{i}]={size - a - b} must be non-negative")
     inner = tuple(slice(int(a), size - int(b)) for size, (a, b) in zip(grown, pairs, strict=True))
     return out[(slice(None), *inner, ...)]
 

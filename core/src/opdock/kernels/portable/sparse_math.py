@@ -55,14 +55,24 @@ def sparse_dense(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any, Any], Any]:
     return run
 
 
-def _places(xp: Any, indices: Any, wanted: tuple[int, ...], shape: tuple[int, ...]) -> Any:
-    """Where in the flat dense tensor each cell is: broadcasting it would cost the whole shape."""
-    lead = len(wanted) - len(shape)
-    if lead < 0 or any(n not in (1, m) for n, m in zip(shape, wanted[lead:], strict=True)):
+def leading_of_sparse(sparse: tuple[int, ...], dense: tuple[int, ...]) -> int:
+    """How many dimensions a sparse tensor has before those of the dense one that goes with it.
+
+    Raises:
+        InvalidArgumentError: the dense one does not broadcast to the sparse one.
+    """
+    lead = len(sparse) - len(dense)
+    if lead < 0 or any(n not in (1, m) for n, m in zip(dense, sparse[lead:], strict=True)):
         raise invalid(
             "SparseDenseBinaryOpShared broadcasts dense to sparse only; got incompatible shapes: "
-            f"{dims(wanted)} vs. {dims(shape)}"
+            f"{dims(sparse)} vs. {dims(dense)}"
         )
+    return lead
+
+
+def _places(xp: Any, indices: Any, wanted: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    """Where in the flat dense tensor each cell is: broadcasting it would cost the whole shape."""
+    lead = leading_of_sparse(wanted, shape)
     place = xp.zeros(
         (indices.shape[0],), dtype=index_type(xp), device=getattr(indices, "device", None)
     )
@@ -77,8 +87,12 @@ def _check_bounds(xp: Any, indices: Any, wanted: tuple[int, ...]) -> None:
     bad = (indices < 0) | (indices >= limits)
     if fails(xp, xp.any(bad)):
         row = int(xp.argmax(xp.astype(xp.any(bad, axis=1), xp.int32)))
-        cell = [int(v) for v in indices[row, :]]
-        raise invalid(f"indices[{row}] = {cell} is out of bounds for {wanted}")
+        raise outside_dense(row, [int(v) for v in indices[row, :]], wanted)
+
+
+def outside_dense(row: int, cell: list[int], shape: tuple[int, ...]) -> Exception:
+    """The error of the place in a row of indices that is outside of the tensor's shape."""
+    return invalid(f"indices[{row}] = {cell} is out of bounds for {dims(shape)}")
 
 
 # ---------------------------------------------------------------- two sparse tensors

@@ -70,7 +70,7 @@ _EULER_MACLAURIN: Final = (
 )  # fmt: skip
 SERIES: Final = {
     "erf": _ERF, "erfcx": _ERFCX, "i0e_near": _I0E_NEAR, "i0e_far": _I0E_FAR,
-    "i1e_near": _I1E_NEAR, "i1e_far": _I1E_FAR, "digamma": _DIGAMMA,
+    "i1e_near": _I1E_NEAR, "i1e_far": _I1E_FAR, "digamma": _DIGAMMA, "stirling": _STIRLING,
     "euler_maclaurin": _EULER_MACLAURIN,
 }  # fmt: skip
 """The coefficients, for backends that write the same functions in another language."""

@@ -12,31 +12,41 @@ from opdock.kernels.portable.solve import check_batches
 from opdock.kernels.select.signature import NodeSig
 
 
+def check_tridiagonal(diagonals: Any, rhs: Any) -> None:
+    """Raises InvalidArgumentError unless there are right-hand sides for three diagonals."""
+    check_batches(diagonals, rhs)
+    if diagonals.shape[-2] != 3:
+        raise invalid(f"Expected 3 diagonals got {diagonals.shape[-2]}")
+    if diagonals.shape[-1] != rhs.shape[-2]:
+        raise invalid(
+            "Expected same number of left-hand sides and right-hand sides, got "
+            f"{diagonals.shape[-1]} and {rhs.shape[-2]}."
+        )
+
+
+def no_pivot(pivoting: bool) -> Exception:
+    """The error of a system in whose elimination a pivot is zero."""
+    return invalid(
+        "The matrix is not invertible."
+        if pivoting
+        else "The matrix is either not invertible, or requires pivoting. Try setting "
+        "partial_pivoting = True."
+    )
+
+
 @portable("TridiagonalSolve", T=TYPES)
 def tridiagonal_solve(xp: Any, sig: NodeSig) -> Callable[[Any, Any], Any]:
     """The solutions of systems whose matrix has three diagonals."""
     pivoting = sig.attrs["partial_pivoting"]
 
     def run(diagonals: Any, rhs: Any) -> Any:
-        check_batches(diagonals, rhs)
-        if diagonals.shape[-2] != 3:
-            raise invalid(f"Expected 3 diagonals got {diagonals.shape[-2]}")
-        if diagonals.shape[-1] != rhs.shape[-2]:
-            raise invalid(
-                "Expected same number of left-hand sides and right-hand sides, got "
-                f"{diagonals.shape[-1]} and {rhs.shape[-2]}."
-            )
+        check_tridiagonal(diagonals, rhs)
         if is_empty(rhs):
             return xp.zeros_like(rhs)
         rows = _eliminate(xp, diagonals, rhs, pivoting)
         # One look at all of them: each costs a device a wait.
         if fails(xp, xp.any(xp.concat([main for main, *_ in rows], axis=-1) == 0)):
-            raise invalid(
-                "The matrix is not invertible."
-                if pivoting
-                else "The matrix is either not invertible, or requires pivoting. Try setting "
-                "partial_pivoting = True."
-            )
+            raise no_pivot(pivoting)
         return _substitute(xp, rows)
 
     return run

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from opdock.kernels.array_api import dims, invalid
 from opdock.kernels.portable import portable
+from opdock.kernels.portable.array import broadcast_shapes
 from opdock.kernels.select.signature import NodeSig
 
 
@@ -20,9 +20,7 @@ def broadcast_gradient_args(xp: Any, sig: NodeSig) -> Any:
         sizes = [[int(d) for d in s] for s in (s0, s1)]
         rank = max(len(s) for s in sizes)
         first, second = ([1] * (rank - len(s)) + s for s in sizes)
-        for a, b in zip(first, second, strict=True):
-            if a != b and 1 not in (a, b):
-                raise invalid(f"Incompatible shapes: {dims(sizes[0])} vs. {dims(sizes[1])}")
+        broadcast_shapes(*sizes)
         if first == second:
             return np.empty(0, kind), np.empty(0, kind)
         return repeated(first), repeated(second)

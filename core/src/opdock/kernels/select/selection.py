@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from opdock.dtypes import DType
+from opdock.failures import FAILURES
 from opdock.kernels.select.siblings import sibling_hint
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.table import PORTABLE, Kernel, Kernels, KernelTable
@@ -332,14 +333,14 @@ def _asked(found: Entry | Rejection, sig: NodeSig, device: str) -> Entry | Rejec
         return found
     try:
         reason, fault = read_verdict(found.kernel.when(sig))
-    except Exception as e:
+    except FAILURES as e:
         reason, fault = f"its when() raised {type(e).__name__}: {e}", e
     if fault is not None:
         _tell(f"{sig.op}: {found} on {device or 'a device'}: {reason}", fault)
     return _rejection(found, device, reason, fault is not None) if reason else found
 
 
-def read_verdict(verdict: Any) -> tuple[str, Exception | None]:
+def read_verdict(verdict: Any) -> tuple[str, BaseException | None]:
     """What a `when` says: the reason why not, or empty, and what is wrong with the answer."""
     if isinstance(verdict, str):
         return verdict or "it declines this node", None
@@ -352,7 +353,7 @@ def read_verdict(verdict: Any) -> tuple[str, Exception | None]:
 _told: set[str] = set()
 
 
-def _tell(text: str, fault: Exception) -> None:
+def _tell(text: str, fault: BaseException) -> None:
     """Warns of a kernel's fault, once."""
     if text not in _told:
         _told.add(text)

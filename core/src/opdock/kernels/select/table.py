@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar
 
 from opdock.dtypes import DType
+from opdock.fields import check_fields, check_value
 from opdock.kernels.select.signature import NodeSig
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -79,8 +80,7 @@ class Kernel:
             raise ValueError(f"Kernel for {self.op}: give exactly one of bind= and fn=")
         if not callable(self.bind or self.fn):
             raise TypeError(f"Kernel for {self.op}: bind/fn must be callable")
-        if self.when is not None and not callable(self.when):
-            raise TypeError(f"Kernel for {self.op}: when must be callable, got {self.when!r}")
+        check_fields(self, f"Kernel for {self.op}: ")
         if self.out and self.bind is None:
             raise ValueError(f"Kernel for {self.op}: out=True needs a binder")
         types = {attr: _dtype_set(self.op, attr, v) for attr, v in self.dtypes.items()}
@@ -88,6 +88,8 @@ class Kernel:
         if self.computes_in:
             inner = _dtype_set(self.op, "computes_in", self.computes_in)
             object.__setattr__(self, "computes_in", inner)
+        for out, of in self.may_alias.items():
+            check_value(f"Kernel for {self.op}: may_alias", (out, of), "tuple[int, int]")
         object.__setattr__(self, "may_alias", MappingProxyType(dict(self.may_alias)))
         for name in ("host_inputs", "traced", "host_outputs"):
             object.__setattr__(self, name, _names(self.op, name, getattr(self, name)))
@@ -147,7 +149,10 @@ def _dtype_set(op: str, attr: str, value: Any) -> frozenset[DType]:
 
 
 def _names(op: str, what: str, value: Any) -> frozenset[str]:
-    names = frozenset((value,) if isinstance(value, str) else value)
+    try:
+        names = frozenset((value,) if isinstance(value, str) else value)
+    except TypeError:
+        names = frozenset((None,))
     if not all(isinstance(n, str) for n in names):
         raise TypeError(f"Kernel for {op}: {what} must hold argument names, got {value!r}")
     return names

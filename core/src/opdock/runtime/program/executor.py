@@ -13,12 +13,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from opdock.compiler.emit.schedule import Step
+from opdock.failures import FAILURES
 from opdock.runtime.program.bind import Bound
 from opdock.runtime.recover.located import miscounted
 
 __all__ = ["Executor", "Observer"]
 
-Instead = Callable[[Exception, int, "list[Any]"], "Sequence[Any]"]
+Instead = Callable[[BaseException, int, "list[Any]"], "Sequence[Any]"]
 """What a step that raised gives after all: (error, index, inputs) to results; or it raises."""
 
 
@@ -83,10 +84,10 @@ class Executor:
         inputs = [values[s] for s in step.inputs]
         try:
             return self._call(i, step, inputs, planned)
-        except Exception as e:
+        except FAILURES as e:
             return self._instead(e, i, inputs)
 
-    def take_over(self, error: Exception, i: int, values: dict[int, Any]) -> None:
+    def take_over(self, error: BaseException, i: int, values: dict[int, Any]) -> None:
         """Adds what stands in for the results of a step that raised elsewhere; see `walk`."""
         step = self._bound.schedule.steps[i]
         results = self._instead(error, i, [values[s] for s in step.inputs])

@@ -6,13 +6,14 @@ import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from opdock.compiler.emit.schedule import Step
 from opdock.compiler.pipeline import Compiled
 from opdock.compiler.place.target import Target
+from opdock.failures import FAILURES
 from opdock.runtime.cancellation import PostponedError
 from opdock.runtime.inspect.trace import active
 from opdock.runtime.program.bind import Bound, Services, within
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Program", "Run"]
 
+_RAISED: Final = (*FAILURES, PostponedError)
+"""What a call may raise with which the step goes on elsewhere, or ends with an error of its own."""
 Run = Callable[["Sequence[Any]"], "Sequence[Any]"]
 
 
@@ -101,7 +104,7 @@ class Program:
                 if results is not None:
                     return results
             return self._step(*feeds, *places)  # type: ignore[no-any-return]
-        except (Exception, PostponedError) as e:
+        except _RAISED as e:
             return self._resume(e, feeds)
         finally:
             self._busy.release()
@@ -127,7 +130,7 @@ class Program:
     def _turn(self, feeds: Sequence[Any]) -> Sequence[Any]:
         try:
             return self._function(*feeds)  # type: ignore[no-any-return]
-        except (Exception, PostponedError) as e:
+        except _RAISED as e:
             return self._resume(e, feeds)
 
     def interpret(
@@ -152,7 +155,7 @@ class Program:
                 self._busy.release()
         return self.bound.fetched(values)
 
-    def _resume(self, error: Exception | PostponedError, feeds: Sequence[Any]) -> Sequence[Any]:
+    def _resume(self, error: BaseException, feeds: Sequence[Any]) -> Sequence[Any]:
         """The results of a step of whose straight line a call raised.
 
         The call's results are what stands in for it, if anything does; nothing runs twice.
@@ -192,7 +195,7 @@ class Program:
                 results = self.bound.fetched(values)
         return results
 
-    def _go_on(self, error: Exception | PostponedError, i: int, values: dict[int, Any]) -> None:
+    def _go_on(self, error: BaseException, i: int, values: dict[int, Any]) -> None:
         """Runs what is left of a step whose call `i` raised."""
         if isinstance(error, PostponedError):
             assert self._waiting is not None

@@ -58,10 +58,20 @@ def bind_segment(node: Node, resources: ResourceManager, call: Run) -> Callable[
 
     def plain(*inputs: Any) -> Any:
         results, _ = run(inputs, (), nowhere)
-        return results[0] if single else results
+        return results
+
+    def alone(*inputs: Any) -> Any:
+        answer = call(inputs, (), nowhere)
+        try:
+            (result,), () = answer
+        except (TypeError, ValueError):
+            raise errors.InternalError(
+                None, None, f"{culprit(node)} {misfit(node, answer)}"
+            ) from None
+        return result
 
     if not segment.variables and not segment.streams:
-        return plain
+        return alone if single else plain
     variables = _Variables(segment.variables, node.attrs["executable"], run)
     streams = _Places(segment.streams, resources) if segment.streams else None
     if streams is None:
@@ -106,6 +116,7 @@ class _Variables:
         self._run = run
         # For each new value the index of its variable, and whether it follows from the old one.
         self._writes = [(i, v.read) for i, v in enumerate(variables) if v.written]
+        self._updates_all = all(v.read and v.written for v in variables)
         self._unread = [i for i, v in enumerate(variables) if not v.read]
         self._met = _Met((), ())
 
@@ -125,7 +136,9 @@ class _Variables:
                 self._settle(cells, state)
             results, fresh = self._run(data, state, places)
             if met.written:
-                before = [boxes[i] if update else None for i, update in self._writes]
+                before = boxes if self._updates_all else [
+                    boxes[i] if update else None for i, update in self._writes
+                ]  # fmt: skip
                 replace(met.written, fresh, before)
         finally:
             for release in met.release[:taken]:

@@ -220,7 +220,7 @@ def _feeds(node: Node) -> list[Value]:
     return made
 
 
-def _raised(error: Exception, i: int, inputs: list[Any]) -> NoReturn:
+def _raised(error: BaseException, i: int, inputs: list[Any]) -> NoReturn:
     raise error
 
 

@@ -32,7 +32,7 @@ _WORDLESS: Final[dict[type[Exception], str]] = {
 }
 
 
-def as_op_error(error: Exception, node: Node, what: str = "") -> errors.OpError:
+def as_op_error(error: BaseException, node: Node, what: str = "") -> errors.OpError:
     """`error` as an OpError that names the node and the user's line.
 
     Args:
@@ -73,7 +73,7 @@ def miscounted(node: Node, what: str) -> errors.OpError:
     return errors.InternalError(None, node.origin, coded("OPD-KERNEL-001", text))
 
 
-def _is_miscounted(error: Exception) -> bool:
+def _is_miscounted(error: BaseException) -> bool:
     """Whether it is a program's line that could not take a kernel's results apart."""
     if _UNPACKING.match(_words(error)) is None:
         return False
@@ -83,7 +83,7 @@ def _is_miscounted(error: Exception) -> bool:
     return trace is not None and trace.tb_frame.f_code.co_filename == LINE
 
 
-def _words(error: Exception) -> str:
+def _words(error: BaseException) -> str:
     """What an exception says of itself; nothing if not even that works."""
     try:
         return str(error)
@@ -91,7 +91,7 @@ def _words(error: Exception) -> str:
         return ""
 
 
-def _missing(error: Exception, node: Node) -> str | None:
+def _missing(error: BaseException, node: Node) -> str | None:
     """The function that a portable kernel did not find in its device's array library."""
     if not isinstance(error, AttributeError) or node.target is None or node.kernel is None:
         return None

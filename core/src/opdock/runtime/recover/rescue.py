@@ -35,15 +35,19 @@ class Rescue:
         self._steps = compiled.schedule.steps
         self._fallback = fallback
 
-    def __call__(self, error: Exception, i: int, inputs: list[Any]) -> Sequence[Any]:
+    def __call__(self, error: BaseException, i: int, inputs: list[Any]) -> Sequence[Any]:
         """Another kernel's results for a step that declined.
 
         Raises:
             ClaimError: what is left has to be compiled for other shapes.
             RestartError: other placement is what may help.
             OpError: nothing helps.
+            SystemExit: the user's own code, which the step runs, ends the program.
         """
         step = self._steps[i]
+        users = step.node.traits.foreign or step.kind == "control"
+        if isinstance(error, SystemExit) and users:
+            raise error  # the program's own wish to end, not a plugin's
         if isinstance(error, ClaimError):
             return self._held(error, i)
         found = as_op_error(error, step.node)
@@ -72,7 +76,7 @@ class Rescue:
         located.results, located.whole, located.at = error.results, error.whole, i
         raise located
 
-    def _restart(self, found: errors.OpError, i: int, error: Exception) -> None:
+    def _restart(self, found: errors.OpError, i: int, error: BaseException) -> None:
         """Raises a `RestartError` when other placement is what may help."""
         step, losses = self._steps[i], self._fallback.losses
         restart = found if isinstance(found, RestartError) else losses.meet(step.node, found)
