@@ -1,7 +1,7 @@
 # Every target sets up what it needs: on a fresh clone, `make demo` and `make test` are enough. Only
 # tests need more than .venv, an OpenCL device and a C++ compiler, and only for them is apt asked.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-inference test prove lint conformance variants matrices opencl torch jax ray libraries interop bench crash fuzz numbers soak pictures view-figures site wheels release docs api coverage reference clean
+.PHONY: help setup demo demo-inference test prove lint conformance variants matrices opencl torch jax ray libraries interop bench crash fuzz numbers soak soak-input pictures view-figures site wheels release docs api coverage reference clean
 
 VENV    := .venv/bin
 STAMP   := .venv/.opdock-setup
@@ -114,6 +114,9 @@ view-figures: $(STAMP)  ## time the page of `opdock view` in Chromium into docs/
 
 soak: $(STAMP)  ## open and drop 10,000 sessions, graphs, iterators and threads (ARGS="--minutes 60"): what is left
 	$(VENV)/python tools/soak.py $(ARGS)
+
+soak-input: $(STAMP)  ## take a million elements of each kind of dataset (ARGS="--only shuffle"): what memory grew by
+	$(VENV)/python tools/soak_input.py $(ARGS)
 
 # They need old versions of others, so they get an environment of their own: build/libraries.
 libraries: $(STAMP)  ## run libraries of TensorFlow 1's years on opdock, by their own tests (ARGS="--only NAME")

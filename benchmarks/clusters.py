@@ -4,18 +4,21 @@
 
 Each task is a process. The very same program (`work`) runs on opdock over Ray and on TensorFlow's
 `tensorflow.compat.v1` over gRPC, in turns. A worker trains for some seconds after the steps that
-compile; what counts is the steps of all workers together, and the bytes that cross for each.
+compile; what counts is the steps of all workers together, the bytes that cross for each, and the
+time that all tasks have a processor for each, which says more where a machine has other work.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -114,14 +117,42 @@ def work(tf: Any, workload: str, cluster: Any, job: str, index: int, seconds: fl
         plain.run(arrive)
         while plain.run(ready) < workers:  # all measure at the same time
             time.sleep(0.01)
-        crossed, begin, count = crossing(), time.monotonic(), 0
-        while time.monotonic() - begin < seconds:
-            plain.run(train)
-            count += 1
-        took = time.monotonic() - begin
+        crossed, cpu, begin = crossing(), spent(), time.monotonic()
+        count, took = counted(lambda: plain.run(train), seconds)
         bytes_ = [now - then for now, then in zip(crossing(), crossed, strict=True)]
-        print(json.dumps({"steps": count, "seconds": took, "bytes": bytes_}), flush=True)
+        found = {"steps": count, "seconds": took - begin, "bytes": bytes_, "cpu": spent() - cpu}
+        print(json.dumps(found), flush=True)
         os._exit(0)  # the other may still be waiting for gradients
+
+
+def counted(step: Callable[[], object], seconds: float) -> tuple[int, float]:
+    """How many steps end within so many seconds, and when the last of them did.
+
+    They are taken by another thread: a synchronous step that the others no longer take part in
+    does not end.
+    """
+    ended = [time.monotonic()]
+
+    def take() -> None:
+        while True:
+            step()
+            ended.append(time.monotonic())
+
+    threading.Thread(target=take, daemon=True).start()
+    time.sleep(seconds)
+    found = list(ended)
+    return len(found) - 1, found[-1]
+
+
+def spent() -> float:
+    """Seconds of a processor that all tasks of the cluster have had, whose parent is one."""
+    total = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it ends meanwhile
+            fields = stat.read_text().rpartition(")")[2].split()
+            if int(fields[1]) == os.getppid():
+                total += int(fields[11]) + int(fields[12])
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 def crossing() -> tuple[int, int]:
@@ -166,20 +197,28 @@ def run(library: str, python: str, workload: str, seconds: float, workers: int) 
     steps = sum(f["steps"] / f["seconds"] for f in found)
     count = sum(f["steps"] for f in found)
     crossed = statistics.mean(f["bytes"][0] for f in found) + sum(f["bytes"][1] for f in found)
-    return {"rate": steps, "ms": workers * 1e3 / steps, "bytes": crossed / count}
+    cpu = statistics.mean(f["cpu"] for f in found)
+    return {
+        "rate": steps, "ms": workers * 1e3 / steps, "bytes": crossed / count,
+        "cpu": 1e3 * cpu / count,
+    }  # fmt: skip
 
 
 def table(rows: dict[str, dict[str, dict[str, float]]]) -> str:
     """The results as Markdown."""
-    head = ["workload", *(f"{side}, {what}" for what in ("ms a step", "kB a step")
-                          for side in ("opdock", "TensorFlow")), "ratio"]  # fmt: skip
-    lines = [f"| {' | '.join(head)} |", "| --- | --- | --- | --- | --- | --- |"]
+    kinds = {"ms": "ms a step", "cpu": "processor ms a step", "bytes": "kB a step"}
+    head = ["workload", *(f"{side}, {what}" for what in kinds.values()
+                          for side in ("opdock", "TensorFlow")), "times as fast",
+            "processor time"]  # fmt: skip
+    lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
     for name, found in rows.items():
         own, peer = found["opdock"], found.get("tensorflow")
-        cells = [name, f"{own['ms']:.2f}", "", f"{own['bytes'] / 1e3:,.1f}", "", ""]
+        cells = [name]
+        for kind in kinds:
+            scale = 1e3 if kind == "bytes" else 1.0
+            cells += [f"{f[kind] / scale:,.2f}" if f else "" for f in (own, peer)]
         if peer is not None:
-            cells[2], cells[4] = f"{peer['ms']:.2f}", f"{peer['bytes'] / 1e3:,.1f}"
-            cells[5] = f"{own['rate'] / peer['rate']:.2f}"
+            cells += [f"{own['rate'] / peer['rate']:.2f}", f"{own['cpu'] / peer['cpu']:.2f}"]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

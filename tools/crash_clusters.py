@@ -7,6 +7,9 @@ the seed says so, some time after training has gone on from the last one. Nothin
 it: monitored sessions recover by themselves, from the last checkpoint where the server died. The
 cluster may stand still for `LIMIT` seconds at most; at the end its loss must be that of a training
 that nobody has disturbed, and no process and no shared memory may be left.
+
+Tasks are forked from a process that has imported what they need and done nothing else, so that what
+a kill costs is the cluster's recovery and not the start of Python.
 """
 
 from __future__ import annotations
@@ -14,15 +17,18 @@ from __future__ import annotations
 import argparse
 import contextlib
 import faulthandler
+import multiprocessing
+import os
 import signal
 import socket
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Callable
+from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
 
@@ -43,16 +49,33 @@ _PORTION = 0.5
 _ON_ITS_WAY = 0.2  # seconds in which what was printed before is read
 ROLES = (("ps", 0), ("worker", 0), ("worker", 1))
 NAMES = {("ps", 0): "parameter server", ("worker", 0): "chief", ("worker", 1): "worker"}
+PACE = 0.05
+"""Seconds between two steps of a worker: those who wait for a task leave it the processor."""
+
+_forks = multiprocessing.get_context("forkserver")
+_forks.set_forkserver_preload(
+    [
+        "opdock.kernels.portable.training", "opdock.train.gradient_descent",
+        "opdock.train.loops.monitored_session", "opdock.train.server_lib", "opdock_cpu.device",
+        "opdock_cpu.jit.generated", "opdock_cpu.kernels", "opdock_ray.engine",
+    ]
+)  # fmt: skip
+_started: set[int] = set()
+"""The processes of all tasks."""
 
 
 # ---------------------------------------------------------------- the program
-def work(job: str, index: int, addresses: list[str], folder: Path) -> None:
+def work(job: str, index: int, addresses: list[str], folder: Path, out: Connection) -> None:
     """What each task runs: a regression whose best loss is not zero."""
     import opdock as tf
 
+    log = os.open(folder / f"{job}{index}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for stream, handle in enumerate((os.open(os.devnull, os.O_RDONLY), out.fileno(), log)):
+        os.dup2(handle, stream)
+    out.close()
     cluster = tf.train.ClusterSpec({"ps": addresses[:1], "worker": addresses[1:]})
-    faulthandler.register(signal.SIGUSR1, all_threads=True)
     server = tf.train.Server(cluster, job_name=job, task_index=index)
+    faulthandler.register(signal.SIGUSR1, all_threads=True)  # Ray takes all signals for itself
     print("up", flush=True)
     if job == "ps":
         server.join()
@@ -74,7 +97,7 @@ def work(job: str, index: int, addresses: list[str], folder: Path) -> None:
         while not (folder / "stop").exists():
             at, now, _ = session.run([step, loss, train])
             print(at, now, flush=True)
-            time.sleep(0.005)
+            time.sleep(PACE)
 
 
 # ---------------------------------------------------------------- the cluster
@@ -97,24 +120,25 @@ class Cluster:
         self._changed = threading.Condition()
         self.steps = 0
         self.loss = float("nan")
-        self._tasks: dict[tuple[str, int], subprocess.Popen[str]] = {}
-        self._up: set[subprocess.Popen[str]] = set()
+        self._tasks: dict[tuple[str, int], ForkServerProcess] = {}
+        self._up: set[ForkServerProcess] = set()
         for role in ROLES:
             self.start(role)
 
     def start(self, role: tuple[str, int]) -> None:
         """Starts a task."""
-        with (self._folder / f"{role[0]}{role[1]}.log").open("a") as log:
-            task = self._tasks[role] = subprocess.Popen(
-                [sys.executable, __file__, "--work", role[0], str(role[1]),
-                 ",".join(self._addresses), str(self._folder)],
-                stdout=subprocess.PIPE, stderr=log, text=True, stdin=subprocess.DEVNULL,
-            )  # fmt: skip
-        threading.Thread(target=self._follow, args=(task,), daemon=True).start()
+        told, out = _forks.Pipe(duplex=False)
+        task = self._tasks[role] = _forks.Process(
+            target=work, args=(*role, self._addresses, self._folder, out)
+        )
+        task.start()
+        assert task.pid is not None
+        _started.add(task.pid)
+        out.close()
+        threading.Thread(target=self._follow, args=(task, told), daemon=True).start()
 
-    def _follow(self, task: subprocess.Popen[str]) -> None:
-        assert task.stdout is not None
-        for line in task.stdout:
+    def _follow(self, task: ForkServerProcess, told: Connection) -> None:
+        for line in os.fdopen(os.dup(told.fileno())):
             words = line.split()
             with self._changed:
                 if words == ["up"]:
@@ -150,15 +174,15 @@ class Cluster:
                 if self._changed.wait_for(ready, _PORTION):
                     return
             for role, task in self._tasks.items():
-                if task.poll() is not None:
+                if task.exitcode is not None:
                     raise RuntimeError(
-                        f"{NAMES[role]} ended by itself with {task.returncode}; see {self._folder}"
+                        f"{NAMES[role]} ended by itself with {task.exitcode}; see {self._folder}"
                     )
             before, waits = waits, self._waits()
             starved = max((waits[t] - before.get(t, 0.0) for t in waits), default=0.0)
             given += max(time.monotonic() - at - starved, 0.0)
         for task in self._tasks.values():
-            task.send_signal(signal.SIGUSR1)  # its log has what it is doing
+            os.kill(task.pid, signal.SIGUSR1)  # its log has what it is doing
         with self._changed:
             late = self._changed.wait_for(ready, _LAST_WORDS)
         whole, after = time.monotonic() - begin, "it went on" if late else "nothing"
@@ -177,8 +201,8 @@ class Cluster:
 
     def kill(self, role: tuple[str, int]) -> None:
         """Ends a task as nothing else does."""
-        self._tasks[role].send_signal(signal.SIGKILL)
-        self._tasks[role].wait()
+        self._tasks[role].kill()
+        self._tasks[role].join()
 
     def end(self) -> None:
         """Has workers end by themselves, and then the server.
@@ -190,13 +214,13 @@ class Cluster:
         try:
             for role in ROLES[1:]:
                 # A worker that finds nothing initialized looks again after half a minute.
-                self._tasks[role].wait(START)
-        except subprocess.TimeoutExpired:
-            raise TimeoutError(f"{NAMES[role]} does not end; see {self._folder}") from None
+                self._tasks[role].join(START)
+                if self._tasks[role].exitcode is None:
+                    raise TimeoutError(f"{NAMES[role]} does not end; see {self._folder}")
         finally:
             for task in self._tasks.values():
                 task.kill()
-                task.wait()
+                task.join()
 
 
 def undisturbed(folder: Path) -> float:
@@ -250,7 +274,7 @@ def left() -> set[str]:
             or "default_worker" in line
             or "opdock_ray" in line
             or "raylet" in line
-            or f"{__file__} --work" in line
+            or int(process.name) in _started
         ):
             found.add(f"{process.name} {line[:80]}")
     return found
@@ -262,12 +286,7 @@ def main() -> int:
     p.add_argument("--kills", type=int, default=10, help="of each role")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--minutes", type=float, default=1e9, help="begin no kill after so long")
-    p.add_argument("--work", nargs=4, help=argparse.SUPPRESS)
     args = p.parse_args()
-    if args.work:
-        job, index, addresses, told = args.work
-        work(job, int(index), addresses.split(","), Path(told))
-        return 0
     before = left()
     folder = Path(tempfile.mkdtemp(prefix="opdock-crash-"))
     expected = undisturbed(folder / "undisturbed")

@@ -49,6 +49,10 @@ def to_array(value: Any, dtype: DType | None) -> np.ndarray[Any, Any]:
     return _inferred(value)
 
 
+def _is_tensor(value: Any) -> bool:
+    return getattr(value, "_is_tensor_like", False) or hasattr(value, "graph")
+
+
 def is_array_like(value: Any) -> bool:
     """Whether `value` is an array, or can be read as one with a type of its own.
 
@@ -56,7 +60,7 @@ def is_array_like(value: Any) -> bool:
     """
     if isinstance(value, (np.ndarray, np.generic)):
         return True
-    if hasattr(value, "graph") or isinstance(value, (str, bytes, list, tuple)):
+    if _is_tensor(value) or isinstance(value, (str, bytes, list, tuple)):
         return False
     return callable(getattr(value, "__array__", None)) or isinstance(
         getattr(value, "__array_interface__", None), dict
@@ -201,7 +205,7 @@ def _check_elements(value: Any, dtype: DType) -> None:
         for item in value:
             _check_elements(item, dtype)
         return
-    ok = value is not None and not hasattr(value, "graph")
+    ok = value is not None and not _is_tensor(value)
     if isinstance(value, (str, bytes)):
         ok = dtype is dtypes.string
     elif dtype is dtypes.string:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.eager.modes import eager_mode
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +96,32 @@ def test_recomputed_gradients() -> None:
     x = tf.constant(2.0)
     y = tf.recompute_grad(lambda v: v * v * z)(x)
     assert run(y, *tf.gradients(y, [x, z])) == [12.0, 12.0, 4.0]
+
+
+def test_recomputed_gradients_of_what_runs_at_once() -> None:
+    with eager_mode():
+        z = tf.Variable(3.0)
+        x = tf.constant(2.0)
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.recompute_grad(lambda v: v * v * z)(x)
+        assert [g.numpy() for g in tape.gradient(y, [x, z])] == [12.0, 4.0]
+
+
+def test_custom_gradients_hear_of_variables_where_operations_run_at_once() -> None:
+    @tf.custom_gradient
+    def scaled(v: Any) -> Any:
+        def grad(g: Any, variables: Any = None) -> Any:
+            assert variables == [z]
+            return g, [g * 7.0]
+
+        return v * z, grad
+
+    with eager_mode():
+        z = tf.Variable(3.0)
+        with tf.GradientTape() as tape:
+            y = scaled(tf.constant(2.0))
+        assert tape.gradient(y, z).numpy() == 7.0
 
 
 def test_custom_gradients_want_resource_variables() -> None:

@@ -11,6 +11,7 @@ import pytest
 import opdock as tf
 from opdock.autodiff.checker import compute_gradient_of, max_error
 from opdock.autodiff.jacobians import batch_jacobian, hessian_vector_product, jacobian
+from opdock.eager.modes import eager_mode
 
 
 @pytest.fixture(autouse=True)
@@ -63,6 +64,21 @@ def test_the_checker_of_functions() -> None:
             compute_gradient_of(tf.sin, np.array([1.0]))
     with pytest.raises(ValueError, match="needs a default session"):
         compute_gradient_of(tf.sin, [1.0])
+
+
+def test_the_checker_of_functions_that_run_at_once() -> None:
+    with eager_mode():
+        found = compute_gradient_of(
+            lambda a, b: tf.gather(a * b + tf.sin(a), [1, 0]),
+            [np.array([1.0, 2.0]), tf.constant([3.0, 4.0], tf.float64)],
+        )
+        assert [j.shape for j in found[0]] == [(2, 2), (2, 2)] and max_error(*found) < 1e-6
+        turned = compute_gradient_of(lambda a: a * (2.0 + 3.0j), [np.array([1.0 - 1.0j])])
+        assert turned[0][0].shape == (2, 2) and max_error(*turned) < 1e-6
+        wrong = tf.custom_gradient(lambda a: (a * a, lambda grad: grad * a))
+        assert max_error(*compute_gradient_of(wrong, [np.array([2.0])])) == pytest.approx(2.0, 1e-3)
+        none = compute_gradient_of(lambda a: tf.constant([1.0]), [np.array([2.0, 3.0])])
+        assert none[0][0].tolist() == [[0.0], [0.0]]
 
 
 def test_a_hessian_times_a_vector() -> None:

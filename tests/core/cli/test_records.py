@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,37 @@ def test_damage_is_told_with_file_and_place(files: tuple[Path, Path], tmp_path: 
     assert f"{files[0]}: 3 records" in found.output, "it goes on with the other files"
     files[1].write_bytes(data[:50])
     assert f"truncated record at 0 in {files[1]}" in run("index", files[1]).output
+
+
+@pytest.mark.parametrize("command", ["list", "count", "verify", "index"])
+def test_json_tells_of_every_file(tmp_path: Path, command: str) -> None:
+    damaged, empty = tmp_path / "damaged", tmp_path / "empty"
+    with tf.python_io.TFRecordWriter(damaged) as writer:
+        for _ in range(3):
+            writer.write(b"a record")
+    data = damaged.read_bytes()[:-3]
+    damaged.write_bytes(data)
+    empty.write_bytes(b"")
+    found = run(command, damaged, empty, tmp_path / "none", "--json")
+    assert found.exit_code == 1
+    rows = json.loads(found.stdout)
+    assert [row["file"] for row in rows] == [str(damaged), str(empty), str(tmp_path / "none")]
+    assert rows[1]["error"] is None and rows[1]["records"] == 0
+    assert rows[0]["error"].startswith("DataLossError: ") and str(damaged) in rows[0]["error"]
+    assert rows[2]["error"].startswith("NotFoundError: ") and rows[2]["records"] is None
+    if command == "verify":
+        assert rows[0]["records"] == 2 and rows[0]["bytes"] == (len(data) + 3) * 2 // 3
+    if command == "list":
+        assert rows[0]["first"] == "8 bytes"
+
+
+def test_a_compressed_file_that_was_cut_off(files: tuple[Path, Path], tmp_path: Path) -> None:
+    cut = tmp_path / "cut.gz"
+    cut.write_bytes(gzip.compress(files[0].read_bytes())[:-9])
+    (row,) = json.loads(run("verify", cut, "--json").stdout)
+    assert row["error"].startswith("DataLossError: ")
+    (row,) = json.loads(run("list", cut, "--json").stdout)
+    assert row["compression"] == "GZIP" and row["records"] is None
 
 
 def test_an_index_is_written_beside_the_file(files: tuple[Path, Path]) -> None:

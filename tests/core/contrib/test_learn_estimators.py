@@ -224,3 +224,32 @@ def test_estimators_can_be_trained_and_evaluated():
 
     with pytest.raises(TypeError, match="fit"):
         Half()
+
+
+def test_debugging_models_learn_how_things_are_without_looking(tmp_path):
+    from opdock.contrib.learn.canned import DebugClassifier, DebugRegressor
+
+    x = np.arange(8, dtype=np.float32).reshape(8, 1)
+
+    def of(y):
+        return lambda: ({"x": tf.constant(x)}, tf.constant(y))
+
+    classes = DebugClassifier(str(tmp_path / "c"), n_classes=3)
+    classes.fit(input_fn=of(np.array([2, 1, 2, 0, 2, 2, 1, 2])), steps=300)
+    assert list(classes.predict_classes(input_fn=of(np.zeros(8, int)))) == [2] * 8
+    chances = list(classes.predict_proba(input_fn=of(np.zeros(8, int))))
+    np.testing.assert_allclose(chances, [[1 / 8, 2 / 8, 5 / 8]] * 8, atol=0.02)
+    numbers = DebugRegressor(str(tmp_path / "r"))
+    numbers.fit(input_fn=of(x[:, 0] / 4), steps=300)
+    found = list(numbers.predict_scores(input_fn=of(x[:, 0])))
+    np.testing.assert_allclose(found, [np.mean(x) / 4] * 8, rtol=0.02)
+    with pytest.raises(ValueError, match="Features cannot be empty"):
+        classes.fit(input_fn=lambda: ({}, tf.constant([1])), steps=1)
+
+
+def test_session_bundles_are_refused_by_name(tmp_path):
+    model = tf.contrib.learn.LinearRegressor([tf.contrib.layers.real_valued_column("x")])
+    with pytest.raises(tf.errors.UnimplementedError, match="export_savedmodel"):
+        model.export(str(tmp_path))
+    with pytest.raises(tf.errors.UnimplementedError, match="make_export_strategy"):
+        tf.contrib.learn.monitors.ExportMonitor(100, str(tmp_path))

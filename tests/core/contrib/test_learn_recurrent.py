@@ -1,4 +1,4 @@
-"""The recurrent estimator of `tf.contrib.learn`, and what its models are made of."""
+"""The recurrent estimators of `tf.contrib.learn`, and what their models are made of."""
 
 from __future__ import annotations
 
@@ -122,3 +122,52 @@ def test_what_no_recurrent_estimator_can_be():
         made(PROBLEMS.LINEAR_REGRESSION, single, predict_probabilities=True)
     with pytest.raises(ValueError, match="supported cell types"):
         recurrent.construct_rnn_cell(3, "tree")
+
+
+def test_a_long_sequence_is_learnt_a_segment_at_a_time(tmp_path):
+    """Each step is the class of the one before it, which a segment's first step has from the state
+    that the segment before has left."""
+    from opdock.contrib.learn.state_saving_rnn import StateSavingRnnEstimator
+
+    made = np.random.RandomState(2).randint(0, 2, 25)
+
+    def of(labels):
+        def input_fn():
+            x = tf.constant(made[1:, None].astype(np.float32))
+            weight = tf.constant([0.5])
+            return {"x": x, "w": weight}, tf.constant(made[:-1]) if labels else None
+
+        return input_fn
+
+    context = [tf.contrib.layers.real_valued_column("w")]
+    model = StateSavingRnnEstimator(
+        PROBLEMS.CLASSIFICATION, num_unroll=4, batch_size=2, sequence_feature_columns=columns(),
+        context_feature_columns=context, num_classes=2, num_units=[8], cell_type="lstm",
+        optimizer_type="Adam", learning_rate=0.05, predict_probabilities=True, queue_capacity=8,
+        num_threads=1, seed=1, model_dir=str(tmp_path), config=learn.RunConfig(tf_random_seed=1),
+    )  # fmt: skip
+    with pytest.warns(UserWarning, match="dense Tensor of unknown shape"):  # as in TensorFlow
+        model.fit(input_fn=of(True), steps=250)
+    assert model.evaluate(input_fn=of(True), steps=20)["accuracy"] > 0.9
+    said = next(iter(model.predict(input_fn=of(False), as_iterable=True)))
+    assert said["probabilities"].shape == (4, 2)
+    assert said["rnn_cell_state_0"].shape == said["rnn_cell_state_1"].shape == (8,)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"problem_type": 0}, "problem_type must be"),
+        ({"num_classes": None}, "num_classes must be specified"),
+        ({"num_unroll": 0}, "num_unroll must be positive"),
+    ],
+)
+def test_what_segments_cannot_be_made_of(settings, told):
+    from opdock.contrib.learn.state_saving_rnn import StateSavingRnnEstimator
+
+    usual = {
+        "problem_type": PROBLEMS.CLASSIFICATION, "num_unroll": 2, "batch_size": 1,
+        "sequence_feature_columns": columns(), "num_classes": 2, "num_units": 2,
+    }  # fmt: skip
+    with pytest.raises(ValueError, match=told):
+        StateSavingRnnEstimator(**{**usual, **settings})

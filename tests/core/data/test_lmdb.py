@@ -132,3 +132,18 @@ def test_a_page_beyond_all_files(tmp_path: Path) -> None:
         struct.pack_into("<QQ", data, at + 16 + 24 + 48 + 40, 2**62, 2**63)  # its root, last page
     with pytest.raises(tf.errors.DataLossError, match="cut short"):
         read(tmp_path / "a.mdb", bytes(data))
+
+
+def test_a_reader_gives_the_pairs_of_the_databases_in_a_queue(files: list[str]) -> None:
+    queue = tf.FIFOQueue(9, tf.string, shapes=[[]])
+    reader = tf.LMDBReader(name="pairs")
+    key, value = reader.read(queue)
+    with tf.Session() as session:
+        session.run(queue.enqueue_many([files]))
+        session.run(queue.close())
+        found = [session.run((key, value)) for _ in range(2 * len(PAIRS))]
+        assert found == 2 * sorted(PAIRS.items())
+        with pytest.raises(tf.errors.OutOfRangeError):
+            session.run(value)
+        assert session.run(reader.num_records_produced()) == len(found)
+    assert not open_files() & {files[0]}

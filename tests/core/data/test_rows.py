@@ -133,7 +133,9 @@ def test_a_bad_element_costs_what_it_costs_singly(calls, walk):
         return tf.parse_single_example(text, FEATURES)["x"][..., None]
 
     def batches(mapped: Any) -> list[Any]:
-        iterator = mapped.batch(4).make_initializable_iterator()
+        options = tf.data.Options()
+        options.experimental_optimization.map_and_batch_fusion = False
+        iterator = mapped.batch(4).with_options(options).make_initializable_iterator()
         element, found = iterator.get_next(), []
         with tf.Session() as session:
             session.run(iterator.initializer)

@@ -129,7 +129,7 @@ def blocks_after(session: Any, element: Any, count: int) -> int:
 
 
 MANY = int(os.environ.get("OPDOCK_ELEMENTS", "20000"))
-"""A million takes hours: OPDOCK_ELEMENTS=1000000 python -m pytest -m prove -k memory FILE"""
+"""A step each; `make soak-input` takes a million of each kind in one step."""
 
 
 @pytest.mark.parametrize("count", [300, pytest.param(MANY, marks=pytest.mark.prove)])
@@ -143,6 +143,14 @@ def test_memory_does_not_grow_with_elements(count):
             early = blocks_after(session, element, count // 4)  # tables of what is known fill
             grown[name] = blocks_after(session, element, count) - early
     assert {n: g for n, g in grown.items() if g > 200} == {}
+
+
+def test_the_tool_that_takes_a_million_tells_what_grew():
+    tool = Path(__file__).parents[3] / "tools" / "soak_input.py"
+    words = [str(tool), "--elements", "300", "--only", "batch", "--only", "window"]
+    done = subprocess.run([sys.executable, *words], capture_output=True, text=True, check=True)
+    told = done.stdout.splitlines()
+    assert [line.partition(":")[0] for line in told] == ["batch", "window", "nothing has grown"]
 
 
 # ---------------------------------------------------------------- kill and resume

@@ -7,6 +7,7 @@ import pytest
 
 import opdock as tf
 from opdock.feature_column.layers import DenseFeatures, LinearModel, SequenceFeatures
+from opdock.feature_column.make import shared_embeddings
 
 fc = tf.feature_column
 
@@ -212,3 +213,29 @@ def test_layers_over_columns_take_what_is_no_tensor_yet() -> None:
     with tf.Graph().as_default(), tf.Session() as sess:
         made = DenseFeatures([column])({"words": [["a"], ["b"]]})
         assert sess.run(tf.reduce_sum(made, 1)).tolist() == [1.0, 1.0]
+
+
+def test_shared_embeddings_have_one_table_in_a_graph() -> None:
+    """Whatever takes the columns: a layer after another one uses the same variable."""
+    a = tf.feature_column.categorical_column_with_identity("a", 3)
+    b = tf.feature_column.categorical_column_with_identity("b", 3)
+    rows = [[1.0, 2.0], [3.0, 5.0], [7.0, 11.0]]
+    one, other = shared_embeddings(
+        [b, a], 2, initializer=lambda shape, dtype=None, partition_info=None: tf.constant(rows)
+    )
+    assert (one.name, other.name) == ("b_shared_embedding", "a_shared_embedding")
+    features = {"a": tf.constant([[0], [1]]), "b": tf.constant([[2], [0]])}
+    layers = [DenseFeatures([one]), DenseFeatures([other])]
+    made = [layer(features) for layer in layers]
+    (table,) = tf.global_variables()
+    assert table.op.name.endswith("a_b_shared_embedding")
+    with tf.Session() as sess:
+        sess.run(table.initializer)
+        first, second = sess.run(made)
+        assert first.tolist() == [[7.0, 11.0], [1.0, 2.0]]
+        assert second.tolist() == [[1.0, 2.0], [3.0, 5.0]]
+    with tf.Graph().as_default():
+        tf.feature_column.input_layer({"b": tf.constant([[1]])}, [one])
+        assert len(tf.global_variables()) == 1
+    with pytest.raises(ValueError, match="must have the same type"):
+        shared_embeddings([a, tf.feature_column.categorical_column_with_hash_bucket("c", 3)], 2)

@@ -176,3 +176,13 @@ def test_arguments_of_a_variables_type_take_its_values():
     with tf.Session() as sess:
         sess.run(variable.initializer)
         assert sess.run(total).tolist() == [2.0, 3.0]
+
+
+def test_a_function_has_one_gradient() -> None:
+    @Defun(tf.float32, tf.float32)
+    def own(x, grad):
+        return grad * x
+
+    twice = Defun(tf.float32, grad_func=own, python_grad_func=lambda op, grad: grad)(lambda x: x)
+    with pytest.raises(ValueError, match="Gradient defined twice"):
+        twice(1.0)

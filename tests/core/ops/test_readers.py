@@ -177,8 +177,6 @@ def test_a_whole_file_that_is_missing_is_tried_again(tmp_path: Path) -> None:
 def test_what_makes_no_reader_or_reads_no_names() -> None:
     with pytest.raises(ValueError, match="LZ4"):
         tf.TFRecordReader(options="LZ4")
-    with pytest.raises(tf.errors.UnimplementedError, match="LMDB"):
-        tf.LMDBReader()
     with pytest.raises(ValueError, match="rank 0"):
         tf.IdentityReader().restore_state(["a", "b"])
     invalid = tf.errors.InvalidArgumentError

@@ -153,20 +153,173 @@ def test_traced_steps_go_on_too() -> None:
         assert got.shape == (5, 64, 64)
 
 
-def test_a_body_of_a_loop_is_compiled_for_its_shapes() -> None:
-    """A turn hands its results to the next, which is compiled: what does not broadcast is told."""
+def rows(n: tf.Tensor, count: int, claim: int) -> tf.Tensor:
+    row = tf.py_func(lambda v: np.full(count, v, np.float32), [n], tf.float32)
+    row.set_shape([claim])
+    return row
+
+
+SIZES = [(3, 2), (3, 100_000), (100_000, 3)]
+
+
+@pytest.mark.parametrize(("count", "claim"), SIZES)
+def test_a_turn_of_a_loop_goes_on_and_so_do_those_after_it(count: int, claim: int) -> None:
+    turns: list[int] = []
 
     def turn(i: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        row = tf.py_func(lambda n: np.ones(n + 1, np.float32), [i], tf.float32)
-        row.set_shape([2])
-        return i + 1, total + row
+        noted = tf.py_func(lambda n: (turns.append(int(n)), n)[1], [i], tf.int32)
+        with tf.control_dependencies([noted]):
+            row = rows(tf.identity(i), count, claim)
+        return i + 1, total + tf.reduce_sum(tf.exp(row) * 2.0 + 1.0)
+
+    _, total = tf.while_loop(lambda i, _: i < 4, turn, [0, tf.zeros([])])
+    with tf.Session() as sess:
+        for _ in range(2):
+            want = count * sum(2 * np.exp(n) + 1 for n in range(4))
+            np.testing.assert_allclose(sess.run(total), want, rtol=1e-4)
+            assert turns == [0, 1, 2, 3]
+            turns.clear()
+
+
+def test_variables_of_a_loop_may_change_their_shape_by_a_claim() -> None:
+    def turn(i: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        twice = tf.py_func(lambda t: np.concatenate([t, t]), [total], tf.float32)
+        twice.set_shape([2])
+        inner = tf.while_loop(lambda j, _: j < 2, lambda j, t: (j + 1, t * 2.0), [0, twice])[1]
+        return i + 1, tf.cond(i < 1, lambda: inner + 1.0, lambda: twice + 1.0)
+
+    _, total = tf.while_loop(lambda i, _: i < 3, turn, [0, tf.zeros([2])])
+    result = tf.exp(total * 0.0) + total
+    with tf.Session() as sess:
+        for _ in range(2):
+            assert sess.run(result).tolist() == [4.0] * 16
+
+
+def test_elements_of_map_fn() -> None:
+    def row(x: tf.Tensor) -> tf.Tensor:
+        return rows(x, 3, 2) * 2.0
+
+    mapped = tf.map_fn(row, tf.constant([1.0, 2.0]))
+    with tf.Session() as sess:
+        assert sess.run(mapped).tolist() == [[2.0] * 3, [4.0] * 3]
+
+
+def test_what_does_not_fit_in_a_loop_is_told_by_its_op() -> None:
+    def turn(i: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        return i + 1, total + rows(i, 3, 2)
 
     _, total = tf.while_loop(lambda i, _: i < 4, turn, [0, tf.zeros([2])])
     with (
         tf.Session() as sess,
-        pytest.raises(tf.errors.InvalidArgumentError, match=r"has shape \[3\].*set_shape.*\[2\]"),
+        pytest.raises(tf.errors.InvalidArgumentError, match=r"shapes: \[2\] vs. \[3\]"),
     ):
         sess.run(total)
+
+
+@pytest.mark.parametrize(("count", "claim"), SIZES)
+def test_functions_of_datasets_take_elements_as_they_are(count: int, claim: int) -> None:
+    def made() -> tf.data.Dataset:
+        return tf.data.Dataset.range(4).map(lambda n: rows(n, count, claim))
+
+    def computed(y: tf.Tensor) -> tf.Tensor:
+        return tf.exp(y) * 2.0 + 1.0
+
+    want = np.exp(np.arange(2.0))[:, None] * np.full([1, count], 2.0) + 1.0
+    for dataset in (
+        made().map(computed).batch(2),
+        made().filter(lambda y: tf.reduce_sum(y * 2.0) >= 0.0).map(computed).batch(2),
+        made().map(computed, num_parallel_calls=2).batch(2).prefetch(1),
+    ):
+        with tf.Session() as sess:
+            got = sess.run(tf.data.make_one_shot_iterator(dataset).get_next())
+        np.testing.assert_allclose(got, want, rtol=1e-5)
+    bytes_ = made().map(lambda y: tf.cast(y, tf.uint8)).batch(2)
+    with tf.Session() as sess:
+        got = sess.run(tf.data.make_one_shot_iterator(bytes_).get_next())
+    assert got.tolist() == [[0] * count, [1] * count]
+
+
+@pytest.mark.parametrize(("count", "claim"), SIZES)
+def test_what_an_iterator_gives_is_as_it_is(count: int, claim: int) -> None:
+    dataset = tf.data.Dataset.range(3).map(lambda n: rows(n, count, claim))
+    value = tf.data.make_one_shot_iterator(dataset).get_next()
+    result = tf.exp(value) * 2.0 + 1.0
+    with tf.Session() as sess:
+        for n in range(3):
+            want = np.full(count, 2.0 * np.exp(n) + 1.0)
+            np.testing.assert_allclose(sess.run(result), want, rtol=1e-5)
+
+
+@pytest.mark.parametrize(("before", "after"), SIZES)
+@pytest.mark.parametrize("resource", [False, True])
+def test_a_variable_that_was_given_another_shape_has_it(
+    before: int, after: int, resource: bool
+) -> None:
+    """In programs that were compiled before as in those after, and in the step that gives it."""
+    given = tf.placeholder(tf.float32, None)
+    v = tf.Variable(np.full(before, 0.5, np.float32), use_resource=resource)
+    computed = tf.exp(v) * 2.0 + 1.0
+    chosen = tf.cond(given[0] > 0.0, lambda: tf.exp(v) * 2.0, lambda: v * 1.0)
+    looped = tf.while_loop(lambda i, _: i < 3, lambda i, t: (i + 1, t + tf.exp(v)), [0, v * 0.0])[1]
+    change = v.assign(given) if resource else tf.assign(v, given, validate_shape=False)
+    with tf.control_dependencies([change]):
+        at_once = tf.exp(v.read_value()) * 2.0
+    with tf.Session() as sess:
+        sess.run(v.initializer)
+        fed = {given: np.full(after, 1.0, np.float32)}
+        assert sess.run(computed).shape == (before,)
+        np.testing.assert_allclose(sess.run(at_once, fed), np.full(after, 2 * np.e), rtol=1e-5)
+        np.testing.assert_allclose(sess.run(computed), np.full(after, 2 * np.e + 1), rtol=1e-5)
+        np.testing.assert_allclose(sess.run(chosen, fed), np.full(after, 2 * np.e), rtol=1e-5)
+        np.testing.assert_allclose(sess.run(looped), np.full(after, 3 * np.e), rtol=1e-5)
+        assert sess.run(v).shape == (after,)
+
+
+def test_what_was_read_before_a_variable_got_another_size_stays() -> None:
+    v = tf.Variable([1.0, 2.0], validate_shape=False)
+    read = tf.identity(v)
+    with tf.control_dependencies([read]):
+        change = tf.assign(v, [1.0, 2.0, 3.0], validate_shape=False)
+    with tf.control_dependencies([change]):
+        later, fresh = read * 2.0, v.read_value()
+    with tf.Session() as sess:
+        sess.run(v.initializer)
+        got = sess.run([read, later, fresh])
+        assert [x.tolist() for x in got] == [[1.0, 2.0], [2.0, 4.0], [1.0, 2.0, 3.0]]
+
+
+def test_several_claims_in_a_step_whose_work_is_shared_among_threads() -> None:
+    """Heavy steps run in any order: what has run does not run again."""
+    calls: list[int] = []
+
+    def source(n: int) -> tf.Tensor:
+        def make() -> np.ndarray:
+            calls.append(n)
+            return np.full([1, 90, 90, 8], n, np.float32)
+
+        x = tf.py_func(make, [], tf.float32)
+        x.set_shape([1, 88, 88, 8])
+        return tf.nn.relu(tf.nn.conv2d(x, tf.ones([3, 3, 8, 8]), 1, "VALID"))
+
+    result = tf.add_n([tf.reduce_mean(source(n)) for n in range(1, 4)])
+    config = tf.ConfigProto(inter_op_parallelism_threads=4)
+    with tf.Session(config=config) as sess:
+        assert sess.run(result) == 72.0 * 6
+    assert sorted(calls) == [1, 2, 3]
+
+
+def test_a_claim_beside_what_waits() -> None:
+    """Of two ops that wait for each other, one gives what it did not say."""
+    queue = tf.FIFOQueue(1, tf.float32)
+    put = [queue.enqueue([tf.fill([n], 1.0)]) for n in (3, 4)]
+    taken = []
+    for _ in put:
+        x = queue.dequeue()
+        x.set_shape([2])
+        taken.append(tf.reduce_sum(tf.exp(x) * 2.0))
+    with tf.Session() as sess:
+        got = sess.run([tf.add_n(taken), *put])
+        np.testing.assert_allclose(got[0], 7 * 2 * np.e, rtol=1e-5)
 
 
 def test_the_shapes_of_what_is_fed_are_no_claims() -> None:

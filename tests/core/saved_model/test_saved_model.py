@@ -239,3 +239,18 @@ def test_what_has_no_form_is_refused() -> None:
     unknown.type_spec_value.type_spec_class_name = "LaterSpec"
     with pytest.raises(ValueError, match="The type 'LaterSpec' is not supported"):
         coder.decode_proto(unknown)
+
+
+def test_the_op_that_a_loaded_graph_begins_with(tmp_path):
+    start = tf.no_op("start")
+    builder = tf.saved_model.Builder(str(tmp_path / "m"))
+    with tf.Session() as sess:
+        builder.add_meta_graph_and_variables(sess, ["serve"], main_op=start)
+    builder.save()
+    with tf.Graph().as_default(), tf.Session() as sess:
+        meta = tf.saved_model.load(sess, ["serve"], str(tmp_path / "m"))
+        assert loader.op_of_collection(meta).name == "start"
+        assert loader.op_of_collection(meta, "legacy_init_op") is None
+        meta.collection_def["saved_model_main_op"].node_list.value.append("another")
+        with pytest.raises(RuntimeError, match="exactly one SavedModel init op"):
+            loader.op_of_collection(meta)

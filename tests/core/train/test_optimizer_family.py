@@ -57,3 +57,17 @@ def test_a_sparse_update_is_whole_whatever_is_fetched(fetched: str) -> None:
         moved, kept = sess.run([var, slot])
     np.testing.assert_allclose(kept, [12.25, 1.0])
     np.testing.assert_allclose(moved, [5.0 - 3.0 / 3.5, 1.0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("Adadelta", "_lr"), ("Adagrad", "_learning_rate"), ("Adam", "_lr"),
+        ("Ftrl", "_learning_rate"), ("GradientDescent", "_learning_rate"),
+        ("ProximalAdagrad", "_learning_rate"), ("ProximalGradientDescent", "_learning_rate"),
+        ("RMSProp", "_learning_rate"),
+    ],
+)  # fmt: skip
+def test_the_rate_has_tensorflow_s_name(kind, name):
+    """Programs read it there, protected as it is."""
+    assert getattr(getattr(tf.train, f"{kind}Optimizer")(0.25), name) == 0.25

@@ -11,12 +11,15 @@ from typing import Any, Final, NamedTuple
 from opdock import errors
 from opdock.graph.nodes.graph import Graph
 from opdock.io import protos
+from opdock.ops.composed.function_traces import (
+    run_functions_eagerly as experimental_run_functions_eagerly,
+)
 from opdock.runtime.process_settings import FIRST_CPU, kept_options, settings
 from opdock.runtime.session import Session
 
 __all__ = [
-    "experimental", "get_soft_device_placement", "optimizer", "set_soft_device_placement",
-    "threading",
+    "experimental", "experimental_run_functions_eagerly", "get_soft_device_placement",
+    "optimizer", "set_soft_device_placement", "threading",
 ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Callable, Iterator
 from types import TracebackType
@@ -263,17 +264,24 @@ def walk_with(
 
 # ---------------------------------------------------------------- changes
 def MkDir(dirname: Any) -> None:
-    """Makes one directory."""
+    """Makes one directory; does nothing when there is something of that name, as in TensorFlow."""
     path = as_path(dirname)
-    with tf_errors(path):
+    with tf_errors(path), contextlib.suppress(FileExistsError):
         filesystems.of(path).mkdir(path)
 
 
 def MakeDirs(dirname: Any) -> None:
-    """Makes a directory and those above it; does nothing when it exists."""
+    """Makes a directory and those above it; does nothing when it exists.
+
+    Raises:
+        tf.errors.FailedPreconditionError: there is a file of that name, or of one above it.
+    """
     path = as_path(dirname)
     with tf_errors(path):
-        filesystems.of(path).makedirs(path)
+        try:
+            filesystems.of(path).makedirs(path)
+        except FileExistsError:
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path) from None
 
 
 def Remove(filename: Any) -> None:

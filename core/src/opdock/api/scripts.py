@@ -16,6 +16,7 @@ from opdock.eager.tensor import EagerTensor
 from opdock.eager.values import values_of
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.variables.variable import Variable
 from opdock.ops.script import eager_py_func
@@ -146,6 +147,7 @@ class _Function:
         return run
 
 
+@extensible
 def py_function(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None = None) -> Any:
     """Calls a Python function when the graph runs, with tensors that know their values.
 

@@ -11,13 +11,17 @@ from typing import Any
 import numpy as np
 
 from opdock.autodiff.gradients import gradients
+from opdock.autodiff.tape import GradientTape
 from opdock.graph.nodes.composite import IndexedSlices
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.default_session import get_default_session
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.registry import get
+from opdock.graph.nodes.scopes import executing_eagerly
 
 Array = np.ndarray[Any, Any]
+Of = Callable[[Array], Any]
+"""Some result for the value of a tensor."""
 
 
 def compute_gradient(
@@ -67,10 +71,15 @@ def compute_gradient(
         value = np.asarray(_random(tuple(shape), dtype) if start is None else start)
         values.append(np.array(value, dtype))
         feeds[tensor] = values[-1]
+    like = np.zeros(tuple(y_shape), y.dtype.base_dtype.np)
+
+    def fed(fetched: Any, tensor: Any) -> Of:
+        return lambda value: session.run(fetched, {**feeds, tensor: value})
+
     out = [
         (
-            _theoretical(session, tensor, value, grad, weights, feeds, y_shape),
-            _numerical(session, tensor, value, y, feeds, delta, y_shape),
+            _theoretical(None if grad is None else fed(grad, weights), value, like),
+            _numerical(fed(y, tensor), value, like, delta),
         )
         for tensor, value, (grad, weights) in zip(xs, values, found, strict=True)
     ]
@@ -110,10 +119,12 @@ def compute_gradient_of(
         ones.
 
     Raises:
-        ValueError: `x` is no list, or there is no default session.
+        ValueError: `x` is no list, or there is no default session, which a graph needs.
     """
     if not isinstance(x, list):
         raise ValueError(f"`x` must be a list of Tensors (arguments to `f`), not a {type(x)}")
+    if executing_eagerly():
+        return _eagerly(f, [convert_to_tensor(v) for v in x], delta)
     session = get_default_session()
     if session is None:
         raise ValueError("compute_gradient needs a default session.")
@@ -124,6 +135,41 @@ def compute_gradient_of(
     shape = np.shape(session.run(y, dict(zip(arguments, values, strict=True))))
     found = compute_gradient(arguments, [np.shape(v) for v in values], y, shape, values, delta)
     return tuple(t for t, _ in found), tuple(n for _, n in found)
+
+
+def _eagerly(
+    f: Callable[..., Tensor], xs: list[Tensor], delta: float
+) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """The Jacobians of a function whose operations run when it is called."""
+    with GradientTape(persistent=True) as tape:
+        for x in xs:
+            tape.watch(x)
+        y = f(*xs)
+    like = np.zeros_like(_numbers(y))
+
+    def gradient_of(x: Tensor) -> Of | None:
+        def weighted(unit: Array) -> Any:
+            return tape.gradient(y, x, output_gradients=convert_to_tensor(unit))
+
+        return None if weighted(like) is None else lambda unit: _numbers(weighted(unit))
+
+    def call_of(place: int) -> Of:
+        def call(value: Array) -> Array:
+            given = [convert_to_tensor(value) if i == place else x for i, x in enumerate(xs)]
+            return _numbers(f(*given))
+
+        return call
+
+    values = [np.array(_numbers(x)) for x in xs]
+    theoretical = [_theoretical(gradient_of(x), v, like) for x, v in zip(xs, values, strict=True)]
+    numerical = [_numerical(call_of(i), v, like, delta) for i, v in enumerate(values)]
+    return tuple(theoretical), tuple(numerical)
+
+
+def _numbers(value: Any) -> Array:
+    """The value of an eager tensor, or of slices."""
+    tensor: Any = convert_to_tensor(value)
+    return np.asarray(tensor.numpy())
 
 
 def max_error(grad1: Sequence[Array], grad2: Sequence[Array]) -> float:
@@ -158,21 +204,20 @@ def _reals(array: Array) -> Array:
     return flat.view(flat.real.dtype) if flat.dtype.kind == "c" else flat
 
 
-def _theoretical(
-    session: Any, x: Tensor, value: Array, grad: Any, weights: Tensor, feeds: Any, y_shape: Any
-) -> Array:
-    unit = np.zeros(tuple(y_shape), weights.dtype.base_dtype.np)
+def _theoretical(gradient: Of | None, value: Array, like: Array) -> Array:
+    """The Jacobian, from the gradient of a result like `like` that is weighted by an array."""
+    unit = np.zeros_like(like)
     units = _reals(unit)
     x_reals = _reals(value)
     jacobian = np.zeros((x_reals.size, units.size), np.result_type(x_reals.dtype, np.float32))
-    if grad is None:
+    if gradient is None:
         return jacobian
     for column in range(units.size):
         units[column] = 1
-        jacobian[:, column] = _reals(np.asarray(session.run(grad, {**feeds, weights: unit})))
+        jacobian[:, column] = _reals(np.asarray(gradient(unit)))
         units[column] = 0
     if not units.size:
-        _check_empty(np.asarray(session.run(grad, {**feeds, weights: unit})), value)
+        _check_empty(np.asarray(gradient(unit)), value)
     return jacobian
 
 
@@ -186,21 +231,17 @@ def _check_empty(found: Array, value: Array) -> None:
         raise ValueError("Empty tensor with nonzero gradients")
 
 
-def _numerical(
-    session: Any, x: Tensor, value: Array, y: Tensor, feeds: Any, delta: float, y_shape: Any
-) -> Array:
+def _numerical(call: Of, value: Array, like: Array, delta: float) -> Array:
+    """The Jacobian by central differences of a result like `like`."""
     rows = []
     for i in range(_reals(value).size):
         low, high = value.copy(), value.copy()
         _reals(low)[i] -= delta
         _reals(high)[i] += delta
-        above, below = (_wide(session.run(y, {**feeds, x: near})) for near in (high, low))
+        above, below = (_wide(call(near)) for near in (high, low))
         rows.append(_reals(above - below) / (2 * delta))
     dtype = _reals(value).dtype
-    if rows:
-        return np.array(rows).astype(dtype)
-    width = int(np.prod(y_shape, dtype=np.int64)) * (2 if y.dtype.is_complex else 1)
-    return np.zeros((0, width), dtype)
+    return np.array(rows).astype(dtype) if rows else np.zeros((0, _reals(like).size), dtype)
 
 
 def _wide(value: Any) -> Array:

@@ -13,6 +13,7 @@ from opdock.graph.nodes.gradient_registry import _PYTHON_GRADIENTS
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation
 from opdock.graph.nodes.registry import get
+from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.util import nest
 
 _counter = itertools.count()
@@ -47,11 +48,20 @@ def fenced_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """
     inputs = [convert_to_tensor(a) for a in args]
     graph = get_default_graph()
-    before = set(_variables(graph))
-    result, grad_fn = function(*inputs, **kwargs)
-    _check_new(set(_variables(graph)) - before)
-    outputs = [convert_to_tensor(y) for y in nest.flatten(result)]
-    used = used_variables(graph, outputs, inputs)
+    if executing_eagerly():
+        from opdock.autodiff.tape import GradientTape
+
+        # What has run is in no graph in which one could look for variables.
+        with GradientTape() as tape:
+            result, grad_fn = function(*inputs, **kwargs)
+        outputs = [convert_to_tensor(y) for y in nest.flatten(result)]
+        used = list(tape.watched_variables())
+    else:
+        before = set(_variables(graph))
+        result, grad_fn = function(*inputs, **kwargs)
+        _check_new(set(_variables(graph)) - before)
+        outputs = [convert_to_tensor(y) for y in nest.flatten(result)]
+        used = used_variables(graph, outputs, inputs)
     reads = [convert_to_tensor(v) for v in used]
     n_out = len(outputs)
 
@@ -104,13 +114,17 @@ def recompute_grad(f: Callable[..., Any]) -> Callable[..., Any]:
     @custom_gradient
     def recomputed(*args: Any, **kwargs: Any) -> Any:
         def grad(*grads: Any, variables: Any = None) -> Any:
-            from opdock.autodiff.gradients import gradients
+            from opdock.autodiff.tape import GradientTape
 
-            with get_default_graph().control_dependencies([g for g in grads if g is not None]):
+            with GradientTape() as tape:
                 again = [get("Identity")(convert_to_tensor(a)) for a in args]
-                results = f(*again, **kwargs)
+                sources = [*again, *(variables or ())]
+                for source in sources:
+                    tape.watch(source)
+                with get_default_graph().control_dependencies([g for g in grads if g is not None]):
+                    results = f(*again, **kwargs)
             results = list(results) if isinstance(results, (list, tuple)) else [results]
-            found = gradients(results, [*again, *(variables or ())], list(grads))
+            found = tape.gradient(results, sources, output_gradients=list(grads))
             of_args, of_variables = found[: len(again)], found[len(again) :]
             return of_args if variables is None else (of_args, of_variables)
 

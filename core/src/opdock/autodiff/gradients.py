@@ -24,7 +24,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.frames import frames_known
 from opdock.graph.nodes.gradient_registry import gradient_of
 from opdock.graph.nodes.graph import Graph, get_default_graph
-from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.operation import Operation, Tensor, has_graph
 from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import executing_eagerly, name_scope
 from opdock.graph.nodes.traits import Control
@@ -32,7 +32,9 @@ from opdock.ops import control
 
 Gradient = Tensor | IndexedSlices | None
 # Their gradients make the zeros that they need themselves, where they need them.
-_OWN_ZEROS: Final = frozenset({"If", "StatelessIf", "While", "StatelessWhile"})
+_OWN_ZEROS: Final = frozenset({
+    "If", "StatelessIf", "While", "StatelessWhile", "PartitionedCall", "StatefulPartitionedCall",
+})  # fmt: skip
 
 
 class UnconnectedGradients(Enum):
@@ -164,7 +166,7 @@ def _initial(ys: list[Tensor], grad_ys: list[Any], colocate: bool) -> list[tuple
                 continue
             value = internal_convert_to_tensor_or_indexed_slices(
                 grad,
-                None if hasattr(grad, "dtype") and hasattr(grad, "graph") else y.dtype,
+                None if hasattr(grad, "dtype") and has_graph(grad) else y.dtype,
                 f"grad_ys_{i}",
             )
             _check_grad_y(y, value)

@@ -44,7 +44,7 @@ class BackwardGraph(FuncGraph):
 
     def _adopt(self, tensor: Tensor, user: str = "") -> Tensor:
         found = self._captured.get(tensor)
-        if found is None and tensor.graph is self.recording.body:
+        if found is None and tensor._op.graph is self.recording.body:
             with plain_scope(self):
                 found = self._captured[tensor] = self.recording.recover(self, tensor)
         return super()._adopt(tensor, user) if found is None else found
@@ -74,7 +74,7 @@ class BackwardGraph(FuncGraph):
         by itself, as the compiler drops lists that nobody needs.
         """
         body = self.recording.body
-        found = [t for t in dict.fromkeys(items) if t.graph is body and t not in self._captured]
+        found = [t for t in dict.fromkeys(items) if t._op.graph is body and t not in self._captured]
         if len(found) < 2 or self.depth < _DEEP:
             return
         with plain_scope(body):

@@ -305,7 +305,9 @@ class GradientTape:
 
 def _behind(tensor: Tensor) -> list[Tensor]:
     """What a tensor is computed from; for what a function captured, the tensor outside."""
-    outside = [outer for outer, inner in getattr(tensor.graph, "captures", ()) if inner is tensor]
+    outside = [
+        outer for outer, inner in getattr(tensor._op.graph, "captures", ()) if inner is tensor
+    ]
     return outside or list(tensor.op.inputs)
 
 

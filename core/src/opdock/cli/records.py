@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -27,32 +27,57 @@ def command() -> None:
     """
 
 
-def _over(files: tuple[str, ...], work: Callable[[str], None]) -> int:
-    """Does something with each file and goes on after one that cannot be read.
+Row = dict[str, Any]
 
-    Returns:
-        The exit status: 1 if a file is damaged, 2 if one cannot be opened.
+
+class _Told:
+    """What is told of each file, those that cannot be read among them.
+
+    Args:
+        keys: what is told of a file; None where it is not known, as something went wrong before.
+
+    Attributes:
+        rows: in the order of the files; `error` says what went wrong, if anything did.
+        status: the exit status: 1 if a file is damaged, 2 if one cannot be opened.
     """
-    statuses = {0}
-    for name in files:
-        try:
-            with working(f"reading {name}"):
-                work(name)
-        except errors.OpError as e:
-            statuses.add(1 if isinstance(e, errors.DataLossError) else 2)
-            where = "" if name in e.message else f"{name}: "
-            click.echo(f"{type(e).__name__}: {where}{e.message}", err=True)
-    return min(statuses - {0}, default=0)
+
+    def __init__(self, *keys: str) -> None:
+        self._keys = keys
+        self.rows: list[Row] = []
+        self.status = 0
+
+    def over(self, files: tuple[str, ...], work: Callable[[str, Row], None]) -> None:
+        """Has `work` say something of each file, and goes on after one that cannot be read."""
+        statuses = {0}
+        for name in files:
+            row: Row = {"file": name, **dict.fromkeys(self._keys), "error": None}
+            self.rows.append(row)
+            try:
+                with working(f"reading {name}"):
+                    work(name, row)
+            except errors.OpError as e:
+                statuses.add(1 if isinstance(e, errors.DataLossError) else 2)
+                where = "" if name in e.message else f"{name}: "
+                row["error"] = f"{type(e).__name__}: {where}{e.message}"
+                click.echo(row["error"], err=True)
+        self.status = min(statuses - {0}, default=0)
+
+    @property
+    def sound(self) -> list[Row]:
+        """Of the files with which nothing went wrong."""
+        return [row for row in self.rows if row["error"] is None]
+
+    def end(self, line: str, json_output: bool) -> NoReturn:
+        """Ends the command with a line for each sound file, or with JSON of all of them."""
+        if json_output:
+            emit(self.rows)
+        else:
+            for row in self.sound:
+                click.echo(line.format(**row))
+        raise SystemExit(self.status)
 
 
-def _tell(rows: list[dict[str, Any]], line: str, json_output: bool, status: int) -> NoReturn:
-    """Ends the command with a line for each row, or all of them as JSON."""
-    if json_output:
-        emit(rows)
-    else:
-        for row in rows:
-            click.echo(line.format(**row))
-    raise SystemExit(status)
+_ERROR = "what went wrong with the file; null if nothing did, else what is not known is null"
 
 
 def _read(name: str) -> Any:
@@ -65,7 +90,7 @@ def _read(name: str) -> Any:
     "list", cls=Command, example="opdock records list data.tfrecord", found=_DAMAGE, each="file",
     keys={
         "file": "its name", "records": "how many it has", "bytes": "its size",
-        "compression": "none, GZIP or ZLIB", "first": "what its first record is",
+        "compression": "none, GZIP or ZLIB", "first": "what its first record is", "error": _ERROR,
     },
 )  # fmt: skip
 @_FILES
@@ -76,76 +101,77 @@ def list_files(files: tuple[str, ...], json_output: bool) -> None:
     from opdock.io import filesystems
     from opdock.io.records import compression_of
 
-    found: list[dict[str, Any]] = []
+    told = _Told("records", "bytes", "compression", "first")
 
-    def add(name: str) -> None:
+    def add(name: str, row: Row) -> None:
         with _read(name) as reader:
+            row["bytes"] = filesystems.of(name).stat(name)[0]
+            row["compression"] = compression_of(name) or "none"
             first = reader.read()
-            count = (first is not None) + sum(1 for _ in reader)
-        features = None if first is None else features_of(first)
-        what = "-" if first is None else f"{len(first)} bytes"
-        found.append({
-            "file": name, "records": count, "bytes": filesystems.of(name).stat(name)[0],
-            "compression": compression_of(name) or "none",
-            "first": what if features is None else f"Example of {len(features)} features",
-        })  # fmt: skip
+            features = None if first is None else features_of(first)
+            what = "-" if first is None else f"{len(first)} bytes"
+            row["first"] = what if features is None else f"Example of {len(features)} features"
+            row["records"] = (first is not None) + sum(1 for _ in reader)
 
-    status = _over(files, add)
+    told.over(files, add)
     if json_output:
-        emit(found)
+        emit(told.rows)
     else:
         columns = ("file", "records", "size", "compression", "first record")
         shown = [
-            {**row, "records": str(row["records"]), "bytes": size(row["bytes"])} for row in found
+            [r["file"], str(r["records"]), size(r["bytes"]), r["compression"], r["first"]]
+            for r in told.sound
         ]
-        Screen().table(columns, [list(row.values()) for row in shown], numbers=("records", "size"))
-    raise SystemExit(status)
+        Screen().table(columns, shown, numbers=("records", "size"))
+    raise SystemExit(told.status)
 
 
 @command.command(
     "count", cls=Command, example="opdock records count data.tfrecord", found=_DAMAGE, each="file",
-    keys={"file": "its name", "records": "how many it has"},
+    keys={"file": "its name", "records": "how many it has", "error": _ERROR},
 )  # fmt: skip
 @_FILES
 @json_option
 def count_records(files: tuple[str, ...], json_output: bool) -> None:
     """Count records; the last line is the sum, if there are several files."""
-    counts: dict[str, int] = {}
+    told = _Told("records")
 
-    def add(name: str) -> None:
+    def add(name: str, row: Row) -> None:
         with _read(name) as reader:
-            counts[name] = sum(1 for _ in reader)
+            row["records"] = sum(1 for _ in reader)
 
-    status = _over(files, add)
+    told.over(files, add)
     if json_output:
-        emit([{"file": name, "records": count} for name, count in counts.items()])
+        emit(told.rows)
     else:
-        for name, count in counts.items():
-            click.echo(f"{count}\t{name}")
+        for row in told.sound:
+            click.echo(f"{row['records']}\t{row['file']}")
         if len(files) > 1:
-            click.echo(f"{sum(counts.values())}\ttotal")
-    raise SystemExit(status)
+            click.echo(f"{sum(row['records'] for row in told.sound)}\ttotal")
+    raise SystemExit(told.status)
 
 
 @command.command(
     "verify", cls=Command, example="opdock records verify data.tfrecord", found=_DAMAGE,
-    each="file without damage",
-    keys={"file": "its name", "records": "how many it has", "bytes": "that they take, unpacked"},
+    each="file",
+    keys={
+        "file": "its name", "records": "how many are sound, up to the damage if there is some",
+        "bytes": "that they take, unpacked: the place of the damage", "error": _ERROR,
+    },
 )  # fmt: skip
 @_FILES
 @json_option
 def verify(files: tuple[str, ...], json_output: bool) -> None:
     """Read every record and check its sums; tells file and place of damage on stderr."""
-    whole: list[dict[str, Any]] = []
+    told = _Told("records", "bytes")
 
-    def check(name: str) -> None:
+    def check(name: str, row: Row) -> None:
         with _read(name) as reader:
-            count = sum(1 for _ in reader)
-            whole.append({"file": name, "records": count, "bytes": reader.offset})
+            for count, _ in enumerate(chain([b""], reader)):
+                row.update(records=count, bytes=reader.offset)
 
-    status = _over(files, check)
-    line = "{file}: {records} records, {bytes} bytes, no damage"
-    _tell(whole, line, json_output, status)
+    told.over(files, check)
+    told.end("{file}: {records} records, {bytes} bytes, no damage", json_output)
 
 
 @command.command(
@@ -167,17 +193,18 @@ def show(file: str, count: int, skip: int, values: int, json_output: bool) -> No
 
     records: list[bytes] = []
 
-    def read(name: str) -> None:
+    def read(name: str, row: Row) -> None:
         with _read(name) as reader:
             records.extend(islice(reader, skip, skip + count))
 
-    status = _over((file,), read)
-    rows: list[dict[str, Any]] = []
+    told = _Told()
+    told.over((file,), read)
+    rows: list[Row] = []
     for number, record in enumerate(records, skip):
         features = features_of(record)
         if json_output:
-            told = None if features is None else [f.plain(values) for f in features]
-            rows.append({"record": number, "bytes": len(record), "features": told})
+            plain = None if features is None else [f.plain(values) for f in features]
+            rows.append({"record": number, "bytes": len(record), "features": plain})
             continue
         click.echo(f"record {number}: {len(record)} bytes")
         if features is None:
@@ -186,12 +213,15 @@ def show(file: str, count: int, skip: int, values: int, json_output: bool) -> No
             click.echo(f"  {feature.name}: {feature.text(values)}")
     if json_output:
         emit(rows)
-    raise SystemExit(status)
+    raise SystemExit(told.status)
 
 
 @command.command(
     "index", cls=Command, example="opdock records index data.tfrecord", found=_DAMAGE, each="file",
-    keys={"file": "its name", "index": "the file beside it", "records": "how many it has"},
+    keys={
+        "file": "its name", "index": "the file beside it", "records": "how many it has",
+        "error": _ERROR,
+    },
 )  # fmt: skip
 @_FILES
 @json_option
@@ -199,15 +229,15 @@ def index(files: tuple[str, ...], json_output: bool) -> None:
     """Write FILE.idx beside each file: place and size of each record, a line each."""
     from opdock.io.record_index import index_of, save_index
 
-    written: list[dict[str, Any]] = []
+    told = _Told("index", "records")
 
-    def write(name: str) -> None:
+    def write(name: str, row: Row) -> None:
         found = index_of(name)
         save_index(f"{name}.idx", found)
-        written.append({"file": name, "index": f"{name}.idx", "records": len(found)})
+        row.update(index=f"{name}.idx", records=len(found))
 
-    status = _over(files, write)
-    _tell(written, "{index}: {records} records", json_output, status)
+    told.over(files, write)
+    told.end("{index}: {records} records", json_output)
 
 
 @command.command(

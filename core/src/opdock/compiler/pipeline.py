@@ -17,7 +17,13 @@ from opdock.compiler.clean.hoist import hoist
 from opdock.compiler.clean.loops import loops
 from opdock.compiler.clean.pieces import pieces
 from opdock.compiler.clean.prune import as_written as written
-from opdock.compiler.clean.prune import forget_claims, has_switches, prune, refine_shapes
+from opdock.compiler.clean.prune import (
+    doubt_variables,
+    forget_claims,
+    has_switches,
+    prune,
+    refine_shapes,
+)
 from opdock.compiler.clean.waits import waits
 from opdock.compiler.emit.members import Bind, Members, OnHost
 from opdock.compiler.emit.memory import MemoryPlan, plan_memory
@@ -30,6 +36,7 @@ from opdock.compiler.fuse.patterns import fuse
 from opdock.compiler.fuse.updates import updates
 from opdock.compiler.ir.block import HOST, Block, Node
 from opdock.compiler.ir.source import Source
+from opdock.compiler.ir.state import is_state
 from opdock.compiler.place.layout import layout
 from opdock.compiler.place.placer import Placer, place
 from opdock.compiler.place.target import Target, memory_of
@@ -218,31 +225,44 @@ class Compiler:
             return None
         block = written(source.fetches, targets, feeds, done)
         for value, (*_, lies) in zip(block.feeds, given, strict=True):
+            home = next((t for t in self.placer.targets if t.name == lies), None)
             value.node.attrs["at"] = lies
-            value.node.target = next((t for t in self.placer.targets if t.name == lies), None)
-        block.source = Source(
-            source.fetches, targets, [t for t, *_ in given], source.home, source.results_at
-        )
+            if is_state(value):
+                value.node.attrs["home"] = home
+            value.node.target = home
+        block.cells = source.cells
+        block.source = replace(source, targets=targets, feeds=[t for t, *_ in given])
         return self.lower(block, source.home, source.results_at)
 
-    def loop(self, node: Node) -> CompiledLoop:
-        """Compiles the functions of a placed loop."""
-        condition, body = (
-            bodies.body(node.attrs[name], node, 0) for name in Control.LOOP.functions
-        )
-        for block in (condition, body):
-            self._clean(block, node.target)
+    def loop(self, node: Node, freely: bool = False) -> CompiledLoop:
+        """Compiles the functions of a placed loop.
+
+        Args:
+            node: the loop.
+            freely: for values of any shapes, whatever the program says of these.
+        """
+        home = node.target
+        blocks = []
+        # The host decides whether a loop goes on.
+        for name, results_at in zip(Control.LOOP.functions, (HOST, memory_of(home)), strict=True):
+            function = node.attrs[name]
+            block = bodies.body(function, node, 0, freely)
+            block.source = Source(
+                function.outputs, function.targets, function.inputs, home, results_at, block.cells
+            )
+            self._clean(block, home)
+            blocks.append(block)
+        condition, body = blocks
         found: Whole | str = "the pass 'turns' is off"
-        if "turns" in self.options.passes:
+        if freely:
+            found = "values had other shapes than set_shape said"
+        elif "turns" in self.options.passes:
             # Most programs have no loop.
             from opdock.compiler.emit.turns import whole
 
             found = whole(node, condition, body, self.placer)
-        # The host decides whether a loop goes on.
         return CompiledLoop(
-            self._finish(condition, node.target, HOST),
-            self._finish(body, node.target, memory_of(node.target)),
-            found,
+            self._finish(condition, home, HOST), self._finish(body, home, memory_of(home)), found
         )
 
     def lower(self, block: Block, home: Target | None = None, results_at: str = HOST) -> Compiled:
@@ -260,6 +280,7 @@ class Compiler:
         """All that comes before placement."""
         calls(block)
         self.placer.experience.mark(block.nodes)
+        doubt_variables(block, self.placer.experience.loose)
         refine_shapes(block)
         if home is not None:
             bodies.stay(block, home, self.placer)
@@ -340,6 +361,7 @@ class Compiler:
         for name in node.traits.control.functions:
             block = found[name] = bodies.body(node.attrs[name], node, int(cond))
             self.placer.experience.mark(block.nodes)
+            doubt_variables(block, self.placer.experience.loose)
             refine_shapes(block)
             assert node.target is not None
             bodies.stay(block, node.target, self.placer)

@@ -16,8 +16,7 @@ from opdock.lookup.initializers import (
     TextFileInitializer,
     TextFileStringTableInitializer,
 )
-from opdock.lookup.mutable import DenseHashTable as MutableDenseHashTable
-from opdock.lookup.mutable import MutableHashTable
+from opdock.lookup.mutable import MutableDenseHashTable, MutableHashTable
 from opdock.lookup.tables import HashTable, InitializableLookupTableBase, LookupInterface
 from opdock.lookup.vocabulary import (
     FastHashSpec,

@@ -60,7 +60,7 @@ class DatasetV2(CompositeTensor):
 
     @property
     def _graph(self) -> Graph:
-        return self._variant_tensor.graph
+        return self._variant_tensor._op.graph
 
     def _as_serialized_graph(self, stateful_whitelist: bool = False) -> Tensor:
         """The nodes that make the dataset, as a GraphDef's bytes."""
@@ -107,8 +107,9 @@ class DatasetV2(CompositeTensor):
         if threads is not None:
             op = elements.private_thread_pool_dataset_op
             found = _MadeDataset(steps.unchanged(op, found, int64(threads, "num_threads")), [found])
-        if options.experimental_deterministic is False:
-            rewrites = convert_to_tensor(["make_sloppy"], dtypes.string, name="optimizations")
+        names = options._rewrites()
+        if names:
+            rewrites = convert_to_tensor(names, dtypes.string, name="optimizations")
             op = elements.optimize_dataset_op
             found = _MadeDataset(steps.unchanged(op, found, rewrites), [found])
         stats = options.experimental_stats
@@ -167,8 +168,9 @@ class DatasetV2(CompositeTensor):
 
     @classmethod
     def from_generator(
-        cls, generator: Fn, output_types: Any, output_shapes: Any = None, args: Any = None
-    ) -> Any:
+        cls, generator: Fn, output_types: Any = None, output_shapes: Any = None, args: Any = None,
+        output_signature: Any = None,
+    ) -> Any:  # fmt: skip
         """A dataset of what a Python generator yields.
 
         Args:
@@ -176,11 +178,17 @@ class DatasetV2(CompositeTensor):
             output_types: the structure of types of an element.
             output_shapes: the structure of shapes.
             args: tensors.
+            output_signature: types and shapes as a structure of specs, as TensorFlow 2 takes them.
 
         Raises:
-            TypeError: `generator` is not callable. When it runs, what it yields is checked against
-                types and shapes.
+            TypeError: `generator` is not callable, or nothing says what types it yields. When it
+                runs, what it yields is checked against types and shapes.
         """
+        if output_signature is not None:
+            output_types = structure.legacy_types(output_signature)
+            output_shapes = structure.legacy_shapes(output_signature)
+        elif output_types is None:
+            raise TypeError("from_generator() needs `output_types`.")
         make = generator_function(generator, output_types, output_shapes, args)
         return cls.from_tensors(0).flat_map(lambda dummy: cls._begin(make(dummy)))
 

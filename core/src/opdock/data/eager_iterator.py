@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, Self
 
 from opdock import errors
 from opdock.data.iterators import Iterator
+from opdock.data.spec import IteratorSpec
 from opdock.data.util import structure
+from opdock.graph.nodes.composite import CompositeTensor
 from opdock.graph.variables.trackable import Trackable
 from opdock.ops.data_iterators import iterator_get_next_op, iterator_v2_op, make_iterator_op
 
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["EagerIterator"]
 
 
-class EagerIterator(Iterator, Trackable):
+class EagerIterator(Iterator, Trackable, CompositeTensor):
     """A walk through a dataset, whose elements are values.
 
     Args:
@@ -24,11 +26,26 @@ class EagerIterator(Iterator, Trackable):
     """
 
     def __init__(self, dataset: DatasetV2) -> None:
-        self._element_spec = dataset.element_spec
-        self._flat = dataset._flat_structure
-        self._iterator_resource = iterator_v2_op(container="", shared_name="", **self._flat)
-        self._initializer = None
+        flat = dataset._flat_structure
+        handle = iterator_v2_op(container="", shared_name="", **flat)
+        self._hold(handle, dataset.element_spec)
         make_iterator_op(dataset._apply_options()._variant_tensor, self._iterator_resource)
+
+    def _hold(self, handle: Any, element_spec: Any) -> None:
+        self._iterator_resource, self._element_spec = handle, element_spec
+        self._flat = structure.flat_structure(element_spec)
+        self._initializer = None
+
+    @classmethod
+    def of_handle(cls, handle: Any, element_spec: Any) -> Self:
+        """The iterator behind a handle, as a function has it of which it is an argument."""
+        found = cls.__new__(cls)
+        found._hold(handle, element_spec)
+        return found
+
+    @property
+    def _type_spec(self) -> IteratorSpec:
+        return IteratorSpec(self._element_spec)
 
     def __iter__(self) -> Self:
         return self

@@ -222,5 +222,5 @@ def traced_factory(make: Callable[[], Tensor]) -> FuncGraph:
     graph = _ByValue(_name(make, "make_dataset", outer), outer)
     with graph.as_default():
         result = make()
-        graph.outputs = [result if result.graph is graph else graph._adopt(result)]
+        graph.outputs = [result if result._op.graph is graph else graph._adopt(result)]
     return graph

@@ -1,18 +1,21 @@
 """`tf.data.Options`: how a dataset is worked through.
 
-What says what the elements are, such as whether their order is fixed, is heeded. Hints to TF's
-optimizer and auto-tuner are kept, merged and compared; elements do not depend on them.
+What says what the elements are, such as whether their order is fixed, is heeded. TF's rewrites of
+a pipeline that are done are those of `opdock.kernels.data.rewriting`; random numbers are not drawn
+elsewhere, nor maps and filters joined. Other hints are kept, merged and compared.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import enum
+from typing import Any, Final
 
 from opdock.data.statistics import StatsAggregator
 from opdock.data.util.options import OptionsBase, create_option, merge_options
 
 __all__ = [
-    "DistributeOptions", "MapVectorizationOptions", "OptimizationOptions", "Options",
+    "AutoShardPolicy", "DistributeOptions", "ExternalStatePolicy", "MapVectorizationOptions",
+    "OptimizationOptions", "Options",
     "StatsOptions", "ThreadingOptions",
 ]  # fmt: skip
 
@@ -21,11 +24,24 @@ def _flag(name: str, docstring: str) -> Any:
     return create_option(name, bool, docstring)
 
 
+class AutoShardPolicy(enum.IntEnum):
+    """What is shared out between workers: TensorFlow 2's names."""
+
+    OFF = -1
+    AUTO = 0
+    FILE = 1
+    DATA = 2
+    HINT = 3
+
+
 class DistributeOptions(OptionsBase):
     """How elements are spread over workers."""
 
     auto_shard = create_option(
         "auto_shard", bool, "Whether the elements are shared out by a strategy.", lambda: True
+    )
+    auto_shard_policy = create_option(
+        "auto_shard_policy", AutoShardPolicy, "What is shared out.", lambda: AutoShardPolicy.AUTO
     )
     _make_stateless = create_option(
         "_make_stateless", bool, "Whether ops become stateless.", lambda: False
@@ -40,8 +56,20 @@ class MapVectorizationOptions(OptionsBase):
     use_choose_fastest = _flag("use_choose_fastest", "Whether it is measured what is faster.")
 
 
+_DEFAULT: Final = ("map_and_batch_fusion", "noop_elimination", "shuffle_and_repeat_fusion")
+_REWRITES: Final = (
+    *_DEFAULT, "filter_fusion", "filter_with_random_uniform_fusion", "hoist_random_uniform",
+    "map_and_filter_fusion", "map_fusion", "map_parallelization", "parallel_batch",
+)  # fmt: skip
+
+
 class OptimizationOptions(OptionsBase):
-    """Which rewrites of the pipeline TF's optimizer may do."""
+    """Which rewrites of the pipeline may be done.
+
+    Elements are the same after them, but that an error in a map takes the place of the whole batch
+    where a map and a batch are one step, which they are by default, as in TF. Epochs are shuffled
+    together only if it is asked for: their elements come in another order then.
+    """
 
     apply_default_optimizations = _flag("apply_default_optimizations", "Those on by default.")
     autotune = _flag("autotune", "Whether parallelism tunes itself.")
@@ -65,6 +93,20 @@ class OptimizationOptions(OptionsBase):
     parallel_batch = _flag("parallel_batch", "Batches copied in parallel.")
     shuffle_and_repeat_fusion = _flag("shuffle_and_repeat_fusion", "Both as one.")
 
+    def _static_optimizations(self) -> list[str]:
+        """The names of the rewrites that are asked for, or are on by default, as TF has them."""
+        by_default = self.apply_default_optimizations is not False
+        found = {
+            name for name in _REWRITES
+            if getattr(self, name)
+            or (by_default and name in _DEFAULT and getattr(self, name) is not False)
+        }  # fmt: skip
+        if self.map_vectorization is not None and self.map_vectorization.enabled:
+            found.add("map_vectorization")
+        if self.autotune is not False and self.autotune_buffers:
+            found.add("inject_prefetch")
+        return sorted(found)
+
 
 class StatsOptions(OptionsBase):
     """Where statistics go."""
@@ -86,6 +128,14 @@ class ThreadingOptions(OptionsBase):
     private_threadpool_size = create_option(
         "private_threadpool_size", int, "In a pool of the pipeline's own."
     )
+
+
+class ExternalStatePolicy(enum.Enum):
+    """What becomes of state outside the pipeline when a dataset is written down: TensorFlow 2's."""
+
+    WARN = 0
+    IGNORE = 1
+    FAIL = 2
 
 
 class Options(OptionsBase):
@@ -112,6 +162,29 @@ class Options(OptionsBase):
     experimental_stateful_whitelist = create_option(
         "experimental_stateful_whitelist", list, "Ops whose state may be left out when saving."
     )
+    experimental_external_state_policy = create_option(
+        "experimental_external_state_policy", ExternalStatePolicy,
+        "What becomes of state outside the pipeline.",
+    )  # fmt: skip
+
+    def _static_optimizations(self) -> list[str]:
+        """The names of all rewrites of the pipeline that TF would do for these options."""
+        found = set(self.experimental_optimization._static_optimizations())
+        if self.experimental_deterministic is False:
+            found.add("make_sloppy")
+        if self.experimental_slack:
+            found.add("slack")
+        if self.experimental_stats.latency_all_edges:
+            found.add("latency_all_edges")
+        return sorted(found)
+
+    def _rewrites(self) -> list[str]:
+        """The rewrites that are done: epochs are shuffled together only if a program asks for it,
+        as their elements come in another order then.
+        """
+        asked = self.experimental_optimization.shuffle_and_repeat_fusion
+        left = set() if asked else {"shuffle_and_repeat_fusion"}
+        return sorted(set(self._static_optimizations()) - left)
 
     def merge(self, options: Any) -> Any:
         """These options and others; ValueError where they contradict each other."""

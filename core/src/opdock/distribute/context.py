@@ -82,8 +82,8 @@ has_distribution_strategy = modes.has_strategy
 
 
 def needs_no_merge_call() -> bool:
-    """Whether replicas may go on without each other, as the only one may."""
-    return not has_strategy()
+    """Whether replicas may go on without each other: no strategy runs this code as one."""
+    return replication.current() is None
 
 
 def maybe_merge_call(fn: Any, strategy: Any, *args: Any, **kwargs: Any) -> Any:

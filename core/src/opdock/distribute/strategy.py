@@ -175,6 +175,13 @@ class Strategy:
         with self.scope():
             return self._extended.call_for_each_replica(fn, args=args, kwargs=kwargs)
 
+    def run(
+        self, fn: Callable[..., Any], args: tuple[Any, ...] = (), kwargs: Any = None,
+        options: Any = None,
+    ) -> Any:  # fmt: skip
+        """`experimental_run_v2` under the name that TensorFlow 2 has for it; no option counts."""
+        return self.experimental_run_v2(fn, args=args, kwargs=kwargs)
+
     def reduce(self, reduce_op: Any, value: Any, axis: int | None = None) -> Any:
         """A value of all replicas, reduced over them and, if asked for, along an axis.
 

@@ -190,6 +190,10 @@ class DistributedVariable(DistributedValues, Variable):
         """The tensor of the initial value."""
         return self._closest().initial_value if self._initial_value is None else self._initial_value
 
+    def numpy(self) -> Any:
+        """The value of the nearest copy, where operations run as they are made."""
+        return self._closest().numpy()
+
     @property
     def trainable(self) -> bool:
         """Whether optimizers update it by default."""

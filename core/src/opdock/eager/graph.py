@@ -178,13 +178,18 @@ class EagerGraph(Graph):
         return other.eager
 
     def _adopt(self, tensor: Tensor, user: str = "") -> Tensor:
-        return tensor if tensor.graph.eager else super()._adopt(tensor, user)
+        return tensor if tensor._op.graph.eager else super()._adopt(tensor, user)
 
     def _record(self, tape: Any = None) -> Tape:
         """A tape that watches this thread, one that was stopped or a new one."""
         found: Tape = tape or Tape(self._local)
         found.begin()
         return found
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a tape watches what this thread runs."""
+        return bool(self._local.tapes)
 
     # ------------------------------------------------------------ names and scopes
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:

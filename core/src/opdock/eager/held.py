@@ -36,7 +36,7 @@ class HeldGraph(Graph):
         return other is self.eager_graph
 
     def _adopt(self, tensor: Any, user: str = "") -> Tensor:
-        if tensor.graph is not self.eager_graph:
+        if tensor._op.graph is not self.eager_graph:
             return super()._adopt(tensor, user)
         found = self._fed.get(tensor)
         if found is None:

@@ -119,7 +119,9 @@ class EagerTensor(Tensor):
     def _text(self, text: Any) -> str:
         if self._dtype._is_handle:
             return "<unprintable>"
-        found: str = text(self.numpy())
+        value = self.numpy()
+        # NumPy 2 has its scalars' types in their `repr`, which TensorFlow's text does not have.
+        found: str = str(value) if isinstance(value, np.number | np.bool_) else text(value)
         return "\n" + found if text is repr and "\n" in found else found
 
     @property
@@ -135,7 +137,7 @@ class EagerTensor(Tensor):
     @property
     def device(self) -> str:
         """The device on which it was computed."""
-        graph: Any = self.graph
+        graph: Any = self._op.graph
         found: str = graph.full_device(self._op._device)
         return found
 
@@ -147,7 +149,7 @@ class EagerTensor(Tensor):
 
     def gpu(self, gpu_index: int = 0) -> Tensor:
         """The tensor, handed on by that GPU."""
-        with self.graph.device(f"GPU:{gpu_index}"):
+        with self._op.graph.device(f"GPU:{gpu_index}"):
             copied: Tensor = get("Identity")(self)
         return copied
 
@@ -164,6 +166,11 @@ class EagerTensor(Tensor):
                 f"Tensor's shape {shapes.text(self._shape)} is not compatible with supplied shape "
                 f"{shapes.text(shapes.as_shape(shape))}"
             )
+
+    @property
+    def graph(self) -> NoReturn:
+        """None that could be looked at; libraries tell tensors of graphs by it."""
+        raise AttributeError("Tensor.graph is meaningless when eager execution is enabled.")
 
     def consumers(self) -> NoReturn:
         """Nobody knows them."""

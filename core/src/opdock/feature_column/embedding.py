@@ -35,7 +35,7 @@ from opdock.ops.select import one_hot
 from opdock.shapes import TensorShape
 
 
-class _OfIds(DenseColumn, SequenceDenseColumn):
+class OfIds(DenseColumn, SequenceDenseColumn):
     """A dense column over a categorical one, which may be a sequence."""
 
     categorical_column: CategoricalColumn
@@ -91,7 +91,7 @@ class _EmbeddingFields(NamedTuple):
     trainable: bool
 
 
-class EmbeddingColumn(_OfIds, _EmbeddingFields):
+class EmbeddingColumn(OfIds, _EmbeddingFields):
     """Rows of a trained table; see `embedding_column`."""
 
     _kind = "embedding_column"
@@ -124,8 +124,8 @@ class EmbeddingColumn(_OfIds, _EmbeddingFields):
         ids = self.categorical_column.get_sparse_tensors(cache, state)
         assert state is not None, "only a layer knows the table"
         weights = state.get_variable(self, name="embedding_weights")
-        _restore(weights, self.ckpt_to_load_from, self.tensor_name_in_ckpt)
-        return _combined(self, ids, weights)
+        restore(weights, self.ckpt_to_load_from, self.tensor_name_in_ckpt)
+        return combined(self, ids, weights)
 
 
 class _SharedFields(NamedTuple):
@@ -140,7 +140,7 @@ class _SharedFields(NamedTuple):
     trainable: bool
 
 
-class SharedEmbeddingColumn(_OfIds, _SharedFields):
+class SharedEmbeddingColumn(OfIds, _SharedFields):
     """Rows of a table that several columns share; see `shared_embedding_columns`.
 
     The table lies in the graph's collection `shared_embedding_collection_name`.
@@ -204,15 +204,15 @@ class SharedEmbeddingColumn(_OfIds, _SharedFields):
         with name_scope(None, default_name=self.name):
             ids = self.categorical_column.get_sparse_tensors(cache, state)
             (weights,) = get_collection(self.shared_embedding_collection_name)
-            _restore(weights, self.ckpt_to_load_from, self.tensor_name_in_ckpt)
-            return _combined(self, ids, weights)
+            restore(weights, self.ckpt_to_load_from, self.tensor_name_in_ckpt)
+            return combined(self, ids, weights)
 
 
 class _IndicatorFields(NamedTuple):
     categorical_column: CategoricalColumn
 
 
-class IndicatorColumn(_OfIds, _IndicatorFields):
+class IndicatorColumn(OfIds, _IndicatorFields):
     """How often each id occurs; see `indicator_column`."""
 
     _kind = "indicator_column"
@@ -262,7 +262,8 @@ def sequence_lengths(entries: Any, elements: int = 1) -> Tensor:
         return concat([known, zeros(missing, dtype=dtypes.int64)], axis=0, name=scope)
 
 
-def _combined(column: Any, ids: IdsAndWeights, weights: Any) -> Tensor:
+def combined(column: Any, ids: IdsAndWeights, weights: Any) -> Tensor:
+    """What a column makes of the rows of each example."""
     return safe_embedding_lookup_sparse(
         embedding_weights=weights,
         sparse_ids=ids.id_tensor,
@@ -273,7 +274,7 @@ def _combined(column: Any, ids: IdsAndWeights, weights: Any) -> Tensor:
     )
 
 
-def _restore(weights: Any, checkpoint: Any, tensor: Any) -> None:
+def restore(weights: Any, checkpoint: Any, tensor: Any) -> None:
     """Makes a checkpoint's tensor the initial value of a table."""
     if checkpoint is None:
         return

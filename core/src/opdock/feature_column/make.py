@@ -21,6 +21,7 @@ from opdock.feature_column.categorical import (
     WeightedCategoricalColumn,
 )
 from opdock.feature_column.embedding import EmbeddingColumn, IndicatorColumn, SharedEmbeddingColumn
+from opdock.feature_column.shared import SharedColumn, SharedTable
 from opdock.graph.variables.initializers import truncated_normal_initializer
 
 
@@ -310,11 +311,7 @@ def shared_embedding_columns(
         ValueError: the columns differ, or as `embedding_column`.
     """
     initializer = _checked_table(dimension, initializer, ckpt_to_load_from, tensor_name_in_ckpt, "")
-    ordered = sorted(categorical_columns, key=lambda c: c.name)
-    _check_alike(ordered)
-    collection = shared_embedding_collection_name or (
-        "_".join(c.name for c in ordered) + "_shared_embedding"
-    )
+    collection = _shared_name(categorical_columns, shared_embedding_collection_name)
     return [
         SharedEmbeddingColumn(
             column,
@@ -329,6 +326,52 @@ def shared_embedding_columns(
         )
         for column in categorical_columns
     ]
+
+
+def shared_embeddings(
+    categorical_columns: Sequence[CategoricalColumn],
+    dimension: int,
+    combiner: str = "mean",
+    initializer: Callable[..., Any] | None = None,
+    shared_embedding_collection_name: str | None = None,
+    ckpt_to_load_from: Any = None,
+    tensor_name_in_ckpt: str | None = None,
+    max_norm: float | None = None,
+    trainable: bool = True,
+) -> list[SharedColumn]:
+    """Embedding columns over one table, which is a variable of its own in each graph.
+
+    Args:
+        categorical_columns: columns of one type and one number of buckets.
+        shared_embedding_collection_name: the name of the variable; by default made of the columns'
+            names.
+        dimension, combiner, initializer, ckpt_to_load_from, tensor_name_in_ckpt, max_norm,
+            trainable: see `embedding_column`.
+
+    Returns:
+        A column for each of `categorical_columns`, in their order.
+
+    Raises:
+        ValueError: the columns differ, or as `embedding_column`.
+    """
+    initializer = _checked_table(dimension, initializer, ckpt_to_load_from, tensor_name_in_ckpt, "")
+    name = _shared_name(categorical_columns, shared_embedding_collection_name)
+    table = SharedTable(
+        dimension, initializer, ckpt_to_load_from, tensor_name_in_ckpt,
+        categorical_columns[0].num_buckets, trainable, name,
+    )  # fmt: skip
+    return [SharedColumn(column, table, combiner, max_norm) for column in categorical_columns]
+
+
+def _shared_name(columns: Sequence[CategoricalColumn], name: str | None) -> str:
+    """What columns share is called by their names, in one order, if nobody named it.
+
+    Raises:
+        ValueError: the columns differ.
+    """
+    ordered = sorted(columns, key=lambda c: c.name)
+    _check_alike(ordered)
+    return name or "_".join(c.name for c in ordered) + "_shared_embedding"
 
 
 def _check_alike(columns: list[Any]) -> None:

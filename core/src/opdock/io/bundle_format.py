@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import struct
 import sys
 from typing import Any, BinaryIO, Final
@@ -102,7 +103,10 @@ def read_array(
         return _read_strings(file.read(size), count)
     if dtype == dtypes.variant:
         return _read_variants(file.read(size), count)
-    raw = np.fromfile(file, np.uint8, size)
+    if isinstance(file, io.BufferedReader):
+        raw = np.fromfile(file, np.uint8, size)
+    else:  # of another file system
+        raw = np.frombuffer(bytearray(file.read(size)), np.uint8)
     if raw.nbytes != size:
         raise errors.DataLossError(None, None, f"{size} bytes expected, {raw.size} found")
     crc = crc32c.value(raw)

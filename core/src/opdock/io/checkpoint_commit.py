@@ -30,7 +30,7 @@ from contextlib import suppress
 from typing import Any
 
 from opdock import errors
-from opdock.io import protos
+from opdock.io import filesystems, protos
 from opdock.io.bundle_format import data_path, index_path
 from opdock.io.files import (
     atomic_write,
@@ -64,14 +64,14 @@ def commit(prefix: str, sources: Sequence[str], entries: Mapping[bytes, Any]) ->
         sources: the data files, one a shard, on the same file system; they are renamed.
         entries: what the index says of each key.
     """
-    directory = os.path.dirname(prefix) or "."
+    directory = filesystems.parent(prefix) or "."
     with _committing, directory_turn(directory, _PATIENCE), tf_errors(prefix):
         try:
             _take_places(prefix, sources, entries)
         except BaseException:
             # The disk may be full: what no index lists makes room again.
             listed = _shards_in_force(prefix)
-            if listed is not None or not os.path.lexists(index_path(prefix)):
+            if listed is not None or not filesystems.exists(index_path(prefix)):
                 _remove_other_data(prefix, listed)
             raise
     sweep(directory)
@@ -85,7 +85,9 @@ def _take_places(prefix: str, sources: Sequence[str], entries: Mapping[bytes, An
         write_index(prefix, shards, entries)
     else:
         detour = next(
-            n for n in itertools.count(shards + 1) if not glob.glob(_data_files(prefix, n))
+            n
+            for n in itertools.count(shards + 1)
+            if not filesystems.matching(_data_files(prefix, n))
         )
         _install(prefix, sources, detour)
         write_index(prefix, detour, entries)
@@ -122,7 +124,7 @@ def _shards_in_force(prefix: str) -> int | None:
 
 def _install(prefix: str, sources: Sequence[str], shards: int) -> None:
     for i, source in enumerate(sources):
-        os.replace(source, data_path(prefix, i, shards))
+        filesystems.rename(source, data_path(prefix, i, shards))
     _sync(prefix)
 
 
@@ -136,18 +138,19 @@ def _data_files(prefix: str, shards: int) -> str:
 
 def _remove_other_data(prefix: str, shards: int | None) -> None:
     """Removes the data files of the prefix that are not of this number of shards, if any."""
-    for path in glob.glob(f"{glob.escape(prefix)}.data-?????-of-?????"):
+    for path in filesystems.matching(f"{glob.escape(prefix)}.data-?????-of-?????"):
         found = _SHARDS.search(path)
         if found is not None and int(found.group(1)) != shards:
             with suppress(OSError):
-                os.unlink(path)
+                filesystems.of(path).remove(path)
 
 
 def give_up(prefix: str) -> None:
     """Removes all parts of a sharded save of which one, with this prefix, cannot be written."""
-    directory = os.path.dirname(prefix)
+    directory = filesystems.parent(prefix)
     if _PARTS.search(directory):
-        shutil.rmtree(directory, ignore_errors=True)
+        with suppress(OSError):
+            filesystems.of(directory).rmtree(directory)
 
 
 def _sweep_parts(directory: str) -> None:

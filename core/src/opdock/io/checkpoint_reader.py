@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from opdock.dtypes import DType
-from opdock.io import protos
+from opdock.io import filesystems, protos
 from opdock.io.checkpoint_v1 import V1Reader
 from opdock.io.checkpoint_v2 import BundleReader
 from opdock.io.files import local_path
@@ -22,11 +22,10 @@ def open_checkpoint(prefix: str | bytes | os.PathLike[str]) -> BundleReader | V1
         DataLossError: it is damaged.
     """
     path = local_path(prefix)
-    if not os.path.exists(f"{path}.index") and os.path.isfile(path):
-        return V1Reader(path)
-    if not os.path.exists(f"{path}.index") and any(c in path for c in "*?["):
-        return V1Reader(path)
-    return BundleReader(path)
+    if filesystems.exists(f"{path}.index"):
+        return BundleReader(path)
+    old = filesystems.isfile(path) or any(c in path for c in "*?[")
+    return V1Reader(path) if old else BundleReader(path)
 
 
 class CheckpointReader:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import glob
 import math
-import os
 from collections.abc import Iterable
 from functools import partial
 from typing import Any, Self
@@ -13,7 +11,7 @@ import numpy as np
 
 from opdock import dtypes, errors
 from opdock.dtypes import DType
-from opdock.io import protos
+from opdock.io import filesystems, protos
 from opdock.io.files import as_path, atomic_write
 from opdock.io.parsing import parsed
 from opdock.io.table import TableBuilder, TableReader
@@ -86,7 +84,7 @@ class V1Reader:
 
     def __init__(self, pattern: str) -> None:
         self.prefix = as_path(pattern)
-        paths = [self.prefix] if os.path.isfile(self.prefix) else sorted(glob.glob(self.prefix))
+        paths = sorted(p for p in filesystems.matching(self.prefix) if filesystems.isfile(p))
         if not paths:
             raise errors.NotFoundError(
                 None,

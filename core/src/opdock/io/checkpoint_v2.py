@@ -17,7 +17,7 @@ import numpy as np
 
 from opdock import dtypes, errors
 from opdock.dtypes import DType
-from opdock.io import bundle_format, crc32c, protos
+from opdock.io import bundle_format, crc32c, filesystems, protos
 from opdock.io.bundle_format import Array, data_path, index_path
 from opdock.io.checkpoint_commit import HEADER_KEY, VERSION, commit, give_up
 from opdock.io.files import Temporary, local_path, make_directory, tf_errors
@@ -43,7 +43,7 @@ class BundleWriter:
         self.prefix = local_path(prefix)
         self._entries: dict[bytes, Any] = {}
         self._offset = 0
-        directory = os.path.dirname(self.prefix)
+        directory = filesystems.parent(self.prefix)
         if directory:
             make_directory(directory)
         try:
@@ -146,7 +146,7 @@ class BundleReader:
     def __init__(self, prefix: str) -> None:
         self.prefix = local_path(prefix)
         path = index_path(self.prefix)
-        if not os.path.exists(path):
+        if not filesystems.exists(path):
             raise errors.NotFoundError(
                 None,
                 None,
@@ -347,9 +347,9 @@ class BundleReader:
         if file is None:
             path = data_path(self.prefix, shard, self.num_shards)
             with tf_errors(path):
-                file = open(path, "rb")  # noqa: SIM115
+                file = filesystems.open_bytes(path)
             self._files[shard] = file
-        return file, os.fstat(file.fileno()).st_size
+        return file, file.seek(0, os.SEEK_END)
 
     def close(self) -> None:
         """Closes the files."""
@@ -376,7 +376,7 @@ def merge_bundles(prefixes: Iterable[str], merged: str) -> None:
     """
     given = list(prefixes)
     try:
-        _merge(given, merged)
+        _merge(given, local_path(merged))
     except BaseException:
         for prefix in given:
             give_up(prefix)
@@ -404,13 +404,14 @@ def _merge(prefixes: Sequence[str], merged: str) -> None:
             data_path(reader.prefix, i, reader.num_shards) for i in range(reader.num_shards)
         ]
         first += reader.num_shards
-    directory = os.path.dirname(merged)
+    directory = filesystems.parent(merged)
     if directory:
         make_directory(directory)
     commit(merged, sources, entries)
     for reader in readers:
+        path = index_path(reader.prefix)
         with suppress(OSError):
-            os.unlink(index_path(reader.prefix))
+            filesystems.of(path).remove(path)
 
 
 def _key(name: str | bytes) -> bytes:

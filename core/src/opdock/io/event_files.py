@@ -12,8 +12,8 @@ from typing import IO, Any
 
 from tensorboard.summary.writer.event_file_writer import _AsyncWriter
 
-from opdock.io import protos
-from opdock.io.files import as_path, tf_errors
+from opdock.io import filesystems, protos
+from opdock.io.files import as_path, make_directories, tf_errors
 from opdock.io.parsing import parsed
 from opdock.io.records import RecordWriter, read_records
 
@@ -61,8 +61,7 @@ class EventsWriter:
         self._file: IO[bytes]
         self._path: str | None = None
         self._closed = False
-        with tf_errors(self._logdir):
-            os.makedirs(self._logdir or ".", exist_ok=True)
+        make_directories(self._logdir or ".")
 
     @property
     def path(self) -> str | None:
@@ -128,10 +127,13 @@ class EventsWriter:
         while True:
             again = f".{number}" if number else ""
             path = os.path.join(self._logdir, f"{start}{again}{self._suffix}")
-            if not os.path.exists(path):
+            there = filesystems.of(path)
+            if not there.exists(path):
                 with tf_errors(path), suppress(FileExistsError):
-                    os.makedirs(self._logdir or ".", exist_ok=True)
-                    file = open(path, "xb")  # noqa: SIM115
+                    there.makedirs(self._logdir or ".")
+                    # Elsewhere there may be no way to make a file only if it is new.
+                    mode = "xb" if filesystems.is_local(path) else "wb"
+                    file: IO[bytes] = there.open(path, mode, None, None)
                     self._path = path
                     return file
             number += 1

@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+import tempfile
 import time
 import uuid
 import weakref
@@ -87,11 +88,13 @@ def as_path(path: str | bytes | os.PathLike[str]) -> str:
 
 def local_path(path: str | bytes | os.PathLike[str]) -> str:
     """`as_path`, with the machine's own files named without their scheme `file://`."""
-    return as_path(path).removeprefix("file://")
+    return filesystems.here(as_path(path))
 
 
 class Temporary:
     """A new file beside `path`, to be written and put in its place.
+
+    Where `path` is of another file system, it is one of the machine's, of which `path` gets a copy.
 
     It is locked for as long as it is open, so `sweep` can tell it from what a process that was
     killed left behind. It is removed with the object if nothing has become of it: an interrupt may
@@ -117,6 +120,8 @@ class Temporary:
     def sync(self) -> None:
         """Waits until the disk has what was written; the file can be renamed then."""
         self.file.flush()
+        if not filesystems.is_local(self.path):
+            return  # what it is copied to is another disk
         os.fsync(self.file.fileno())
         if sys.platform == "win32":
             # Windows renames no open file; elsewhere the lock is held until the file has its name.
@@ -125,7 +130,7 @@ class Temporary:
     def install(self) -> None:
         """Takes the place of `path`, durably."""
         self.sync()
-        os.replace(self.name, self.path)
+        filesystems.rename(self.name, self.path)
         self._left.detach()
         self.file.close()
         sync_directory(os.path.dirname(self.path) or ".")
@@ -148,7 +153,10 @@ def _remove(name: str, held: list[BinaryIO], owner: int) -> None:
 
 
 def _temporary_name(path: str) -> str:
-    return f"{path}.tempstate{uuid.uuid4().hex}"
+    own = f".tempstate{uuid.uuid4().hex}"
+    if filesystems.is_local(path):
+        return path + own
+    return os.path.join(tempfile.gettempdir(), os.path.basename(path) + own)
 
 
 def _open_locked(name: str, held: list[BinaryIO]) -> BinaryIO:
@@ -190,6 +198,9 @@ def link_over(source: str, target: str) -> None:
 
     Where the file system has no links, `target` becomes a copy.
     """
+    if not filesystems.is_local(source):
+        filesystems.copy(source, target)
+        return
     with open(source, "r+b") as file:
         if sys.platform != "win32":
             # One lock serves both names, so nobody sweeps the link before it has its place. Whoever
@@ -286,7 +297,10 @@ def make_directories(path: str) -> None:
 
 
 def make_directory(path: str) -> None:
-    """Makes a directory of the machine's, if only it is missing."""
+    """Makes a directory, if only it is missing; on other file systems those above it as well."""
+    if not filesystems.is_local(path):
+        make_directories(path)
+        return
     try:
         os.mkdir(path)
     except (FileNotFoundError, FileExistsError):

@@ -12,14 +12,23 @@ import importlib
 import os
 import re
 import shutil
+import stat
 import weakref
-from typing import IO, Any, Protocol
+from typing import IO, Any, BinaryIO, Final, Protocol
 
 from opdock import errors
 
 _AT_ONCE = 1 << 26
 _BINARY: int = getattr(os, "O_BINARY", 0)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+)://")
+
+
+_FILE: Final = "file://"
+
+
+def here(path: str) -> str:
+    """A path of the machine's own file system without the scheme "file"."""
+    return path.removeprefix(_FILE)
 
 
 class FileSystem(Protocol):
@@ -60,15 +69,15 @@ class FileSystem(Protocol):
 
 
 class Local:
-    """The file system of the machine."""
+    """The file system of the machine; its paths may have the scheme "file"."""
 
     def open(self, path: str, mode: str, encoding: str | None, newline: str | None) -> IO[Any]:
         """Opens a file."""
-        return open(path, mode, encoding=encoding, newline=newline)
+        return open(here(path), mode, encoding=encoding, newline=newline)
 
     def read(self, path: str) -> bytes:
         """The content of a file, in as few calls as do: other threads may run at each."""
-        handle = os.open(path, os.O_RDONLY | _BINARY)
+        handle = os.open(here(path), os.O_RDONLY | _BINARY)
         try:
             size = os.fstat(handle).st_size
             found = os.read(handle, min(size, _AT_ONCE) + 1)
@@ -83,39 +92,41 @@ class Local:
 
     def exists(self, path: str) -> bool:
         """Whether there is anything of that name."""
-        return os.path.exists(path)
+        return os.path.exists(here(path))
 
     def isdir(self, path: str) -> bool:
         """Whether there is a directory of that name."""
-        return os.path.isdir(path)
+        return os.path.isdir(here(path))
 
     def stat(self, path: str) -> tuple[int, int, bool]:
         """Length, time of change in nanoseconds, and whether it is a directory."""
-        found = os.stat(path)
-        return found.st_size, found.st_mtime_ns, os.path.isdir(path)
+        found = os.stat(here(path))
+        return found.st_size, found.st_mtime_ns, stat.S_ISDIR(found.st_mode)
 
     def glob(self, pattern: str) -> list[str]:
         """The names that match."""
-        return glob.glob(pattern)
+        found = glob.glob(here(pattern))
+        return [f"{_FILE}{name}" for name in found] if pattern.startswith(_FILE) else found
 
     def listdir(self, path: str) -> list[str]:
         """The names in a directory."""
-        return os.listdir(path)
+        return os.listdir(here(path))
 
     def mkdir(self, path: str) -> None:
         """Makes one directory."""
-        os.mkdir(path)
+        os.mkdir(here(path))
 
     def makedirs(self, path: str) -> None:
         """Makes a directory and those above it."""
-        os.makedirs(path, exist_ok=True)
+        os.makedirs(here(path), exist_ok=True)
 
     def remove(self, path: str) -> None:
         """Deletes a file."""
-        os.remove(path)
+        os.remove(here(path))
 
     def rmtree(self, path: str) -> None:
         """Deletes a directory with all in it, or a file."""
+        path = here(path)
         if os.path.isdir(path) and not os.path.islink(path):
             shutil.rmtree(path)
         else:
@@ -207,7 +218,7 @@ def of(path: str) -> FileSystem:
     Raises:
         UnimplementedError: its scheme needs a package that is not installed, or nobody knows it.
     """
-    found = _SCHEME.match(path)
+    found = _SCHEME.match(here(path))
     if found is None:
         return _LOCAL
     scheme = found.group(1)
@@ -228,13 +239,54 @@ def of(path: str) -> FileSystem:
 
 def is_local(path: str) -> bool:
     """Whether a path is one of the machine's own file system."""
-    return _SCHEME.match(path) is None
+    return _SCHEME.match(here(path)) is None
+
+
+def is_absolute(path: str) -> bool:
+    """Whether a path means the same wherever a program stands."""
+    return _SCHEME.match(path) is not None or os.path.isabs(path)
+
+
+def parent(path: str) -> str:
+    """The directory that has a file or directory; "" for the one where the program stands."""
+    found = _SCHEME.match(path)
+    root = "" if found is None else found.group(0)
+    return root + os.path.dirname(path[len(root) :])
+
+
+def exists(path: str) -> bool:
+    """Whether there is anything of that name."""
+    return of(path).exists(path)
+
+
+def isdir(path: str) -> bool:
+    """Whether there is a directory of that name."""
+    return of(path).isdir(path)
+
+
+def isfile(path: str) -> bool:
+    """Whether there is something of that name, and it is no directory."""
+    there = of(path)
+    return there.exists(path) and not there.isdir(path)
+
+
+def matching(pattern: str) -> list[str]:
+    """The names that match a pattern, or the one that there is by that name."""
+    there = of(pattern)
+    return [pattern] if there.exists(pattern) else there.glob(pattern)
+
+
+def open_bytes(path: str) -> BinaryIO:
+    """A file's bytes, to be read."""
+    file: Any = of(path).open(path, "rb", None, None)
+    found: BinaryIO = file
+    return found
 
 
 def copy(source: str, target: str) -> None:
     """Copies a file, from one file system to another if need be."""
     if is_local(source) and is_local(target):
-        shutil.copyfile(source, target)
+        shutil.copyfile(here(source), here(target))
         return
     with of(source).open(source, "rb", None, None) as read:
         with of(target).open(target, "wb", None, None) as write:
@@ -244,7 +296,7 @@ def copy(source: str, target: str) -> None:
 def rename(source: str, target: str) -> None:
     """Renames a file or a directory; across file systems a file only."""
     if is_local(source) and is_local(target):
-        os.replace(source, target)
+        os.replace(here(source), here(target))
         return
     there = of(source)
     if isinstance(there, Remote) and target.startswith(f"{there.scheme}://"):

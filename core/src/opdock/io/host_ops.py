@@ -6,7 +6,6 @@ them shares this code. The checkpoint formats load when the first such op runs, 
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -45,6 +44,7 @@ _LATER = {
     "ReaderState": "opdock.io.reader_state",
     "Records": "opdock.io.record_sources", "Source": "opdock.io.record_sources",
     "fixed_length": "opdock.io.record_sources", "identity": "opdock.io.record_sources",
+    "lmdb_pairs": "opdock.io.record_sources",
     "text_lines": "opdock.io.record_sources", "tf_records": "opdock.io.record_sources",
     "whole_file": "opdock.io.record_sources",
     "decode_wav": "opdock.io.wav_format", "encode_wav": "opdock.io.wav_format",
@@ -202,9 +202,11 @@ def merge_checkpoints(prefixes: Any, destination: Any, delete_old_dirs: bool) ->
     merged = scalar_text(destination, "destination_prefix")
     merge_bundles(parts, merged)
     if delete_old_dirs:
-        for directory in {os.path.dirname(p) for p in parts} - {os.path.dirname(merged), ""}:
+        for directory in {filesystems.parent(p) for p in parts} - {filesystems.parent(merged), ""}:
             with suppress(OSError):
-                os.rmdir(directory)
+                there = filesystems.of(directory)
+                if not there.listdir(directory):
+                    there.rmtree(directory)
 
 
 def sharded_filename(basename: Any, shard: Any, num_shards: Any) -> bytes:
@@ -233,7 +235,7 @@ def write_file(filename: Any, contents: Any) -> None:
             None, None, f"Contents tensor must be a scalar, got shape {list(data.shape)}"
         )
     item = data.reshape(-1)[0]
-    directory = os.path.dirname(path)
+    directory = filesystems.parent(path)
     with files.tf_errors(path):
         if directory:
             filesystems.of(path).makedirs(directory)

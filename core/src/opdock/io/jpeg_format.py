@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import io
 import re
+import struct
 import threading
 from dataclasses import dataclass
 from typing import Any, Final
@@ -34,6 +35,7 @@ _NEXT_MARKER: Final = re.compile(rb"\xff[^\x00\xd0-\xd7\xff]")
 """In coded data 0xFF stands before zero, the number of a restart, or more of itself."""
 
 
+_SIZE: Final = struct.Struct(">H")
 _END_MARK: Final = b"\xff\xd9"
 _SEQUENTIAL: Final = (0xC0, 0xC1)
 
@@ -71,8 +73,9 @@ def read_header(data: bytes) -> Header | None:
     """The header of a file; None where there is none."""
     if data[:2] != b"\xff\xd8":
         return None
-    at, frame, adobe, whole, sequential = 2, None, False, False, False
-    while at + 2 <= len(data):
+    at, end = 2, len(data)
+    frame, adobe, whole, sequential = None, False, False, False
+    while at + 2 <= end:
         if data[at] != 0xFF or data[at + 1] == 0xFF:
             at += 1  # fill bytes, and what libraries skip in search of a marker
             continue
@@ -83,21 +86,22 @@ def read_header(data: bytes) -> Header | None:
             break
         if kind in _ALONE or kind == 0:
             continue
-        size = int.from_bytes(data[at : at + 2], "big")
-        segment = data[at + 2 : at + size]
-        if size < 2 or len(segment) < size - 2:
+        if at + 2 > end:
             break
-        if kind in _FRAMES and frame is None and len(segment) >= 6:
-            frame, sequential = segment, kind in _SEQUENTIAL
-        adobe |= kind == _ADOBE and segment[:5] == b"Adobe"
-        at += size
+        (size,) = _SIZE.unpack_from(data, at)
+        begin, at = at + 2, at + size
+        if size < 2 or at > end:
+            break
+        if kind in _FRAMES and frame is None and size >= 8:
+            frame, sequential = data[begin:at], kind in _SEQUENTIAL
+        adobe |= kind == _ADOBE and data.startswith(b"Adobe", begin, at)
         if kind == _SCAN:
-            if sequential and frame and segment[:1] == frame[5:6]:
+            if sequential and frame and data[begin:at][:1] == frame[5:6]:
                 # All components are in this scan: nothing but the end comes after it.
-                whole = data.find(_END_MARK, at) >= 0
+                whole = data.endswith(_END_MARK, at) or data.find(_END_MARK, at) >= 0
                 break
             found = _NEXT_MARKER.search(data, at)
-            at = len(data) if found is None else found.start()
+            at = end if found is None else found.start()
     if frame is None:
         return None
     height, width = (int.from_bytes(frame[i : i + 2], "big") for i in (1, 3))

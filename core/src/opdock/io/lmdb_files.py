@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import BinaryIO, Final, NamedTuple, NoReturn
 
 from opdock import errors
-from opdock.io.files import tf_errors
+from opdock.io.files import local_path, tf_errors
 
 __all__ = ["pairs"]
 
@@ -42,13 +42,16 @@ class _Meta(NamedTuple):
     transaction: int
 
 
-def pairs(path: str) -> Iterator[tuple[bytes, bytes]]:
-    """The pairs of a database, as long as somebody asks for them.
+def pairs(name: str) -> Generator[tuple[bytes, bytes], None, None]:
+    """The pairs of a database, a file or the folder that has it, as long as somebody asks for them.
 
     Raises:
         OpError: there is no such file; `InvalidArgumentError` if it is no database, `DataLossError`
             if it is damaged, `UnimplementedError` if its keys have several values.
     """
+    path = local_path(name)
+    if os.path.isdir(path):
+        path = os.path.join(path, "data.mdb")
     with tf_errors(path), open(path, "rb") as file:
         yield from _Database(path, file).walk()
 

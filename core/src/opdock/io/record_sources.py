@@ -14,6 +14,7 @@ from typing import IO, Final
 from opdock import errors
 from opdock.io import filesystems
 from opdock.io.files import read_file, tf_errors
+from opdock.io.lmdb_files import pairs
 from opdock.io.records import RecordReader, open_for_reading
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Source",
     "fixed_length",
     "identity",
+    "lmdb_pairs",
     "text_lines",
     "tf_records",
     "whole_file",
@@ -123,6 +125,11 @@ def _skip(file: IO[bytes], size: int) -> bool:
     while size > 0 and (part := file.read(min(size, _SKIP))):
         size -= len(part)
     return size <= 0
+
+
+def lmdb_pairs(work: bytes) -> Records:
+    """The pairs of an LMDB database."""
+    return pairs(work.decode())
 
 
 def tf_records(compression: str) -> Source:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import BinaryIO, Self
 
 from opdock import errors
-from opdock.io import crc32c, snappy
+from opdock.io import crc32c, filesystems, snappy
 from opdock.io.files import tf_errors
 from opdock.io.varint import read_varint, write_varint
 
@@ -165,8 +165,8 @@ class TableReader:
     def __init__(self, path: str) -> None:
         self.path = path
         with tf_errors(path):
-            self._file = open(path, "rb")  # noqa: SIM115
-            self._size = os.fstat(self._file.fileno()).st_size
+            self._file = filesystems.open_bytes(path)
+            self._size = self._file.seek(0, os.SEEK_END)
         try:
             self._index = list(_entries(self._read_index(), path))
         except BaseException:

@@ -23,7 +23,7 @@ from opdock.api import logging
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.variables.variable_lists import local_variables_initializer
-from opdock.io.files import as_path, read_file, write_file
+from opdock.io.files import as_path, make_directories, read_file, write_file
 from opdock.ops.identity import placeholder
 from opdock.saved_model import model_utils, utils
 from opdock.saved_model.builder import _SavedModelBuilder
@@ -91,7 +91,7 @@ def export_saved_model(
         _add(builder, mode, model, path, custom_objects, input_signature, is_first=number == 0)
     builder.save(as_text)
     assets = os.path.join(path, "assets")
-    os.makedirs(assets, exist_ok=True)
+    make_directories(assets)
     write_file(os.path.join(assets, _STRUCTURE), model.to_json().encode())
 
 

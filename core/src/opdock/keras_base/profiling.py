@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 from opdock.api import logging
 
-__all__ = ["start", "stop"]
+__all__ = ["Trace", "start", "stop"]
 
 
 def start(logdir: str, options: Any = None) -> None:
@@ -25,3 +25,24 @@ def start(logdir: str, options: Any = None) -> None:
 
 def stop(save: bool = True) -> None:
     """Does nothing, as nothing was begun."""
+
+
+class Trace:
+    """A named part of a profile, of which there is none: marks nothing.
+
+    Args:
+        name: of the part.
+        facts: what else is to be told of it.
+    """
+
+    def __init__(self, name: str, **facts: Any) -> None:
+        self.name = name
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Ends the part."""
+
+    def set_metadata(self, **facts: Any) -> None:
+        """Tells more of the part."""

@@ -31,21 +31,21 @@ PORTABLE: Final[Mapping[str, str]] = {
     ),
     "ctc": "CTCGreedyDecoder",
     "data_elements": (
-        "AutoShardDataset BatchDataset BatchDatasetV2 CacheDataset ChooseFastestDataset "
-        "ConcatenateDataset DenseToSparseBatchDataset DirectedInterleaveDataset "
-        "FilterByLastComponentDataset IgnoreErrorsDataset MaxIntraOpParallelismDataset "
-        "ModelDataset NonSerializableDataset OptimizeDataset PaddedBatchDataset "
-        "PaddedBatchDatasetV2 PrefetchDataset PrivateThreadPoolDataset RebatchDataset "
-        "RepeatDataset SamplingDataset ShardDataset ShuffleAndRepeatDataset ShuffleDataset "
-        "SkipDataset SlidingWindowDataset TakeDataset ThreadPoolDataset ThreadPoolHandle "
-        "UnbatchDataset UniqueDataset WindowDataset ZipDataset"
+        "AssertNextDataset AutoShardDataset BatchDataset BatchDatasetV2 CacheDataset "
+        "ChooseFastestDataset ConcatenateDataset DenseToSparseBatchDataset "
+        "DirectedInterleaveDataset FilterByLastComponentDataset IgnoreErrorsDataset "
+        "MaxIntraOpParallelismDataset ModelDataset NonSerializableDataset OptimizeDataset "
+        "PaddedBatchDataset PaddedBatchDatasetV2 PrefetchDataset PrivateThreadPoolDataset "
+        "RebatchDataset RepeatDataset SamplingDataset ShardDataset ShuffleAndRepeatDataset "
+        "ShuffleDataset SkipDataset SleepDataset SlidingWindowDataset TakeDataset "
+        "ThreadPoolDataset ThreadPoolHandle UnbatchDataset UniqueDataset WindowDataset ZipDataset"
     ),
     "data_format": "DataFormatDimMap DataFormatVecPermute",
     "data_functions": (
         "ChooseFastestBranchDataset FilterDataset FlatMapDataset GroupByReducerDataset "
         "GroupByWindowDataset InterleaveDataset MapAndBatchDataset MapDataset MapDefun "
-        "ParallelInterleaveDataset ParallelInterleaveDatasetV2 ParallelMapDataset ReduceDataset "
-        "ScanDataset TakeWhileDataset"
+        "ParallelInterleaveDataset ParallelInterleaveDatasetV2 ParallelMapDataset "
+        "ParseExampleDataset ReduceDataset ScanDataset TakeWhileDataset"
     ),
     "data_iterators": (
         "AnonymousIterator AnonymousIteratorV2 DatasetCardinality DatasetToSingleElement "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock.graph.nodes.convert import convert_to_tensor
-from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.operation import Tensor, has_graph
 from opdock.graph.variables.initializers import zeros_initializer
 from opdock.layers import named
 from opdock.layers.base import Layer, applied, static
@@ -173,7 +173,7 @@ class Dropout(Layer):
         return dropped
 
     def _noise_shape(self, inputs: Tensor) -> Any:
-        if self.noise_shape is None or hasattr(self.noise_shape, "graph"):
+        if self.noise_shape is None or has_graph(self.noise_shape):
             return self.noise_shape
         dynamic = shape(inputs)
         return [dynamic[i] if d is None else d for i, d in enumerate(self.noise_shape)]

@@ -6,6 +6,7 @@ from typing import Any
 
 from opdock import dtypes, shapes
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.variable_scope import variable_scope
@@ -102,6 +103,7 @@ def _step(cell: Any, time: Any, lengths: Any, inputs: Any, state: Any) -> tuple[
     return output, nest.pack_sequence_as(new, flat) if nest.is_sequence(new) else flat[0]
 
 
+@extensible
 def dynamic_rnn(
     cell: Any, inputs: Any, sequence_length: Any = None, initial_state: Any = None,
     dtype: Any = None, parallel_iterations: int | None = None, swap_memory: bool = False,
@@ -198,6 +200,7 @@ def _loop(
     return [a.stack() for a in arrays], packed
 
 
+@extensible
 def static_rnn(
     cell: Any, inputs: Any, initial_state: Any = None, dtype: Any = None,
     sequence_length: Any = None, scope: Any = None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.scopes import control_dependencies
 from opdock.graph.variables.variable_scope import variable_scope
 from opdock.layers.rnn import dynamic_rnn, static_rnn
@@ -17,6 +18,7 @@ from opdock.util import nest
 __all__ = ["bidirectional_dynamic_rnn", "static_bidirectional_rnn", "static_state_saving_rnn"]
 
 
+@extensible
 def bidirectional_dynamic_rnn(
     cell_fw: Any, cell_bw: Any, inputs: Any, sequence_length: Any = None,
     initial_state_fw: Any = None, initial_state_bw: Any = None, dtype: Any = None,
@@ -74,6 +76,7 @@ def bidirectional_dynamic_rnn(
     return (output_fw, turned(output_bw)), (state_fw, state_bw)
 
 
+@extensible
 def static_bidirectional_rnn(
     cell_fw: Any, cell_bw: Any, inputs: Any, initial_state_fw: Any = None,
     initial_state_bw: Any = None, dtype: Any = None, sequence_length: Any = None,
@@ -133,6 +136,7 @@ def _turned(steps: list[Any], lengths: Any) -> list[Any]:
     ]
 
 
+@extensible
 def static_state_saving_rnn(
     cell: Any, inputs: Any, state_saver: Any, state_name: Any, sequence_length: Any = None,
     scope: Any = None,

@@ -8,6 +8,7 @@ from typing import Any
 from opdock import dtypes, shapes
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.variables.variable_scope import variable_scope
 from opdock.layers.rnn_base import checked_cell, dims
 from opdock.ops.array import shape
@@ -23,6 +24,7 @@ from opdock.util import nest
 __all__ = ["raw_rnn"]
 
 
+@extensible
 def raw_rnn(
     cell: Any, loop_fn: Callable[..., Any], parallel_iterations: int | None = None,
     swap_memory: bool = False, scope: Any = None,

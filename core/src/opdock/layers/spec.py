@@ -32,6 +32,18 @@ class InputSpec:
         self.min_ndim = min_ndim
         self.axes = {int(k): shapes.dimension_value(v) for k, v in (axes or {}).items()}
 
+    def get_config(self) -> dict[str, Any]:
+        """What `from_config` makes an equal one of."""
+        return {
+            "dtype": self.dtype, "shape": self.shape, "ndim": self.ndim,
+            "max_ndim": self.max_ndim, "min_ndim": self.min_ndim, "axes": self.axes,
+        }  # fmt: skip
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> InputSpec:
+        """One of what `get_config` told."""
+        return cls(**config)
+
     def __repr__(self) -> str:
         facts = ("dtype", "shape", "ndim", "max_ndim", "min_ndim", "axes")
         given = ", ".join(f"{k}={getattr(self, k)}" for k in facts if getattr(self, k))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from opdock.graph.nodes.constant_value import constant_value
-from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.operation import Tensor, has_graph
 from opdock.ops.control import cond
 
 
@@ -125,7 +125,7 @@ def static_bool(value: Any) -> bool | None:
     if isinstance(value, Tensor):
         known = constant_value(value)
         return None if known is None else bool(known)
-    if hasattr(value, "graph"):
+    if has_graph(value):
         return None
     raise TypeError(
         "`pred` must be a Tensor, a Python bool, or 1 or 0. "

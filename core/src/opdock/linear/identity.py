@@ -112,6 +112,10 @@ class _Sized(LinearOperator):
     def _diagonal_of(self, fill: Any) -> Any:
         return fill(concat([self.batch_shape_tensor(), [self._least()]], 0), dtype=self.dtype)
 
+    def add_to_tensor(self, mat: Any, name: str = "add_to_tensor") -> Any:
+        """The sum with a tensor of the same type and shape."""
+        return super().add_to_tensor(mat, name)
+
 
 class LinearOperatorIdentity(_Sized):
     """The identity.

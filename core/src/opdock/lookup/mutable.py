@@ -13,7 +13,7 @@ from opdock.lookup.tables import LookupInterface
 from opdock.ops.registry import get
 from opdock.train.saveable import SaveableObject, SaveSpec
 
-__all__ = ["DenseHashTable", "MutableHashTable"]
+__all__ = ["DenseHashTable", "MutableDenseHashTable", "MutableHashTable"]
 
 
 class _TableSaveable(SaveableObject):
@@ -191,14 +191,15 @@ class DenseHashTable(_MutableTable):
         empty_key: a key that never occurs: it stands for empty buckets.
         deleted_key: another one, for deleted entries.
         initial_num_buckets: how many buckets there are at first.
-        shared_name: tables of one name are one in a session.
         name: a name for the operation.
         checkpoint: whether Savers save it.
     """
 
+    _shared_name: str | None = None
+
     def __init__(
         self, key_dtype: Any, value_dtype: Any, default_value: Any, empty_key: Any,
-        deleted_key: Any, initial_num_buckets: int | None = None, shared_name: str | None = None,
+        deleted_key: Any, initial_num_buckets: int | None = None,
         name: str = "MutableDenseHashTable", checkpoint: bool = True,
     ) -> None:  # fmt: skip
         key_type = dtypes.as_dtype(key_dtype)
@@ -207,7 +208,7 @@ class DenseHashTable(_MutableTable):
         self._deleted_key = convert_to_tensor(deleted_key, key_type, "deleted_key")
         default = convert_to_tensor(default_value, value_dtype, "default_value")
         super().__init__(
-            key_type, value_dtype, default, shared_name, name, checkpoint,
+            key_type, value_dtype, default, self._shared_name, name, checkpoint,
             tuple(self._empty_key.raw_shape or ()),
         )  # fmt: skip
 
@@ -224,3 +225,24 @@ class DenseHashTable(_MutableTable):
     def erase(self, keys: Any, name: str | None = None) -> Operation:
         """The same as `remove`."""
         return self.remove(keys, name)
+
+
+class MutableDenseHashTable(DenseHashTable):
+    """A `DenseHashTable` that steps of a session may share.
+
+    Args:
+        key_dtype, value_dtype, default_value, empty_key, deleted_key, initial_num_buckets, name,
+            checkpoint: see `DenseHashTable`.
+        shared_name: tables of one name are one in a session.
+    """
+
+    def __init__(
+        self, key_dtype: Any, value_dtype: Any, default_value: Any, empty_key: Any,
+        deleted_key: Any, initial_num_buckets: int | None = None, shared_name: str | None = None,
+        name: str = "MutableDenseHashTable", checkpoint: bool = True,
+    ) -> None:  # fmt: skip
+        self._shared_name = shared_name
+        super().__init__(
+            key_dtype, value_dtype, default_value, empty_key, deleted_key, initial_num_buckets,
+            name, checkpoint,
+        )  # fmt: skip

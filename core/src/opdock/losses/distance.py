@@ -8,6 +8,7 @@ from opdock import dtypes
 from opdock.docstrings import explained
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.losses.collection import add_loss
@@ -41,6 +42,7 @@ def as_floats(labels: Any, predictions: Any) -> tuple[Tensor, Tensor]:
     return labels, predictions
 
 
+@extensible
 @explained(WORDS)
 def absolute_difference(
     labels: Any, predictions: Any, weights: Any = 1.0, scope: str | None = None,
@@ -54,6 +56,7 @@ def absolute_difference(
         return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
 
 
+@extensible
 @explained(WORDS)
 def mean_squared_error(
     labels: Any, predictions: Any, weights: Any = 1.0, scope: str | None = None,
@@ -67,6 +70,7 @@ def mean_squared_error(
         return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
 
 
+@extensible
 @explained(WORDS, delta="where the loss turns linear.")
 def huber_loss(
     labels: Any, predictions: Any, weights: Any = 1.0, delta: float = 1.0,
@@ -87,6 +91,7 @@ def huber_loss(
         return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
 
 
+@extensible
 @explained(
     WORDS, labels="a tensor like `predictions`, batch first.", predictions="a tensor, batch first.",
     returns="A scalar.",
@@ -122,6 +127,7 @@ def mean_pairwise_squared_error(
             return loss  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(
     WORDS, axis="the dimension that holds the vectors.",
     weights="a number, or a tensor that fits the losses, whose `axis` has size 1.",

@@ -7,6 +7,7 @@ from typing import Any
 from opdock.docstrings import explained
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.losses.distance import as_floats, require
@@ -23,6 +24,7 @@ from opdock.ops.xent import (
 _BY_NONZERO = Reduction.SUM_BY_NONZERO_WEIGHTS
 
 
+@extensible
 @explained(WORDS, labels="a tensor like `logits`, of 0 and 1.", logits="a tensor of scores.")
 def hinge_loss(
     labels: Any, logits: Any, weights: Any = 1.0, scope: str | None = None,
@@ -38,6 +40,7 @@ def hinge_loss(
         return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
 
 
+@extensible
 @explained(WORDS, predictions="a tensor of probabilities.", epsilon="added inside the logarithms.")
 def log_loss(
     labels: Any, predictions: Any, weights: Any = 1.0, epsilon: float = 1e-7,
@@ -54,6 +57,7 @@ def log_loss(
         return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
 
 
+@extensible
 @explained(
     WORDS, multi_class_labels="a tensor like `logits`, of values in [0, 1].",
     logits="a floating-point tensor.",
@@ -79,6 +83,7 @@ def sigmoid_cross_entropy(
         return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
 
 
+@extensible
 @explained(
     WORDS, onehot_labels="a tensor like `logits`.",
     weights="a number, or a tensor that fits the losses.",
@@ -106,6 +111,7 @@ def softmax_cross_entropy(
         return compute_weighted_loss(losses, weights, inner, loss_collection, reduction)
 
 
+@extensible
 @explained(
     WORDS,
     labels=(

@@ -8,6 +8,7 @@ from opdock import dtypes
 from opdock.docstrings import explained
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
@@ -106,6 +107,7 @@ def count_present(losses: Tensor, weights: Any, per_batch: bool = False) -> Tens
         return total
 
 
+@extensible
 @explained(
     WORDS, losses="a tensor of losses.",
     weights="a number, or a tensor of the rank of `losses` whose dimensions are 1 or equal.",

@@ -20,7 +20,6 @@ _STRATEGIES: Final = "tf.distribute has the strategies of TensorFlow 1.15, and n
 # Internal modules and names, with all below them, and why they are not there.
 MODULES: Final[dict[str, str]] = {
     "compat.v2.keras": "Keras is a library: pip install 'opdock[keras]' brings tf.keras",
-    "compat.v2.__internal__.EagerTensor": _EAGER,
     "compat.v2.__internal__.distribute": _STRATEGIES,
     "compat.v2.__internal__.function": _EAGER,
     "compat.v2.__internal__.saved_model": "SavedModels of functions are TensorFlow 2's",
@@ -29,8 +28,6 @@ MODULES: Final[dict[str, str]] = {
     "compat.v2.experimental.dtensor": "distributed tensors are TensorFlow 2's",
     "compat.v2.experimental.extension_type": "extension types are TensorFlow 2's",
     "compat.v2.__internal__.tracking.CheckpointInitialValueCallable": _EAGER,
-    "compat.v2.data.experimental.ExternalStatePolicy": "an option of TensorFlow 2",
-    "compat.v2.data.experimental.AutoShardPolicy": _STRATEGIES,
     "compat.v2.profiler": "tf.profiler has the profiler of sessions",
     "compat.v2.random.Algorithm": _EAGER,
     "compat.v2.random.Generator": _EAGER,

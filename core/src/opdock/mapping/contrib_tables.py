@@ -60,7 +60,7 @@ EAGER: Final = {
     "implicit_value_and_gradients": "opdock.eager.functions:implicit_val_and_grad",
     "Iterator": "opdock.data.eager_iterator:EagerIterator",
     "Variable": "opdock.graph.variables.resource_variable:ResourceVariable",
-    "defun": "opdock:function",
+    "defun": "opdock.ops.composed.function:defun",
     "in_eager_mode": "opdock:executing_eagerly",
     "py_func": "opdock:py_function",
     "run_all_tests_in_graph_and_eager_modes": (
@@ -98,7 +98,7 @@ _HEAD_OF_DISTRIBUTION: Final = {
 # Module -> name -> "module:name" of opdock; "opdock:x" is the public tf.x.
 CONTRIB: Final[dict[str, dict[str, str]]] = {
     "contrib.eager": EAGER,
-    "contrib.eager.python.tfe": EAGER,
+    "contrib.eager.python.tfe": {**EAGER, "metrics": "opdock:contrib.eager.metrics"},
     # Hooks that tensorflow-estimator has elsewhere.
     "contrib.estimator": {
         "read_eval_metrics": (
@@ -228,6 +228,13 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
         "StopAtStepHook",
         "SummarySaverHook",
     ),
+    "contrib.learn.python.learn.estimators.debug": {
+        name: f"opdock.contrib.learn.canned:{name}"
+        for name in ("DebugClassifier", "DebugRegressor")
+    },
+    "contrib.learn.python.learn.estimators.estimator": {
+        "GraphRewriteSpec": "opdock.contrib.learn.exporting:GraphRewriteSpec",
+    },
     "contrib.learn.python.learn.estimators.dynamic_rnn_estimator": {
         "PredictionType": "opdock.contrib.learn.recurrent:PredictionType",
         "_get_dynamic_rnn_model_fn": "opdock.contrib.learn.dynamic_rnn:model_fn_of_sequences",
@@ -243,6 +250,19 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
                 "state_tuple_to_dict",
             )
         },
+    },
+    "contrib.learn.python.learn.estimators.state_saving_rnn_estimator": {
+        "StateSavingRnnEstimator": "opdock.contrib.learn.state_saving_rnn:StateSavingRnnEstimator",
+        "construct_state_saving_rnn": (
+            "opdock.contrib.learn.state_saving_rnn:construct_state_saving_rnn"
+        ),
+        "state_tuple_to_dict": "opdock.contrib.learn.recurrent:state_tuple_to_dict",
+        "_get_rnn_model_fn": "opdock.contrib.learn.state_saving_rnn:model_fn_of_segments",
+        "_get_state_name": "opdock.contrib.learn.recurrent:state_name",
+        "_prepare_features_for_sqss": (
+            "opdock.contrib.learn.state_saving_rnn:sequences_and_context"
+        ),
+        "_prepare_inputs_for_rnn": "opdock.contrib.learn.state_saving_rnn:features_by_step",
     },
     "contrib.learn.python.learn.estimators.rnn_common": {
         name: f"opdock.contrib.learn.recurrent:{name}"

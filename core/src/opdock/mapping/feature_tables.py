@@ -69,7 +69,7 @@ FEATURE_COLUMN_NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "python.feature_column.feature_column_v2": {
         "make_parse_example_spec_v2": "opdock:feature_column.make_parse_example_spec",
-        "shared_embedding_columns_v2": "opdock:feature_column.shared_embedding_columns",
+        "shared_embedding_columns_v2": "opdock.feature_column.make:shared_embeddings",
         "_LinearModelLayer": "opdock.feature_column.layers:LinearModel",
         "_StateManagerImpl": "opdock.feature_column.old:LayerState",
         "_transform_features_v2": "opdock.feature_column.functional:transform_features",

@@ -15,6 +15,7 @@ _KERAS: Final = "opdock.keras_base"
 # Below __internal__: "module:name" of opdock.
 _INTERNAL: Final[dict[str, str]] = {
     "CompositeTensor": "opdock.graph.nodes.composite:CompositeTensor",
+    "EagerTensor": "opdock.eager.tensor:EagerTensor",
     "FuncGraph": "opdock.graph.control.func_graph:FuncGraph",
     "autograph.control_status_ctx": f"{_KERAS}.functions:control_status_ctx",
     "autograph.tf_convert": f"{_KERAS}.functions:tf_convert",
@@ -68,7 +69,7 @@ _INTERNAL: Final[dict[str, str]] = {
     "saved_model.load_partial": "opdock.saved_model.imported:load_partial",
     "saved_model.parse_saved_model": "opdock.saved_model.file:parse_saved_model",
     "smart_cond.smart_cond": "opdock.util.graph_helpers:smart_cond",
-    "tf2.enabled": "opdock.util.eager_context:executing_eagerly",
+    "tf2.enabled": "opdock.util.tf2:enabled",
     "tracking.AutoTrackable": f"{_TRACKED}:AutoTrackable",
     "tracking.DelegatingTrackableMixin": f"{_TRACKABLE}:DelegatingTrackable",
     "tracking.ObjectGraphView": "opdock.train.tracking.object_graph:ObjectGraphView",
@@ -117,7 +118,9 @@ LATER_NAMES: Final[dict[str, dict[str, str]]] = {
 
 # Of today's `tf.compat.v1`: what 1.15's lacks.
 LATER_V1: Final[dict[str, str]] = {
-    "executing_eagerly_outside_functions": "opdock.util.eager_context:executing_eagerly",
+    "executing_eagerly_outside_functions": (
+        "opdock.graph.nodes.scopes:executing_eagerly_outside_functions"
+    ),
     "mixed_precision": "opdock:train.experimental",
 }
 
@@ -148,10 +151,15 @@ LATER_V2: Final[dict[str, str]] = {
     "__operators__.getitem": "opdock.ops.composed.subscripts:slice_helper",
     "__operators__.ragged_getitem": "opdock.ops.composed.ragged_slices:subscript",
     "compat.v1.nn.fused_batch_norm": f"{_KERAS}.normalization:fused_batch_norm",
-    "config.functions_run_eagerly": "opdock.util.eager_context:executing_eagerly",
+    "config.functions_run_eagerly": "opdock.ops.composed.function_traces:functions_run_eagerly",
+    "config.run_functions_eagerly": "opdock:config.experimental_run_functions_eagerly",
     "config.list_logical_devices": "opdock.util.eager_context:list_logical_devices",
     "config.list_physical_devices": "opdock.util.eager_context:list_logical_devices",
     "data.AUTOTUNE": "opdock:data.experimental.AUTOTUNE",
+    **{
+        f"data.experimental.{name}": f"opdock.data.options:{name}"
+        for name in ("AutoShardPolicy", "ExternalStatePolicy")
+    },
     "data.Iterator": "opdock:data.Iterator",
     "debugging.is_traceback_filtering_enabled": "opdock.util.eager_context:executing_eagerly",
     "distribute.ReduceOp": "opdock.distribute.reductions:ReduceOp",
@@ -163,6 +171,7 @@ LATER_V2: Final[dict[str, str]] = {
     "is_symbolic_tensor": "opdock.util.graph_helpers:is_symbolic_tensor",
     "lookup.experimental.MutableHashTable": "opdock.lookup.mutable:MutableHashTable",
     "nn.silu": "opdock:nn.swish",
+    "profiler.experimental.Trace": f"{_KERAS}.profiling:Trace",
     "profiler.experimental.start": f"{_KERAS}.profiling:start",
     "profiler.experimental.stop": f"{_KERAS}.profiling:stop",
     "random.set_seed": "opdock:set_random_seed",

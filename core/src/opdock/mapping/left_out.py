@@ -45,10 +45,8 @@ _OUT: Final[dict[str, str]] = {
     "lite": "a converter for another runtime",
     "tpu": "needs a TPU's own runtime",
     "xla": "compilers are plugins; see docs/reference/plugin.md",
-    "GradientTape": "eager execution; TF 1 programs call tf.gradients",
-    "enable_eager_execution": "eager execution",
-    "function": "eager execution",
-    "wrap_function": "eager execution",
+    "layers.experimental": "the ways of Keras' layers for tf.layers; tf.keras.layers has them",
+    "train.do_quantize_training_on_graphdef": "tf.contrib.quantize, which took its place",
     **dict.fromkeys(
         (
             "keras.experimental.LinearCosineDecay",

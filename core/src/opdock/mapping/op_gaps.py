@@ -36,8 +36,17 @@ _GAPS: Final = (
     Gap(r"DebugGradient(Ref)?Identity", "a mark of tfdbg's in gradients"),
     Gap(r"FakeParam|TensorStridedSliceUpdate", "TF's own passes make it; no function gives it"),
     Gap(r"Fact", "a joke of TF's"),
+    Gap(r"CreateSummaryDbWriter", "summaries in an SQLite database, which TensorBoard gave up"),
+    Gap(r"ImmutableConst", "memory of TF's C++ environments; tf.io.read_file and decode_raw"),
+    Gap(r"QuantizedResizeBilinear", "TF's rewrites make it; QuantizeV2 of ResizeBilinear"),
+    Gap(r"Dataset(To|From)Graph|SnapshotDataset",
+        "stands on a dataset as a GraphDef while it runs, where it is a value here: "
+        "`tf.Graph.as_graph_def` has its nodes, and `Dataset.cache` keeps its elements in files"),
+    Gap(r"StatsAggregator(HandleV2|SetSummaryWriter)",
+        "statistics that an aggregator writes by itself: `StatsAggregator.get_summary` gives them"),
+    Gap(r"(Experimental)?IteratorGetDevice", "no function gives it: elements lie on the host"),
     Gap(r"Experimental\w+", "the name that a dataset's op had before 1.15", False),
-    Gap(r"\w*Dataset\w*|MultiDeviceIterator\w*|IteratorGetDevice|MapDefun|StatsAggregator\w+|ThreadPool\w+",
+    Gap(r"\w*Dataset\w*|MultiDeviceIterator\w*|MapDefun|StatsAggregator\w+|ThreadPool\w+",
         "transformations of datasets", False),
 )  # fmt: skip
 

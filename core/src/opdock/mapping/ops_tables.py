@@ -157,6 +157,9 @@ OPS_V2: Final[dict[str, str]] = {
         f"initializers.{name}": f"{_INITIALIZERS}_v2:{name}"
         for name in (
             *("constant", "glorot_normal", "glorot_uniform", "identity", "ones", "orthogonal"),
+            *("Constant", "GlorotNormal", "GlorotUniform", "Identity", "Initializer", "Ones"),
+            *("Orthogonal", "RandomNormal", "RandomUniform", "TruncatedNormal"),
+            *("VarianceScaling", "Zeros"),
             *("zeros", "he_normal", "he_uniform", "lecun_normal", "lecun_uniform"),
         )
     },
@@ -167,7 +170,14 @@ OPS_V2: Final[dict[str, str]] = {
     "image.ResizeMethod": f"{_RESIZING}:ResizeMethod",
     "image.extract_glimpse": "opdock.ops.image_crop:extract_glimpse_v2",
     "image.resize": f"{_RESIZING}:resize_images_v2",
+    "feature_column.shared_embeddings": "opdock.feature_column.make:shared_embeddings",
+    "image.resize_with_crop_or_pad": "opdock:image.resize_with_crop_or_pad",
+    **{
+        f"nn.RNNCell{name}Wrapper": f"opdock:nn.rnn_cell.{name}Wrapper"
+        for name in ("Device", "Dropout", "Residual")
+    },
     "image.resize_with_pad": f"{_RESIZING}:resize_image_with_pad_v2",
     "strings.split": "opdock.ops.strings:split_v2",
+    "test.assert_equal_graph_def": "opdock:test.assert_equal_graph_def",
     "test.compute_gradient": "opdock.autodiff.checker:compute_gradient_of",
 }

@@ -269,7 +269,7 @@ _GFILE: Final = {
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
     "python.eager.function": {
-        "defun": "opdock:function",
+        "defun": "opdock.ops.composed.function:defun",
         "defun_with_attributes": "opdock.ops.composed.function:defun_with_attributes",
     },
     "": LATER_V1,
@@ -298,7 +298,9 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "NoGradient": "opdock.graph.nodes.gradient_registry:not_differentiable",
         "RegisterShape": "opdock.util.graph_helpers:RegisterShape",
         "NotDifferentiable": "opdock.graph.nodes.gradient_registry:not_differentiable",
-        "executing_eagerly_outside_functions": "opdock.util.eager_context:executing_eagerly",
+        "executing_eagerly_outside_functions": (
+            "opdock.graph.nodes.scopes:executing_eagerly_outside_functions"
+        ),
         "get_gradient_function": "opdock.graph.nodes.gradient_registry:gradient_of",
         "get_name_scope": "opdock.util.graph_helpers:get_name_scope",
         "internal_convert_n_to_tensor": "opdock.util.graph_helpers:internal_convert_n_to_tensor",

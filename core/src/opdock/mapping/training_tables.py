@@ -38,6 +38,12 @@ TRAINING_SOURCES: Final[dict[str, tuple[str, ...]]] = {
 # Module -> name -> "module:name" of opdock; "opdock:x" is the public tf.x.
 TRAINING_NAMES: Final[dict[str, dict[str, str]]] = {
     "python.training.server_lib": {"_make_server_def": "opdock.train.server_lib:make_server_def"},
+    "python.saved_model.loader_impl": {
+        "_get_main_op_tensor": "opdock.saved_model.loader:op_of_collection"
+    },
+    "python.training.device_setter": {
+        "_RoundRobinStrategy": "opdock.train.device_setter:RoundRobin"
+    },
     "python.training.basic_session_run_hooks": {
         "_HookTimer": "opdock.train.loops.timers:HookTimer",
         "_MultiStepStopAtStepHook": "opdock.train.loops.hooks:MultiStepStopAtStepHook",
@@ -60,9 +66,6 @@ TRAINING_NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "python.training.saver": {
         "_get_saver_or_default": "opdock.train.loops.scaffold:saver_or_default"
-    },
-    "python.training.device_setter": {
-        "_RoundRobinStrategy": "opdock.train.device_setter:_RoundRobin",
     },
     "python.training.checkpoint_ops": {
         f"_{name}": f"opdock.train.remapped_matrices:{name}"

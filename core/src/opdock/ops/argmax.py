@@ -6,6 +6,7 @@ from typing import Any
 
 from opdock import axes, dtypes, shapes
 from opdock.docstrings import explained
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.ops.registry import OpSpec, ShapeSig, define_op
 from opdock.ops.support import array_util
@@ -51,6 +52,7 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(
     _WORDS,
     returns="A tensor of type `output_type` without that dimension.",
@@ -66,6 +68,7 @@ def argmax(
     return _arg(arg_max_op, input, 0 if axis is None else axis, output_type, name)
 
 
+@extensible
 @explained(
     _WORDS,
     returns="A tensor of type `output_type` without that dimension.",

@@ -253,6 +253,7 @@ def truncatediv(x: Any, y: Any, name: str | None = None) -> Tensor:
     return truncate_div_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def floor_div(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`floor(x / y)`, elementwise, with broadcasting, for real numbers.
 

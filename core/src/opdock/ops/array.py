@@ -67,6 +67,7 @@ for _op in (shape_op, shape_n_op, size_op, rank_op):
     _op.declare(Traits(builtin=True, on_host=True, fails=Fails.NEVER))
 
 
+@extensible
 def shape(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> Tensor:
     """The shape of a tensor, as a vector. A statically known shape becomes a constant.
 
@@ -97,6 +98,7 @@ def shape_internal(
     return shape_op(input, out_type=out_type, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def shape_n(
     input: list[Any], out_type: Any = dtypes.int32, name: str | None = None
 ) -> list[Tensor]:
@@ -209,6 +211,7 @@ def _reshape_to_input(op: Operation, grad: Any) -> Tensor:
     return reshape(grad, shape(op.inputs[0]))
 
 
+@extensible
 def reshape(tensor: Any, shape: Any, name: str | None = None) -> Tensor:
     """The same elements in row-major order under another shape.
 
@@ -374,6 +377,7 @@ def _broadcast_to_grad(op: Operation, grad: Any) -> list[Any]:
     return [reshape(total, source_shape), None]
 
 
+@extensible
 def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
     """Repeats a tensor along new and size-1 dimensions until it has the given shape.
 
@@ -391,6 +395,7 @@ def broadcast_to(input: Any, shape: Any, name: str | None = None) -> Tensor:
     return broadcast_to_op(input, shape, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     """The shape of a broadcast of two shapes that are known at run time.
 
@@ -404,6 +409,7 @@ def broadcast_dynamic_shape(shape_x: Any, shape_y: Any) -> Tensor:
     return broadcast_args_op(shape_x, shape_y)  # type: ignore[no-any-return]
 
 
+@extensible
 def broadcast_static_shape(shape_x: Any, shape_y: Any) -> TensorShape:
     """The shape of a broadcast of two static shapes.
 
@@ -452,6 +458,7 @@ def _unravel_index_shape(sig: ShapeSig) -> Shape:
     return (n,) if not indices else (n, shapes.num_elements(indices))
 
 
+@extensible
 def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
     """Checks at run time that a tensor has a shape, and tells the graph so.
 
@@ -471,6 +478,7 @@ def ensure_shape(x: Any, shape: Any, name: str | None = None) -> Tensor:
     return ensure_shape_op(x, shape=shape, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def unravel_index(indices: Any, dims: Any, name: str | None = None) -> Tensor:
     """Converts flat indices to coordinates in an array of shape `dims`.
 

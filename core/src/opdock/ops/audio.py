@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.shapes import Shape
@@ -67,6 +68,7 @@ def _mfcc_shape(sig: ShapeSig) -> Shape:
     return (channels, rows, sig.attrs["dct_coefficient_count"])
 
 
+@extensible
 def decode_wav(
     contents: Any, desired_channels: int = -1, desired_samples: int = -1, name: str | None = None
 ) -> Any:
@@ -90,6 +92,7 @@ def decode_wav(
     )
 
 
+@extensible
 def encode_wav(audio: Any, sample_rate: Any, name: str | None = None) -> Tensor:
     """A 16-bit PCM WAV file of samples.
 

@@ -166,6 +166,6 @@ def _traced(fn: Callable[..., Any], args: Sequence[Tensor], name: str) -> Define
     with body.as_default():
         found = fn(*(body.add_input(a.dtype, _any_rows(a.raw_shape)) for a in args))
         results = list(found) if isinstance(found, (list, tuple)) else [found]
-        body.outputs = [t if t.graph is body else body._adopt(t) for t in results]
+        body.outputs = [t if t._op.graph is body else body._adopt(t) for t in results]
     body.targets = [op for op in body.get_operations() if op.spec.stateful]
     return body

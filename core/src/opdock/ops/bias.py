@@ -7,6 +7,7 @@ from typing import Any
 from opdock import shapes
 from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.nn import relu
@@ -114,6 +115,7 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(
     _WORDS,
     value='a tensor of rank 2 or more (3 or more for "NC..." formats) of a number type.',
@@ -146,6 +148,7 @@ def bias_add_v1(value: Any, bias: Any, name: str | None = None) -> Tensor:
         return bias_add_v1_op(value, bias, name=scope)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(
     _WORDS,
     name='a name for the operation, "xw_plus_b" by default.',
@@ -160,6 +163,7 @@ def xw_plus_b(x: Any, weights: Any, biases: Any, name: str | None = None) -> Ten
         return bias_add(emit("MatMul", x, weights), biases, name=scope)
 
 
+@extensible
 @explained(
     _WORDS,
     name='a name for the operation, "relu_layer" by default.',

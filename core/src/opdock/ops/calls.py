@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from opdock import dtypes, errors
@@ -75,13 +76,54 @@ def known_function(function: Any) -> FuncGraph:
 @stateful_partitioned_call_op.gradient
 def call_gradient(op: Operation, *grads: Any) -> list[Any]:
     """The gradient of an op that stands for a function: a call of that function's."""
+    from opdock.autodiff.split import backward_of
+
     assert op.spec.callee_fn is not None
+    backward = backward_of(op.spec.callee_fn(op.attrs))
+    if backward is not None and all(g is None for g in grads[backward.results :]):
+        return _gradient_of_watched(op, grads, backward)
+    if backward is not None:
+        # What it handed out has gradients only where its gradients are differentiated again.
+        _check_repeatable(op, op.spec.callee_fn(op.attrs))
     flowing = [zeros_like(y) if g is None else g for y, g in zip(op.outputs, grads, strict=True)]
     function = op.spec.callee_fn(op.attrs)
     # The gradient of a handle has the type of its variable, which the gradient of f knows.
     kinds = [t.dtype.base_dtype for t in gradient_function(function).outputs]
     found = symbolic_gradient_op([*op.inputs, *flowing], Tout=kinds, f=function)
-    return [g if k.is_floating or k.is_complex else None for g, k in zip(found, kinds, strict=True)]
+    return _that_flow(found, kinds)
+
+
+def _check_repeatable(op: Operation, function: FuncGraph) -> None:
+    """Raises UnimplementedError where a function, computed again, would give something else."""
+    for inner in function.needed():
+        if inner.spec.traits.random or inner.spec.has_effect:
+            raise errors.UnimplementedError(
+                None, op,
+                f"The second derivative of a call of {function.func_name} cannot be computed where "
+                f"operations run as they are made: its operation {inner.name} ({inner.type}) is "
+                "random or has effects. Differentiate twice within one tf.function.",
+            )  # fmt: skip
+
+
+def _that_flow(found: Any, kinds: Sequence[dtypes.DType]) -> list[Any]:
+    """Gradients of arguments that have some: numbers, and lists of these."""
+    return [
+        g if k.is_floating or k.is_complex or k is dtypes.variant else None
+        for g, k in zip(found, kinds, strict=True)
+    ]
+
+
+def _gradient_of_watched(op: Operation, grads: Sequence[Any], backward: Any) -> list[Any]:
+    """The gradient of a call that handed out what its gradient is computed from."""
+    results, handed = op.outputs[: backward.results], op.outputs[backward.results :]
+    flowing = [
+        zeros_like(y) if g is None else g
+        for y, g in zip(results, grads[: backward.results], strict=True)
+    ]
+    kinds = [t.dtype.base_dtype for t in backward.function.outputs]
+    call = stateful_partitioned_call_op if backward.function.stateful else partitioned_call_op
+    found = call([*op.inputs, *handed, *flowing], Tout=kinds, f=backward.function)
+    return _that_flow(found, kinds)
 
 
 @symbolic_gradient_op.gradient
@@ -91,7 +133,7 @@ def _second_gradient(op: Operation, *grads: Any) -> list[Any]:
     kinds = [t.dtype.base_dtype for t in op.inputs]
     first = gradient_function(known_function(op.attrs["f"]))
     found = symbolic_gradient_op([*op.inputs, *flowing], Tout=kinds, f=first)
-    return [g if k.is_floating or k.is_complex else None for g, k in zip(found, kinds, strict=True)]
+    return _that_flow(found, kinds)
 
 
 def gradient_function(function: FuncGraph) -> FuncGraph:

@@ -7,6 +7,7 @@ from typing import Any
 
 from opdock import shapes
 from opdock.docstrings import explained
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.seeds import get_seed
 from opdock.ops.registry import OpSpec, ShapeSig, Traits, define_op
 from opdock.ops.support import array_util
@@ -84,6 +85,7 @@ _WORDS = {
 }
 
 
+@extensible
 @explained(_WORDS)
 def uniform_candidate_sampler(
     true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int,
@@ -93,6 +95,7 @@ def uniform_candidate_sampler(
     return _draw(uniform_op, **locals())
 
 
+@extensible
 @explained(_WORDS)
 def log_uniform_candidate_sampler(
     true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int,
@@ -105,6 +108,7 @@ def log_uniform_candidate_sampler(
     return _draw(log_uniform_op, **locals())
 
 
+@extensible
 @explained(_WORDS)
 def learned_unigram_candidate_sampler(
     true_classes: Any, num_true: int, num_sampled: int, unique: bool, range_max: int,
@@ -114,6 +118,7 @@ def learned_unigram_candidate_sampler(
     return _draw(learned_unigram_op, **locals())
 
 
+@extensible
 @explained(
     _WORDS,
     vocab_file="a file with a line a class, whose last comma-separated field is its weight.",
@@ -149,6 +154,7 @@ def _draw(
     return op(true_classes, name=name, seed=seed1, seed2=seed2, **attrs)
 
 
+@extensible
 @explained(
     _WORDS, sampled_candidates="int64 [num_sampled]: the classes drawn.",
     returns=(

@@ -102,6 +102,7 @@ def cast(x: Any, dtype: Any, name: str | None = None) -> Any:
         return x if x.dtype.base_dtype is base else cast_op(x, DstT=base, name=scope)
 
 
+@extensible
 def bitcast(input: Any, type: Any, name: str | None = None) -> Tensor:
     """Reads the bits of each element as another type.
 
@@ -143,36 +144,43 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
         return cast(value, target, name=scope)  # type: ignore[no-any-return]
 
 
+@extensible
 def to_float(x: Any, name: str | None = "ToFloat") -> Any:
     """`tf.cast(x, tf.float32)`."""
     return cast(x, dtypes.float32, name=name)
 
 
+@extensible
 def to_double(x: Any, name: str | None = "ToDouble") -> Any:
     """`tf.cast(x, tf.float64)`."""
     return cast(x, dtypes.float64, name=name)
 
 
+@extensible
 def to_int32(x: Any, name: str | None = "ToInt32") -> Any:
     """`tf.cast(x, tf.int32)`."""
     return cast(x, dtypes.int32, name=name)
 
 
+@extensible
 def to_int64(x: Any, name: str | None = "ToInt64") -> Any:
     """`tf.cast(x, tf.int64)`."""
     return cast(x, dtypes.int64, name=name)
 
 
+@extensible
 def to_bfloat16(x: Any, name: str | None = "ToBFloat16") -> Any:
     """`tf.cast(x, tf.bfloat16)`."""
     return cast(x, dtypes.bfloat16, name=name)
 
 
+@extensible
 def to_complex64(x: Any, name: str | None = "ToComplex64") -> Any:
     """`tf.cast(x, tf.complex64)`."""
     return cast(x, dtypes.complex64, name=name)
 
 
+@extensible
 def to_complex128(x: Any, name: str | None = "ToComplex128") -> Any:
     """`tf.cast(x, tf.complex128)`."""
     return cast(x, dtypes.complex128, name=name)

@@ -14,7 +14,8 @@ import numpy as np
 from opdock import dtypes, errors, shapes
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
-from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.dispatch import extensible
+from opdock.graph.nodes.operation import Operation, Tensor, has_graph
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import ShapeSig, define_op, get
 from opdock.shapes import Shape
@@ -37,6 +38,7 @@ def _assert_shape(sig: ShapeSig) -> list[Shape]:
     return []
 
 
+@extensible
 def Assert(
     condition: Any, data: Sequence[Any], summarize: int | None = None, name: str | None = None
 ) -> Operation:
@@ -59,6 +61,7 @@ def Assert(
 
 
 # ---------------------------------------------------------------- pairs
+@extensible
 def assert_equal(
     x: Any, y: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
@@ -84,6 +87,7 @@ def assert_equal(
     return _pair("assert_equal", "==", "Equal", np.equal, x, y, data, summarize, message, name)
 
 
+@extensible
 def assert_none_equal(
     x: Any, y: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
@@ -94,6 +98,7 @@ def assert_none_equal(
     )
 
 
+@extensible
 def assert_less(
     x: Any, y: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
@@ -102,6 +107,7 @@ def assert_less(
     return _pair("assert_less", "<", "Less", np.less, x, y, data, summarize, message, name)
 
 
+@extensible
 def assert_less_equal(
     x: Any, y: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
@@ -112,6 +118,7 @@ def assert_less_equal(
     )
 
 
+@extensible
 def assert_greater(
     x: Any, y: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
@@ -120,6 +127,7 @@ def assert_greater(
     return _pair("assert_greater", ">", "Greater", np.greater, x, y, data, summarize, message, name)
 
 
+@extensible
 def assert_greater_equal(
     x: Any, y: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
@@ -131,6 +139,7 @@ def assert_greater_equal(
     )  # fmt: skip
 
 
+@extensible
 def assert_near(
     x: Any, y: Any, rtol: Any = None, atol: Any = None, data: Any = None, summarize: Any = None,
     message: str | None = None, name: str | None = None,
@@ -161,7 +170,7 @@ def _pair(
     opname: str, symbol: str, op: str, check: Callable[..., Any], x: Any, y: Any, data: Any,
     summarize: Any, message: str | None, name: str | None,
 ) -> Operation:  # fmt: skip
-    with name_scope(name, opname, [v for v in (x, y) if hasattr(v, "graph")]):
+    with name_scope(name, opname, [v for v in (x, y) if has_graph(v)]):
         x = convert_to_tensor(x, name="x")
         y = convert_to_tensor(y, dtype=x.dtype.base_dtype, name="y")
         if data is None:
@@ -196,6 +205,7 @@ def _all(holds: Tensor) -> Tensor:
 
 
 # ---------------------------------------------------------------- signs
+@extensible
 def assert_negative(
     x: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
@@ -204,6 +214,7 @@ def assert_negative(
     return _sign("assert_negative", "<", assert_less, x, data, summarize, message, name)
 
 
+@extensible
 def assert_positive(
     x: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
@@ -212,6 +223,7 @@ def assert_positive(
     return _sign("assert_positive", ">", assert_less, x, data, summarize, message, name)
 
 
+@extensible
 def assert_non_negative(
     x: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
@@ -220,6 +232,7 @@ def assert_non_negative(
     return _sign("assert_non_negative", ">=", assert_less_equal, x, data, summarize, message, name)
 
 
+@extensible
 def assert_non_positive(
     x: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
@@ -248,6 +261,7 @@ def _sign(
 
 
 # ---------------------------------------------------------------- sequences
+@extensible
 def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
     """Whether each element of `x`, in row-major order, is at least the one before.
 
@@ -264,6 +278,7 @@ def is_non_decreasing(x: Any, name: str | None = None) -> Tensor:
     return _ordered(x, name, "is_non_decreasing", "LessEqual")
 
 
+@extensible
 def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
     """Whether each element of `x`, in row-major order, is greater than the one before.
 
@@ -283,9 +298,7 @@ def is_strictly_increasing(x: Any, name: str | None = None) -> Tensor:
 def is_numeric_tensor(tensor: Any) -> bool:
     """Whether `tensor` is a tensor of numbers (integers or real floats)."""
     return (
-        hasattr(tensor, "graph")
-        and hasattr(tensor, "dtype")
-        and tensor.dtype.base_dtype in dtypes.REALS
+        has_graph(tensor) and hasattr(tensor, "dtype") and tensor.dtype.base_dtype in dtypes.REALS
     )
 
 

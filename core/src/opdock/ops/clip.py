@@ -85,6 +85,7 @@ def clip_by_value(t: Any, clip_value_min: Any, clip_value_max: Any, name: str | 
         return _like(t, clipped)
 
 
+@extensible
 def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = None) -> Any:
     """Scales a tensor down so that its L2 norm is at most `clip_norm`.
 
@@ -115,6 +116,7 @@ def clip_by_norm(t: Any, clip_norm: Any, axes: Any = None, name: str | None = No
         return _like(t, get("Identity")(scaled / maximum_op(norm, clip_norm), name=scope))
 
 
+@extensible
 def clip_by_average_norm(t: Any, clip_norm: Any, name: str | None = None) -> Tensor:
     """Scales a tensor down so that its L2 norm per element is at most `clip_norm`.
 
@@ -145,6 +147,7 @@ def _check_list(t_list: Any) -> list[Any]:
     return list(t_list)
 
 
+@extensible
 def global_norm(t_list: Any, name: str | None = None) -> Tensor:
     """The L2 norm of all tensors taken together.
 
@@ -174,6 +177,7 @@ def global_norm(t_list: Any, name: str | None = None) -> Tensor:
         return sqrt_op(twice, name="global_norm")  # type: ignore[no-any-return]
 
 
+@extensible
 def clip_by_global_norm(
     t_list: Any, clip_norm: Any, use_norm: Any = None, name: str | None = None
 ) -> tuple[list[Any], Tensor]:

@@ -17,8 +17,9 @@ from opdock import dtypes, shapes
 from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.graph import Graph, get_default_graph
-from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.operation import Operation, Tensor, has_graph
 from opdock.graph.nodes.scopes import control_dependencies, device, executing_eagerly, name_scope
 from opdock.ops.registry import Control, Fails, ShapeSig, Traits, define_op, get
 from opdock.ops.support import control_mode
@@ -100,6 +101,7 @@ def _while_gradient(op: Operation, *grads: Any) -> Any:
 
 
 # ---------------------------------------------------------------- ordering
+@extensible
 def no_op(name: str | None = None) -> Operation:
     """An operation that does nothing, for use as a control input."""
     done: Operation = no_op_op(name=name)
@@ -120,9 +122,7 @@ def group(*inputs: Any, **kwargs: Any) -> Operation:
     name = kwargs.pop("name", None)
     if kwargs:
         raise ValueError("Unknown keyword arguments: " + ", ".join(kwargs))
-    with name_scope(
-        name, "group_deps", [i for i in nest.flatten(inputs) if hasattr(i, "graph")]
-    ) as scope:
+    with name_scope(name, "group_deps", [i for i in nest.flatten(inputs) if has_graph(i)]) as scope:
         by_device: dict[str, list[Operation]] = {}
         for item in nest.flatten(inputs):
             if item is None:
@@ -176,6 +176,7 @@ def with_dependencies(
         return get("Identity")(convert_to_tensor(output_tensor), name=scope)
 
 
+@extensible
 def tuple(tensors: Sequence[Any], name: str | None = None, control_inputs: Any = None) -> list[Any]:
     """`tensors` as a list of which each waits for all.
 
@@ -210,6 +211,7 @@ def _behind(gate: Operation, item: Any) -> Any:
 
 
 # ---------------------------------------------------------------- cond
+@extensible
 def cond(
     pred: Any,
     true_fn: Callable[[], Any] | None = None,
@@ -341,7 +343,7 @@ class _Branch:
             with control_dependencies([item]):
                 return convert_to_tensor(taken)
         tensor = convert_to_tensor(item)
-        foreign = tensor.graph is not self.graph or tensor.op.type == "_Arg"
+        foreign = tensor._op.graph is not self.graph or tensor.op.type == "_Arg"
         if foreign or tensor.dtype._is_ref_dtype:
             # A branch returns values of its own: a copy of what comes from outside.
             tensor = get("Identity")(tensor)

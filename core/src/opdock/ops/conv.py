@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import Cost, Fails, Formatted, Shape, ShapeSig, Traits, define_op
@@ -109,6 +110,7 @@ def _window_attrs(
     }
 
 
+@extensible
 def conv2d(
     input: Any, filter: Any = None, strides: Any = None, padding: Any = None,
     use_cudnn_on_gpu: bool = True, data_format: str | None = "NHWC", dilations: Any = _ONES,
@@ -139,6 +141,7 @@ def conv2d(
     return conv2d_op(input, filter, name=name, **attrs)  # type: ignore[no-any-return]
 
 
+@extensible
 def conv2d_backprop_input(
     input_sizes: Any, filter: Any = None, out_backprop: Any = None, strides: Any = None,
     padding: Any = None, use_cudnn_on_gpu: bool = True, data_format: str | None = "NHWC",
@@ -166,6 +169,7 @@ def conv2d_backprop_input(
     return conv2d_backprop_input_op(input_sizes, filter, out_backprop, name=name, **attrs)  # type: ignore[no-any-return]
 
 
+@extensible
 def conv2d_backprop_filter(
     input: Any, filter_sizes: Any, out_backprop: Any, strides: Any, padding: Any,
     use_cudnn_on_gpu: bool = True, data_format: str | None = "NHWC", dilations: Any = _ONES,
@@ -191,6 +195,7 @@ def conv2d_backprop_filter(
     return conv2d_backprop_filter_op(input, filter_sizes, out_backprop, name=name, **attrs)  # type: ignore[no-any-return]
 
 
+@extensible
 def conv2d_transpose(
     value: Any = None, filter: Any = None, output_shape: Any = None, strides: Any = None,
     padding: str = "SAME", data_format: str | None = "NHWC", name: str | None = None,
@@ -229,6 +234,7 @@ def _format_1d(data_format: str | None) -> tuple[str, int, int]:
     raise ValueError('data_format must be "NWC" or "NCW".')
 
 
+@extensible
 def conv1d(
     value: Any = None, filters: Any = None, stride: Any = None, padding: Any = None,
     use_cudnn_on_gpu: bool | None = None, data_format: str | None = None, name: str | None = None,
@@ -266,6 +272,7 @@ def conv1d(
         return emit("Squeeze", result, squeeze_dims=[space])  # type: ignore[no-any-return]
 
 
+@extensible
 def conv1d_transpose(
     input: Any, filters: Any, output_shape: Any, strides: Any, padding: str = "SAME",
     data_format: str | None = "NWC", dilations: Any = None, name: str | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import Cost, Fails, Shape, ShapeSig, Traits, define_op
@@ -107,6 +108,7 @@ def _window_attrs(strides: Any, padding: str, data_format: str | None, dilations
     }
 
 
+@extensible
 def conv3d(
     input: Any, filter: Any = None, strides: Any = None, padding: Any = None,
     data_format: str | None = "NDHWC", dilations: Any = _ONES, name: str | None = None,
@@ -135,6 +137,7 @@ def conv3d(
     return conv3d_op(input, filter, name=name, **attrs)  # type: ignore[no-any-return]
 
 
+@extensible
 def conv3d_backprop_filter_v2(
     input: Any, filter_sizes: Any, out_backprop: Any, strides: Any, padding: str,
     data_format: str | None = "NDHWC", dilations: Any = _ONES, name: str | None = None,
@@ -161,6 +164,7 @@ def conv3d_backprop_filter_v2(
 conv3d_backprop_filter = conv3d_backprop_filter_v2
 
 
+@extensible
 def conv3d_transpose(
     value: Any = None, filter: Any = None, output_shape: Any = None, strides: Any = None,
     padding: str = "SAME", data_format: str | None = "NDHWC", name: str | None = None,

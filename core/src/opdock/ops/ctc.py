@@ -7,6 +7,7 @@ from typing import Any
 from opdock import shapes
 from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.registry import Shape, ShapeSig, define_op
 from opdock.ops.support.nn_util import emit, renamed
@@ -76,6 +77,7 @@ def _ctc_loss_grad(op: Operation, grad_loss: Any, unused: Any) -> list[Any]:
     return [emit("ExpandDims", grad_loss, -1) * gradient, None, None, None]
 
 
+@extensible
 def ctc_loss(
     labels: Any, inputs: Any = None, sequence_length: Any = None,
     preprocess_collapse_repeated: bool = False, ctc_merge_repeated: bool = True,
@@ -116,6 +118,7 @@ def ctc_loss(
     return loss  # type: ignore[no-any-return]
 
 
+@extensible
 def ctc_greedy_decoder(inputs: Any, sequence_length: Any, merge_repeated: bool = True) -> Any:
     """Takes the best class of each step, drops blanks and (optionally) repeats.
 
@@ -134,6 +137,7 @@ def ctc_greedy_decoder(inputs: Any, sequence_length: Any, merge_repeated: bool =
     return [SparseTensor(indices, values, shape)], score
 
 
+@extensible
 def ctc_beam_search_decoder(
     inputs: Any, sequence_length: Any, beam_width: int = 100, top_paths: int = 1,
     merge_repeated: bool = True,
@@ -162,6 +166,7 @@ def ctc_beam_search_decoder(
     return [SparseTensor(*part) for part in parts], score
 
 
+@extensible
 def ctc_beam_search_decoder_v2(
     inputs: Any, sequence_length: Any, beam_width: int = 100, top_paths: int = 1
 ) -> Any:

@@ -86,6 +86,7 @@ optimize_dataset_op = dataset_op(
     "OptimizeDataset", f"{_IN}, optimizations: string",
     f"{ELEMENTS}, optimization_configs: list(string) = []",
 )  # fmt: skip
+assert_next_dataset_op = dataset_op("AssertNextDataset", f"{_IN}, transformations: string")
 max_intra_op_parallelism_dataset_op = dataset_op(
     "MaxIntraOpParallelismDataset", f"{_IN}, max_intra_op_parallelism: int64"
 )
@@ -97,4 +98,5 @@ thread_pool_handle_op = handle_op(
     "num_threads: int, max_intra_op_parallelism: int = 1, display_name: string",
 )
 thread_pool_dataset_op = dataset_op("ThreadPoolDataset", f"{_IN}, thread_pool: resource")
+sleep_dataset_op = dataset_op("SleepDataset", f"{_IN}, sleep_microseconds: int64")
 non_serializable_dataset_op = dataset_op("NonSerializableDataset", _IN)

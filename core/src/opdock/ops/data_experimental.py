@@ -14,13 +14,14 @@ __all__: list[str] = []
 FAMILIES = (data_elements, data_functions, data_sources, data_stats)
 
 NAMES: Final = (
-    "AutoShardDataset", "BytesProducedStatsDataset", "CSVDataset", "ChooseFastestDataset",
-    "DatasetCardinality", "DatasetToTFRecord", "DenseToSparseBatchDataset",
-    "DirectedInterleaveDataset", "GroupByReducerDataset", "GroupByWindowDataset",
-    "IgnoreErrorsDataset", "LMDBDataset", "LatencyStatsDataset", "MapAndBatchDataset", "MapDataset",
-    "MatchingFilesDataset", "MaxIntraOpParallelismDataset", "NonSerializableDataset",
-    "ParallelInterleaveDataset", "PrivateThreadPoolDataset", "RandomDataset", "RebatchDataset",
-    "ScanDataset", "SetStatsAggregatorDataset", "SlidingWindowDataset", "SqlDataset",
+    "AssertNextDataset", "AutoShardDataset", "BytesProducedStatsDataset", "CSVDataset",
+    "ChooseFastestDataset", "DatasetCardinality", "DatasetToTFRecord",
+    "DenseToSparseBatchDataset", "DirectedInterleaveDataset", "GroupByReducerDataset",
+    "GroupByWindowDataset", "IgnoreErrorsDataset", "LMDBDataset", "LatencyStatsDataset",
+    "MapAndBatchDataset", "MapDataset", "MatchingFilesDataset", "MaxIntraOpParallelismDataset",
+    "NonSerializableDataset", "ParallelInterleaveDataset", "ParseExampleDataset",
+    "PrivateThreadPoolDataset", "RandomDataset", "RebatchDataset", "ScanDataset",
+    "SetStatsAggregatorDataset", "SleepDataset", "SlidingWindowDataset", "SqlDataset",
     "StatsAggregatorHandle", "StatsAggregatorSummary", "TakeWhileDataset", "ThreadPoolDataset",
     "ThreadPoolHandle", "UnbatchDataset", "UniqueDataset",
 )  # fmt: skip

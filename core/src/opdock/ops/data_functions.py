@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from opdock.ops.registry import ShapeSig, Traits, define_op
-from opdock.ops.support.data import ELEMENTS, dataset_op, element_shapes, working_op
+from opdock.ops.support.data import ELEMENTS, dataset_op, element_shapes, gives_elements, working_op
 from opdock.shapes import Shape
 
 __all__: list[str] = []
+
+parse_example_dataset_op = dataset_op(
+    "ParseExampleDataset",
+    "input_dataset: variant, num_parallel_calls: int64, dense_defaults: Tdense",
+    "sparse_keys: list(string) >= 0, dense_keys: list(string) >= 0, "
+    "sparse_types: list({float,int64,string}) >= 0, Tdense: list({float,int64,string}) >= 0, "
+    f"dense_shapes: list(shape) >= 0, {ELEMENTS}, sloppy: bool = false",
+)
 
 _IN = "input_dataset: variant"
 _CAPTURED = f"{_IN}, other_arguments: Targuments"
@@ -103,4 +111,4 @@ reduce_dataset_op = working_op(
     f"{_IN}, initial_state: Tstate, other_arguments: Targuments -> components: output_types",
     f"f: func, Tstate: list(type) >= 1, Targuments: list(type) >= 0, {ELEMENTS}, {_THREADS}",
 )
-reduce_dataset_op.shape(element_shapes)
+gives_elements(reduce_dataset_op)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from opdock import shapes
 from opdock.ops.registry import ShapeSig, Traits, define_op
 from opdock.ops.support.common_shapes import no_outputs, scalar
-from opdock.ops.support.data import ELEMENTS, element_shapes, working_op
+from opdock.ops.support.data import ELEMENTS, gives_elements, working_op
 from opdock.shapes import Shape
 
 __all__: list[str] = []
@@ -76,7 +76,7 @@ dataset_to_tf_record_op = working_op(
 )
 dataset_to_tf_record_op.shape(no_outputs)
 for _op in (iterator_get_next_op, iterator_get_next_sync_op, dataset_to_single_element_op):
-    _op.shape(element_shapes)
+    gives_elements(_op)
 for _op in (iterator_get_next_as_optional_op, serialize_iterator_op):
     _op.shape(scalar)
 
@@ -96,7 +96,7 @@ optional_get_value_op = define_op(
 ).not_differentiable()  # fmt: skip
 for _op in (dataset_cardinality_op, optional_from_value_op, optional_none_op):
     _op.shape(scalar)
-optional_get_value_op.shape(element_shapes)
+gives_elements(optional_get_value_op)
 
 
 @optional_has_value_op.shape

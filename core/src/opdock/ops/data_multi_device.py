@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from opdock.ops.registry import Traits, define_op
 from opdock.ops.support.common_shapes import scalar
-from opdock.ops.support.data import ELEMENTS, element_shapes, working_op
+from opdock.ops.support.data import ELEMENTS, gives_elements, working_op
 
 __all__: list[str] = []
 
@@ -43,4 +43,4 @@ multi_device_iterator_get_next_from_shard_op = working_op(
     "-> components: output_types",
     ELEMENTS,
 )
-multi_device_iterator_get_next_from_shard_op.shape(element_shapes)
+gives_elements(multi_device_iterator_get_next_from_shard_op)

@@ -268,6 +268,7 @@ def cholesky(input: Any, name: str | None = None) -> Tensor:
     return cholesky_op(input, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Any:
     """The QR factors of each matrix: orthonormal columns q and an upper triangular r.
 
@@ -282,6 +283,7 @@ def qr(input: Any, full_matrices: bool = False, name: str | None = None) -> Any:
     return qr_op(input, full_matrices=full_matrices, name=name)
 
 
+@extensible
 def svd(
     tensor: Any, full_matrices: bool = False, compute_uv: bool = True, name: str | None = None
 ) -> Any:
@@ -301,6 +303,7 @@ def svd(
     return (real(s), u, v) if compute_uv else real(s)
 
 
+@extensible
 def self_adjoint_eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tensor]:
     """Eigenvalues and eigenvectors of each self-adjoint matrix.
 
@@ -317,6 +320,7 @@ def self_adjoint_eig(tensor: Any, name: str | None = None) -> tuple[Tensor, Tens
     return values, vectors
 
 
+@extensible
 def self_adjoint_eigvals(tensor: Any, name: str | None = None) -> Tensor:
     """The eigenvalues of each self-adjoint matrix, from small to large.
 
@@ -331,6 +335,7 @@ def self_adjoint_eigvals(tensor: Any, name: str | None = None) -> Tensor:
     return values  # type: ignore[no-any-return]
 
 
+@extensible
 def lu(input: Any, output_idx_type: Any = dtypes.int32, name: str | None = None) -> Any:
     """The LU factors of each square matrix, with row exchanges (`tf.linalg.lu`).
 

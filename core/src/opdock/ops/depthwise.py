@@ -7,6 +7,7 @@ from typing import Any
 from opdock import shapes
 from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.composed.dilated import shape_of, with_space_to_batch
@@ -92,6 +93,7 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(_WORDS, dilations="a list of 4 ints: the step inside the window.")
 def depthwise_conv2d_native(
     input: Any, filter: Any, strides: Any, padding: str, data_format: str | None = "NHWC",
@@ -104,6 +106,7 @@ def depthwise_conv2d_native(
     )  # fmt: skip
 
 
+@extensible
 @explained(
     _WORDS,
     input_sizes="an int32 vector, the shape of the input.",
@@ -121,6 +124,7 @@ def depthwise_conv2d_native_backprop_input(
     )  # fmt: skip
 
 
+@extensible
 @explained(
     _WORDS,
     input="the input of the convolution.",
@@ -142,6 +146,7 @@ depthwise_conv2d_backprop_input = depthwise_conv2d_native_backprop_input
 depthwise_conv2d_backprop_filter = depthwise_conv2d_native_backprop_filter
 
 
+@extensible
 @explained(
     _WORDS,
     strides="a list of 4 ints; all 1 when `rate` is above 1.",
@@ -170,6 +175,7 @@ def depthwise_conv2d(
         )  # fmt: skip
 
 
+@extensible
 @explained(
     _WORDS,
     depthwise_filter="a 4-D tensor [height, width, in_channels, channel_multiplier].",

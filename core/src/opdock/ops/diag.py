@@ -212,6 +212,7 @@ def _without_diagonal(op: Operation, grad: Any, k: Any) -> Tensor:
 
 
 # ---------------------------------------------------------------- public functions
+@extensible
 def diag(diagonal: Any, name: str | None = None) -> Tensor:
     """A tensor with the given diagonal and zeros elsewhere.
 
@@ -225,6 +226,7 @@ def diag(diagonal: Any, name: str | None = None) -> Tensor:
     return diag_op(diagonal, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def diag_part(input: Any, name: str | None = None) -> Tensor:
     """The diagonal of a tensor of shape [D1, ..., Dk, D1, ..., Dk].
 
@@ -241,6 +243,7 @@ def diag_part(input: Any, name: str | None = None) -> Tensor:
     return diag_part_op(input, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def matrix_diag(
     diagonal: Any,
     name: str = "diag",
@@ -296,6 +299,7 @@ def matrix_diag_part(
     return matrix_diag_part_v2_op(input, k, _padding(input, padding_value), name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def matrix_set_diag(input: Any, diagonal: Any, name: str = "set_diag", k: Any = 0) -> Tensor:
     """Copies of matrices with other diagonals.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock.graph.nodes.composite import SparseTensor, SparseTensorValue
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.ops.support import array_util, sparse_shapes
@@ -35,6 +36,7 @@ def _distance_shape(sig: ShapeSig) -> Shape:
     return tuple(max(pair) for pair in zip(hypothesis[:-1], truth[:-1], strict=True))
 
 
+@extensible
 def edit_distance(
     hypothesis: Any, truth: Any, normalize: bool = True, name: str = "edit_distance"
 ) -> Tensor:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import broadcast_to, reshape, shape
@@ -321,6 +322,7 @@ def _reshape(tensor: Tensor, dims: list[Any]) -> Tensor:
     return reshape(tensor, dims)
 
 
+@extensible
 def einsum(equation: str, *inputs: Any, **kwargs: Any) -> Tensor:
     """Sums products of elements as an equation of subscripts says.
 

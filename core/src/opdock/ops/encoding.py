@@ -79,6 +79,7 @@ def _decode_padded_raw_shape(sig: ShapeSig) -> Shape:
     return shapes.concat(sig.shapes[0], (width,))
 
 
+@extensible
 def as_string(
     input: Any,
     precision: int = -1,
@@ -187,6 +188,7 @@ def decode_compressed(bytes: Any, compression_type: str = "", name: str | None =
     return decode_compressed_op(bytes, compression_type=compression_type, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def decode_raw(
     input_bytes: Any = None,
     out_type: Any = None,
@@ -224,6 +226,7 @@ def decode_raw(
     return decode_raw_op(strings, out_type=out_type, little_endian=little_endian, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def parse_tensor(serialized: Any, out_type: Any, name: str | None = None) -> Tensor:
     """The tensor in a serialized TensorProto.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from opdock import shapes
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.quantize import range_shape
 from opdock.ops.registry import OpSpec, Shape, ShapeSig, define_op
@@ -142,6 +143,7 @@ def _fake_quant(
     return op(*tensors, **ends, num_bits=num_bits, narrow_range=narrow_range, name=name)
 
 
+@extensible
 def fake_quant_with_min_max_args(
     inputs: Any, min: float = -6, max: float = 6, num_bits: int = 8, narrow_range: bool = False,
     name: str | None = None,
@@ -167,6 +169,7 @@ def fake_quant_with_min_max_args(
     )
 
 
+@extensible
 def fake_quant_with_min_max_args_gradient(
     gradients: Any, inputs: Any, min: float = -6, max: float = 6, num_bits: int = 8,
     narrow_range: bool = False, name: str | None = None,
@@ -178,6 +181,7 @@ def fake_quant_with_min_max_args_gradient(
     )  # fmt: skip
 
 
+@extensible
 def fake_quant_with_min_max_vars(
     inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False,
     name: str | None = None,
@@ -186,6 +190,7 @@ def fake_quant_with_min_max_vars(
     return _fake_quant(fake_quant_vars_op, (inputs, min, max), num_bits, narrow_range, name)
 
 
+@extensible
 def fake_quant_with_min_max_vars_gradient(
     gradients: Any, inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False,
     name: str | None = None,
@@ -200,6 +205,7 @@ def fake_quant_with_min_max_vars_gradient(
     return _fake_quant(fake_quant_vars_gradient_op, tensors, num_bits, narrow_range, name)
 
 
+@extensible
 def fake_quant_with_min_max_vars_per_channel(
     inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False,
     name: str | None = None,
@@ -208,6 +214,7 @@ def fake_quant_with_min_max_vars_per_channel(
     return _fake_quant(fake_quant_per_channel_op, (inputs, min, max), num_bits, narrow_range, name)
 
 
+@extensible
 def fake_quant_with_min_max_vars_per_channel_gradient(
     gradients: Any, inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False,
     name: str | None = None,
@@ -221,6 +228,7 @@ def fake_quant_with_min_max_vars_per_channel_gradient(
     return _fake_quant(fake_quant_per_channel_gradient_op, tensors, num_bits, narrow_range, name)
 
 
+@extensible
 def quantize_and_dequantize(
     input: Any, input_min: Any, input_max: Any, signed_input: bool = True, num_bits: int = 8,
     range_given: bool = False, round_mode: str = "HALF_TO_EVEN", name: str | None = None,

@@ -11,6 +11,7 @@ from opdock.docstrings import explained
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.constant_value import known_shape
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import maximum, minimum
@@ -154,36 +155,42 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(_WORDS)
 def fft(input: Any, name: str | None = None) -> Tensor:
     """The Fourier transform over the last dimension."""
     return fft_op(input, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS)
 def ifft(input: Any, name: str | None = None) -> Tensor:
     """The inverse Fourier transform over the last dimension."""
     return ifft_op(input, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS)
 def fft2d(input: Any, name: str | None = None) -> Tensor:
     """The Fourier transform over the last two dimensions."""
     return fft2d_op(input, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS)
 def ifft2d(input: Any, name: str | None = None) -> Tensor:
     """The inverse Fourier transform over the last two dimensions."""
     return ifft2d_op(input, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS)
 def fft3d(input: Any, name: str | None = None) -> Tensor:
     """The Fourier transform over the last three dimensions."""
     return fft3d_op(input, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS)
 def ifft3d(input: Any, name: str | None = None) -> Tensor:
     """The inverse Fourier transform over the last three dimensions."""

@@ -67,6 +67,7 @@ def _fill_grad(op: Operation, grad: Any) -> list[Any]:
     return [None, total]
 
 
+@extensible
 def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
     """A tensor of one value.
 
@@ -84,6 +85,7 @@ def fill(dims: Any, value: Any, name: str | None = None) -> Tensor:
     return fill_op(dims, value, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
     """A tensor of zeros (False for bool, the empty string for string).
 
@@ -98,6 +100,7 @@ def zeros(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> T
     return _filled(shape, 0, dtype, name, "zeros")
 
 
+@extensible
 def ones(shape: Any, dtype: Any = dtypes.float32, name: str | None = None) -> Tensor:
     """A tensor of ones (True for bool).
 
@@ -253,6 +256,7 @@ def _lin_space_shape(sig: ShapeSig) -> Shape:
     return (num,)
 
 
+@extensible
 def range(
     start: Any, limit: Any = None, delta: Any = 1, dtype: Any = None, name: str = "range"
 ) -> Tensor:
@@ -296,6 +300,7 @@ def reduction_dims(x: Any, axis: Any) -> Any:
     return range(0, rank(x))
 
 
+@extensible
 def lin_space(start: Any, stop: Any, num: Any, name: str | None = None) -> Tensor:
     """Evenly spaced numbers from `start` to `stop`, both included.
 
@@ -318,6 +323,7 @@ linspace = lin_space
 
 
 # ---------------------------------------------------------------- meshgrid
+@extensible
 def meshgrid(*args: Any, **kwargs: Any) -> list[Tensor]:
     """Coordinate arrays of the grid that 1-D coordinate vectors span.
 

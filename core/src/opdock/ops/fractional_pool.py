@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from opdock import dtypes, shapes
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation
 from opdock.graph.nodes.seeds import get_seed
 from opdock.ops.registry import ShapeSig, Traits, define_op
@@ -86,6 +87,7 @@ def _avg_gradient(op: Operation, grad: Any, *_: Any) -> Any:
     )
 
 
+@extensible
 def fractional_max_pool(
     value: Any, pooling_ratio: Any, pseudo_random: bool = False, overlapping: bool = False,
     deterministic: bool = False, seed: int = 0, seed2: int = 0, name: str | None = None,
@@ -115,6 +117,7 @@ def fractional_max_pool(
     )  # fmt: skip
 
 
+@extensible
 def fractional_avg_pool(
     value: Any, pooling_ratio: Any, pseudo_random: bool = False, overlapping: bool = False,
     deterministic: bool = False, seed: int = 0, seed2: int = 0, name: str | None = None,

@@ -113,6 +113,7 @@ def string_to_hash_bucket_strong(
     )
 
 
+@extensible
 def fingerprint(data: Any, method: Any = "farmhash64", name: str | None = None) -> Tensor:
     """A fingerprint of each row of a tensor.
 

@@ -7,6 +7,7 @@ from typing import Any
 from opdock import dtypes, shapes
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import maximum, minimum
@@ -96,6 +97,7 @@ def bincount(
         return bincount_op(arr, size, constant([], dtype))  # type: ignore[no-any-return]
 
 
+@extensible
 def histogram_fixed_width(
     values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32,
     name: str | None = None,
@@ -120,6 +122,7 @@ def histogram_fixed_width(
         return histogram_op(values, value_range, nbins, dtype=dtype, name=scope)  # type: ignore[no-any-return]
 
 
+@extensible
 def histogram_fixed_width_bins(
     values: Any, value_range: Any, nbins: Any = 100, dtype: Any = dtypes.int32,
     name: str | None = None,

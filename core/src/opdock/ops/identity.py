@@ -105,6 +105,7 @@ def _identity_composite(value: Any) -> Any:
     return IndexedSlices(values, indices, dense)
 
 
+@extensible
 def identity_n(input: list[Any], name: str | None = None) -> list[Tensor]:
     """Tensors with the same values, as the outputs of one node.
 
@@ -131,6 +132,7 @@ def guarantee_const(input: Any, name: str | None = None) -> Tensor:
     return guarantee_const_op(input, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def stop_gradient(input: Any, name: str | None = None) -> Tensor:
     """The value of a tensor, taken as a constant by `tf.gradients`.
 

@@ -10,6 +10,7 @@ from typing import Any
 from opdock import dtypes, shapes
 from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import ShapeSig, Traits, define_op
@@ -202,6 +203,7 @@ def _number(value: Any, name: str, dtype: Any = None) -> Tensor:
     return convert_to_tensor(value, dtype, name)
 
 
+@extensible
 @explained(_WORDS)
 def non_max_suppression(
     boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5,
@@ -214,6 +216,7 @@ def non_max_suppression(
         return non_max_suppression_v3_op(boxes, scores, max_output_size, overlap, least)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS, returns="Indices as `non_max_suppression` gives them, and their scores.")
 def non_max_suppression_with_scores(
     boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5,
@@ -233,6 +236,7 @@ def non_max_suppression_with_scores(
         return found, lowered
 
 
+@extensible
 @explained(_WORDS, returns="Indices as `non_max_suppression` gives them, and how many count.")
 def non_max_suppression_padded(
     boxes: Any, scores: Any, max_output_size: Any, iou_threshold: Any = 0.5,
@@ -250,6 +254,7 @@ def non_max_suppression_padded(
         )
 
 
+@extensible
 @explained(_WORDS, raises="")
 def non_max_suppression_overlaps(
     overlaps: Any, scores: Any, max_output_size: Any, overlap_threshold: Any = 0.5,
@@ -263,6 +268,7 @@ def non_max_suppression_overlaps(
         )
 
 
+@extensible
 @explained(
     _WORDS,
     boxes="float32 [batch, n, q, 4]; q is 1 or the number of classes.",
@@ -293,6 +299,7 @@ def combined_non_max_suppression(
         )
 
 
+@extensible
 def draw_bounding_boxes(
     images: Any, boxes: Any, name: str | None = None, colors: Any = None
 ) -> Tensor:
@@ -312,6 +319,7 @@ def draw_bounding_boxes(
     return draw_bounding_boxes_v2_op(images, boxes, colors, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def sample_distorted_bounding_box(
     image_size: Any, bounding_boxes: Any, seed: int | None = None, seed2: int | None = None,
     min_object_covered: Any = 0.1, aspect_ratio_range: Any = None, area_range: Any = None,

@@ -6,6 +6,7 @@ from typing import Any
 
 from opdock import dtypes, shapes
 from opdock.docstrings import explained
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.ops.support import array_util
@@ -127,6 +128,7 @@ def _attrs(**given: Any) -> dict[str, Any]:
     return {name: value for name, value in given.items() if value is not None}
 
 
+@extensible
 @explained(_WORDS, returns="A uint8 tensor [height, width, channels].")
 def decode_jpeg(
     contents: Any, channels: int | None = 0, ratio: int | None = 1,
@@ -142,6 +144,7 @@ def decode_jpeg(
     return decode_jpeg_op(contents, **attrs, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(
     _WORDS,
     crop_window="int32 [4]: y, x, height and width of the part to decode.",
@@ -161,6 +164,7 @@ def decode_and_crop_jpeg(
     return decode_and_crop_jpeg_op(contents, crop_window, **attrs, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(
     _WORDS,
     dtype="tf.uint8 or tf.uint16.",
@@ -173,18 +177,21 @@ def decode_png(
     return decode_png_op(contents, **_attrs(channels=channels, dtype=dtype), name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS, returns="A uint8 tensor [frames, height, width, 3].")
 def decode_gif(contents: Any, name: str | None = None) -> Tensor:
     """Decodes all frames of a GIF image; of a JPEG or PNG one the only one there is."""
     return decode_gif_op(contents, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS, returns="A uint8 tensor [height, width, channels].")
 def decode_bmp(contents: Any, channels: int | None = 0, name: str | None = None) -> Tensor:
     """Decodes a BMP image of 8, 24 or 32 bits a pixel."""
     return decode_bmp_op(contents, **_attrs(channels=channels), name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(
     _WORDS,
     output_type="tf.int32 or tf.int64.",
@@ -197,6 +204,7 @@ def extract_jpeg_shape(
     return extract_jpeg_shape_op(contents, **_attrs(output_type=output_type), name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(
     _WORDS,
     format='"grayscale" or "rgb"; "" for what the channels say.',
@@ -227,6 +235,7 @@ def encode_jpeg(
     return encode_jpeg_op(image, **attrs, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(
     _WORDS,
     compression="0 (none) to 9 (slow); -1 for zlib's own choice.",

@@ -6,6 +6,7 @@ from typing import Any
 
 from opdock import dtypes, shapes
 from opdock.docstrings import explained
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.cast import cast
 from opdock.ops.compare import greater
@@ -111,12 +112,14 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(_WORDS)
 def rgb_to_hsv(images: Any, name: str | None = None) -> Tensor:
     """Hue, saturation and value of colours in [0, 1]; all three are in [0, 1] too."""
     return rgb_to_hsv_op(images, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS)
 def hsv_to_rgb(images: Any, name: str | None = None) -> Tensor:
     """Red, green and blue of hues, saturations and values in [0, 1]."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from opdock import dtypes, shapes
 from opdock.docstrings import explained
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import shape
 from opdock.ops.image_resize import sized_image
@@ -108,6 +109,7 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(
     _WORDS,
     returns="A float32 tensor of shape [n, crop height, crop width, channels].",
@@ -127,6 +129,7 @@ def crop_and_resize(
     return out
 
 
+@extensible
 @explained(_WORDS, returns="A float32 tensor of shape [batch, glimpse height, width, channels].")
 def extract_glimpse(
     input: Any, size: Any, offsets: Any, centered: bool = True, normalized: bool = True,

@@ -9,6 +9,7 @@ from typing import Any
 
 from opdock import dtypes, shapes
 from opdock.docstrings import explained
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import shape
 from opdock.ops.registry import ShapeSig, define_op
@@ -152,6 +153,7 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(_WORDS)
 def resize_area(
     images: Any, size: Any, align_corners: bool = False, name: str | None = None
@@ -160,6 +162,7 @@ def resize_area(
     return resize_area_op(images, size, align_corners=align_corners, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS)
 def resize_bicubic(
     images: Any, size: Any, align_corners: bool = False, name: str | None = None,
@@ -173,6 +176,7 @@ def resize_bicubic(
     return out
 
 
+@extensible
 @explained(_WORDS)
 def resize_bilinear(
     images: Any, size: Any, align_corners: bool = False, name: str | None = None,
@@ -186,6 +190,7 @@ def resize_bilinear(
     return out
 
 
+@extensible
 @explained(_WORDS, returns="A tensor of the same type, with the new height and width.")
 def resize_nearest_neighbor(
     images: Any, size: Any, align_corners: bool = False, name: str | None = None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.io.tensor_slice import parse_shape_and_slice
 from opdock.ops.registry import Cost, ShapeSig, Traits, define_op
@@ -201,6 +202,7 @@ def read_file(filename: Any, name: str | None = None) -> Tensor:
     return read_file_op(filename, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def write_file(filename: Any, contents: Any, name: str | None = None) -> Operation:
     """Writes a file, replacing what was there; missing directories are made.
 
@@ -215,6 +217,7 @@ def write_file(filename: Any, contents: Any, name: str | None = None) -> Operati
     return write_file_op(filename, contents, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def matching_files(pattern: Any, name: str | None = None) -> Tensor:
     """The names of the files that match glob patterns.
 

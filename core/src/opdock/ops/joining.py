@@ -331,6 +331,7 @@ def _parallel_concat_shape(sig: ShapeSig) -> Shape:
     return wanted
 
 
+@extensible
 def parallel_stack(values: Any, name: str = "parallel_stack") -> Tensor:
     """Stacks tensors along a new first dimension, each as soon as it is ready.
 

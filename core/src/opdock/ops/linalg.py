@@ -302,6 +302,7 @@ def sparse_matmul(
     )  # fmt: skip
 
 
+@extensible
 def matvec(
     a: Any, b: Any, transpose_a: bool = False, adjoint_a: bool = False, a_is_sparse: bool = False,
     b_is_sparse: bool = False, name: str | None = None,

@@ -54,7 +54,8 @@ def _on_table(name: str, signature: str, attrs: str, reads: bool) -> tuple[OpSpe
         op = define_op(
             f"{name}{suffix}", f"table_handle: {handle}{signature}", attrs, stateful=True
         )
-        op.declare(Traits(reads=("table_handle",) if reads else ())).not_differentiable()
+        kept = ("table_handle",) if reads else ()
+        op.declare(Traits(reads=kept, settled=reads)).not_differentiable()
         found.append(op)
     return tuple(found)
 

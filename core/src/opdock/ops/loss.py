@@ -7,6 +7,7 @@ from typing import Any
 
 from opdock import shapes
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import Fails, Shape, ShapeSig, Traits, define_op
@@ -37,6 +38,7 @@ def _l2_loss_parts(sig: Any, t: Tensor) -> Tensor:
     return emit("Mul", emit("Sum", emit("Square", flat), [0]), half)  # type: ignore[no-any-return]
 
 
+@extensible
 def l2_loss(t: Any, name: str | None = None) -> Tensor:
     """Half the sum of squares: `sum(t ** 2) / 2`.
 
@@ -69,6 +71,7 @@ def _in_top_k_shape(sig: ShapeSig) -> Shape:
     return (shapes.merge_dim(predictions[0], targets[0]),)
 
 
+@extensible
 def in_top_k(predictions: Any, targets: Any, k: Any, name: str | None = None) -> Tensor:
     """Whether each target is among the `k` largest predictions of its row.
 
@@ -96,6 +99,7 @@ def _check_same_shape(names: tuple[str, str], first: Tensor, second: Tensor) -> 
         )
 
 
+@extensible
 def sigmoid_cross_entropy_with_logits(
     _sentinel: Any = None, labels: Any = None, logits: Any = None, name: str | None = None
 ) -> Tensor:
@@ -129,6 +133,7 @@ def sigmoid_cross_entropy_with_logits(
         return emit("Add", relu_logits - logits * labels, tail, name=scope)  # type: ignore[no-any-return]
 
 
+@extensible
 def weighted_cross_entropy_with_logits(
     labels: Any = None, logits: Any = None, pos_weight: Any = None, name: str | None = None,
     targets: Any = None,
@@ -164,6 +169,7 @@ def weighted_cross_entropy_with_logits(
         )
 
 
+@extensible
 def log_poisson_loss(
     targets: Any, log_input: Any, compute_full_loss: bool = False, name: str | None = None
 ) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.registry import Shape, ShapeSig, define_op
 from opdock.ops.support.array_util import no_gradient
@@ -40,6 +41,7 @@ def _lrn_grad(op: Operation, grad: Tensor) -> Tensor:
     return lrn_grad_op(grad, op.inputs[0], op.outputs[0], **attrs)  # type: ignore[no-any-return]
 
 
+@extensible
 def local_response_normalization(
     input: Any, depth_radius: int = 5, bias: float = 1.0, alpha: float = 1.0, beta: float = 0.5,
     name: str | None = None,

@@ -10,6 +10,7 @@ import numpy as np
 from opdock import axes, shapes
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import rank
@@ -61,6 +62,7 @@ def _inverse(perm: Tensor) -> Any:
     return get("InvertPermutation")(perm)
 
 
+@extensible
 def transpose(a: Any, perm: Any = None, name: str = "transpose", conjugate: bool = False) -> Tensor:
     """Permutes the dimensions of a tensor.
 
@@ -96,6 +98,7 @@ def _transpose(a: Tensor, perm: Any, conjugate: bool, name: str) -> Tensor:
     return op(a, perm, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def matrix_transpose(a: Any, name: str = "matrix_transpose", conjugate: bool = False) -> Tensor:
     """Swaps the last two dimensions of a tensor.
 
@@ -141,6 +144,7 @@ def _matrix_band_part_grad(op: Operation, grad: Any) -> list[Any]:
     return [matrix_band_part_op(grad, op.inputs[1], op.inputs[2]), None, None]
 
 
+@extensible
 def matrix_band_part(input: Any, num_lower: Any, num_upper: Any, name: str | None = None) -> Tensor:
     """Copies of matrices with zeros outside a band around the main diagonal.
 

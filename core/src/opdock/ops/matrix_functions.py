@@ -105,6 +105,7 @@ def logdet(matrix: Any, name: str | None = None) -> Tensor:
         return 2.0 * reduce_sum(log(real(diagonal)), axis=[-1])
 
 
+@extensible
 @explained(
     _WORDS,
     raises="InvalidArgumentError: a real matrix has no real square root (when it runs).",
@@ -123,6 +124,7 @@ def logm(input: Any, name: str | None = None) -> Tensor:
     return matrix_logarithm_op(input, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(
     _WORDS,
     tol="the threshold; by default max(M, N) times the type's precision times the largest "
@@ -150,6 +152,7 @@ def _larger_side(a: Tensor) -> Any:
     return reduce_max(shape(a)[-2:])
 
 
+@extensible
 @explained(
     _WORDS,
     rcond="singular values below `rcond` times the largest count as zero; by default 10 max(M, "
@@ -196,6 +199,7 @@ _LIMITS = {
 }  # fmt: skip
 
 
+@extensible
 @explained(_WORDS, raises="ValueError: the type has no such approximation.")
 def matrix_exponential(input: Any, name: str | None = None) -> Tensor:
     """The exponential of each square matrix: the sum of input^k / k!."""

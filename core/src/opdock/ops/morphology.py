@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import Shape, ShapeSig, define_op
@@ -54,6 +55,7 @@ def _dilation2d_grad(op: Operation, grad: Tensor) -> list[Tensor]:
     ]
 
 
+@extensible
 def dilation2d(
     input: Any, filter: Any = None, strides: Any = None, rates: Any = None, padding: Any = None,
     name: str | None = None, filters: Any = None, dilations: Any = None,
@@ -80,6 +82,7 @@ def dilation2d(
     )
 
 
+@extensible
 def erosion2d(
     value: Any, kernel: Any, strides: Any, rates: Any, padding: str, name: str | None = None
 ) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import reshape, shape
@@ -32,6 +33,7 @@ def _string_ngrams_shape(sig: ShapeSig) -> list[Shape]:
     return [(None,), shapes.with_rank(sig.shapes[1], 1)]
 
 
+@extensible
 def ngrams(
     data: Any,
     ngram_width: Any,

@@ -9,6 +9,7 @@ import numpy as np
 from opdock import dtypes
 from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import Elementwise, Traits, define_op
@@ -216,18 +217,21 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(_WORDS, features="a tensor of a real number type.")
 def relu(features: Any, name: str | None = None) -> Tensor:
     """Rectified linear: `max(features, 0)`."""
     return relu_op(features, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS, features="a tensor of a real number type.")
 def relu6(features: Any, name: str | None = None) -> Tensor:
     """Rectified linear capped at 6: `min(max(features, 0), 6)`."""
     return relu6_op(features, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(
     _WORDS,
     features="a tensor of a floating type; integers are cast to float32.",
@@ -247,12 +251,14 @@ def leaky_relu(features: Any, alpha: Any = 0.2, name: str | None = None) -> Tens
         return leaky_relu_op(features, alpha=alpha, name=scope)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS)
 def elu(features: Any, name: str | None = None) -> Tensor:
     """Exponential linear: `exp(features) - 1` below zero, `features` above."""
     return elu_op(features, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS)
 def selu(features: Any, name: str | None = None) -> Tensor:
     """Scaled exponential linear: keeps activations near mean 0 and variance 1.
@@ -262,18 +268,21 @@ def selu(features: Any, name: str | None = None) -> Tensor:
     return selu_op(features, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS)
 def softplus(features: Any, name: str | None = None) -> Tensor:
     """`log(exp(features) + 1)`, computed without overflow."""
     return softplus_op(features, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS)
 def softsign(features: Any, name: str | None = None) -> Tensor:
     """`features / (abs(features) + 1)`."""
     return softsign_op(features, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS)
 def swish(features: Any) -> Tensor:
     """`features * sigmoid(features)`."""
@@ -281,6 +290,7 @@ def swish(features: Any) -> Tensor:
     return emit("Mul", features, emit("Sigmoid", features), name="mul")  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(
     _WORDS,
     features="a tensor of a real number type.",

@@ -7,6 +7,7 @@ from typing import Any
 
 from opdock import dtypes, shapes
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import Formatted, OpSpec, Shape, ShapeSig, Traits, define_op
@@ -267,6 +268,7 @@ for _op in BACKWARD:
 
 
 # ---------------------------------------------------------------- public functions
+@extensible
 def fused_batch_norm(
     x: Any, scale: Any, offset: Any, mean: Any = None, variance: Any = None,
     epsilon: float = 0.001, data_format: str = "NHWC", is_training: bool = True,
@@ -308,6 +310,7 @@ def fused_batch_norm(
     return result[0], result[1], result[2]
 
 
+@extensible
 def batch_normalization(
     x: Any, mean: Any, variance: Any, offset: Any, scale: Any, variance_epsilon: Any,
     name: str | None = None,
@@ -341,6 +344,7 @@ def _as(value: Tensor, dtype: dtypes.DType) -> Tensor:
     return value if value.dtype.base_dtype is dtype else emit("Cast", value, DstT=dtype)
 
 
+@extensible
 def batch_norm_with_global_normalization(
     t: Any = None, m: Any = None, v: Any = None, beta: Any = None, gamma: Any = None,
     variance_epsilon: Any = None, scale_after_normalization: Any = None, name: str | None = None,

@@ -8,7 +8,8 @@ import numpy as np
 
 from opdock import shapes
 from opdock.graph.nodes.constant_value import constant_value
-from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.dispatch import extensible
+from opdock.graph.nodes.operation import Operation, Tensor, has_graph
 from opdock.ops.array import rank, reshape, shape
 from opdock.ops.joining import stack
 from opdock.ops.registry import PerAxis, ShapeSig, Traits, define_op
@@ -102,6 +103,7 @@ def _mirror_pad_grad_gradient(op: Operation, grad: Any) -> list[Any]:
     return [mirror_pad_op(grad, op.inputs[1], mode=op.attrs["mode"]), None]
 
 
+@extensible
 def pad(
     tensor: Any,
     paddings: Any,
@@ -129,7 +131,7 @@ def pad(
     mode = mode.upper()
     if mode == "CONSTANT":
         if (
-            not hasattr(constant_values, "graph")
+            not has_graph(constant_values)
             and np.ndim(constant_values) == 0
             and constant_values == 0
         ):

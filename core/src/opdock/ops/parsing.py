@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from opdock import shapes
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.ops.support import common_shapes
@@ -174,6 +175,7 @@ def _decode_csv_shape(sig: ShapeSig) -> list[Shape]:
 
 
 # ---------------------------------------------------------------- public functions
+@extensible
 def decode_csv(
     records: Any,
     record_defaults: Any,

@@ -114,6 +114,7 @@ def dynamic_partition(
     return dynamic_partition_op(data, partitions, num_partitions=num_partitions, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def dynamic_stitch(indices: Any, data: Any, name: str | None = None) -> Tensor:
     """Interleaves tensors: the slice `data[m][i]` goes to row `indices[m][i]`.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from opdock import dtypes, shapes
 from opdock.docstrings import explained
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import reshape, shape
 from opdock.ops.cast import cast
@@ -103,6 +104,7 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(_WORDS, ksizes="the window, [1, rows, cols, 1].", sizes="another name of `ksizes`.")
 def extract_image_patches(
     images: Any,
@@ -120,6 +122,7 @@ def extract_image_patches(
     )
 
 
+@extensible
 @explained(_WORDS, sizes="the window, [1, rows, cols, 1].")
 def extract_patches(
     images: Any, sizes: Any, strides: Any, rates: Any, padding: str, name: str | None = None
@@ -128,6 +131,7 @@ def extract_patches(
     return extract_image_patches(images, sizes, strides, rates, padding, name)
 
 
+@extensible
 @explained(
     _WORDS,
     input="a tensor of shape [batch, planes, rows, cols, depth].",

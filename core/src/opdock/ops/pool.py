@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.registry import Fails, Formatted, Shape, ShapeSig, Traits, define_op
 from opdock.ops.support.nn_util import emit, renamed, zeros_like
@@ -238,6 +239,7 @@ def _max_pool_grad_grad_with_argmax_grad(op: Operation, grad: Tensor) -> list[Te
 
 
 # ---------------------------------------------------------------- public functions
+@extensible
 def max_pool_with_argmax(
     input: Any, ksize: Any, strides: Any, padding: str, data_format: str = "NHWC",
     Targmax: Any = None, name: str | None = None, output_dtype: Any = None,

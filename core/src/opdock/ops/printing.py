@@ -10,7 +10,8 @@ from typing import Any
 from opdock import dtypes, shapes
 from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
-from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.dispatch import extensible
+from opdock.graph.nodes.operation import Operation, Tensor, has_graph
 from opdock.ops.registry import ShapeSig, define_op, keeps_slices
 from opdock.shapes import Shape
 from opdock.util import nest
@@ -60,6 +61,7 @@ def _string_format_shape(sig: ShapeSig) -> Shape:
     return ()
 
 
+@extensible
 def Print(
     input_: Any,
     data: Any,
@@ -86,6 +88,7 @@ def Print(
     )
 
 
+@extensible
 def string_format(
     template: str, inputs: Any, placeholder: str = "{}", summarize: int = 3, name: str | None = None
 ) -> Tensor:
@@ -104,7 +107,7 @@ def string_format(
     Raises:
         ValueError: the numbers of placeholders and tensors differ.
     """
-    tensors = [inputs] if isinstance(inputs, Tensor) or hasattr(inputs, "graph") else list(inputs)
+    tensors = [inputs] if isinstance(inputs, Tensor) or has_graph(inputs) else list(inputs)
     count = template.count(placeholder)
     if count != len(tensors):
         raise ValueError(
@@ -116,6 +119,7 @@ def string_format(
     )
 
 
+@extensible
 def print(*inputs: Any, **kwargs: Any) -> Operation:
     """An operation that prints tensors and other values.
 
@@ -163,7 +167,7 @@ _MARK = "{\ue000}"
 
 
 def _text(value: Any) -> tuple[str, list[Tensor]]:
-    if hasattr(value, "graph") or (nest.is_sequence(value) and _tensors_in(value)):
+    if has_graph(value) or (nest.is_sequence(value) and _tensors_in(value)):
         tensors: list[Tensor] = []
         text = _structure(value, tensors)
         return text, tensors
@@ -171,14 +175,14 @@ def _text(value: Any) -> tuple[str, list[Tensor]]:
 
 
 def _tensors_in(value: Any) -> builtins.bool:
-    return any(hasattr(v, "graph") for v in nest.flatten(value))
+    return any(has_graph(v) for v in nest.flatten(value))
 
 
 def _structure(value: Any, tensors: list[Tensor]) -> str:
     if isinstance(value, SparseTensor):
         tensors += [value.indices, value.values, value.dense_shape]
         return f"'SparseTensor(indices={_MARK}, values={_MARK}, shape={_MARK})'"
-    if hasattr(value, "graph"):
+    if has_graph(value):
         tensors.append(convert_to_tensor(value))
         return _MARK
     if isinstance(value, dict):

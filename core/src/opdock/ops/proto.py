@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from opdock import shapes
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.ops.registry import ShapeSig, Traits, define_op
 from opdock.shapes import Shape
@@ -48,6 +49,7 @@ class DecodedProto(NamedTuple):
     values: list[Tensor]
 
 
+@extensible
 def decode_proto(
     bytes: Any, message_type: str, field_names: Any, output_types: Any,
     descriptor_source: Any = "local://", message_format: str = "binary", sanitize: bool = False,
@@ -84,6 +86,7 @@ def decode_proto(
     return DecodedProto(sizes, list(values))
 
 
+@extensible
 def encode_proto(
     sizes: Any, values: Any, field_names: Any, message_type: str,
     descriptor_source: Any = "local://", name: str | None = None,

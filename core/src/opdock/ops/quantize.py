@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from opdock import shapes
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.ops.registry import Shape, ShapeSig, define_op
 from opdock.ops.support.array_util import no_gradient
@@ -113,6 +114,7 @@ def _requantization_range_shape(sig: ShapeSig) -> list[Shape]:
 
 
 # ---------------------------------------------------------------- public functions
+@extensible
 def quantize_v2(
     input: Any, min_range: Any, max_range: Any, T: Any, mode: str = "MIN_COMBINED",
     name: str | None = None, round_mode: str = "HALF_AWAY_FROM_ZERO", narrow_range: bool = False,
@@ -148,6 +150,7 @@ def quantize_v2(
     )  # fmt: skip
 
 
+@extensible
 def quantize(
     input: Any, min_range: Any, max_range: Any, T: Any, mode: str = "MIN_COMBINED",
     round_mode: str = "HALF_AWAY_FROM_ZERO", name: str | None = None, narrow_range: bool = False,
@@ -160,6 +163,7 @@ def quantize(
     )  # fmt: skip
 
 
+@extensible
 def dequantize(
     input: Any, min_range: Any, max_range: Any, mode: str = "MIN_COMBINED",
     name: str | None = None, axis: int | None = None, narrow_range: bool = False,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opdock.graph.nodes.dispatch import extensible
 from opdock.ops.array import reshape_op
 from opdock.ops.bias import bias_add_op
 from opdock.ops.joining import concat_op
@@ -119,6 +120,7 @@ def _concat_shape(sig: ShapeSig) -> list[Shape]:
 
 
 # ---------------------------------------------------------------- public functions
+@extensible
 def quantized_concat(
     concat_dim: Any, values: Any, input_mins: Any, input_maxes: Any, name: str | None = None
 ) -> Any:

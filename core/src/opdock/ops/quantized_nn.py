@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
+from opdock.graph.nodes.dispatch import extensible
 from opdock.ops.conv import conv2d_op
 from opdock.ops.pool import avg_pool_op, max_pool_op
 from opdock.ops.quantize import TYPES, check_scalars
@@ -121,6 +122,7 @@ def _instance_norm_shape(sig: ShapeSig) -> list[Shape]:
 
 
 # ---------------------------------------------------------------- public functions
+@extensible
 def quantized_conv2d(
     input: Any, filter: Any, min_input: Any, max_input: Any, min_filter: Any, max_filter: Any,
     strides: Any, padding: str, out_type: Any = dtypes.qint32, dilations: Any = (1, 1, 1, 1),
@@ -153,6 +155,7 @@ def quantized_conv2d(
     )  # fmt: skip
 
 
+@extensible
 def quantized_max_pool(
     input: Any, min_input: Any, max_input: Any, ksize: Any, strides: Any, padding: str,
     name: str | None = None,
@@ -179,6 +182,7 @@ def quantized_max_pool(
     )
 
 
+@extensible
 def quantized_avg_pool(
     input: Any, min_input: Any, max_input: Any, ksize: Any, strides: Any, padding: str,
     name: str | None = None,
@@ -192,6 +196,7 @@ def quantized_avg_pool(
     )
 
 
+@extensible
 def quantized_relu_x(
     features: Any, max_value: Any, min_features: Any, max_features: Any,
     out_type: Any = dtypes.quint8, name: str | None = None,

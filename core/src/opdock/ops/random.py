@@ -12,6 +12,7 @@ from opdock import dtypes, shapes
 from opdock.docstrings import explained
 from opdock.dtypes import DType
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.nodes.seeds import get_seed
@@ -97,6 +98,7 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(
     _WORDS,
     minval="scalar of type `dtype`: the lower bound, included.",
@@ -135,6 +137,7 @@ def random_uniform(
         return _add(unit * (high - low), low, scope)
 
 
+@extensible
 @explained(_WORDS, stddev="tensor of type `dtype` that broadcasts with `shape`.")
 def random_normal(
     shape: Any,
@@ -149,6 +152,7 @@ def random_normal(
     return _normal(op, "random_normal", shape, mean, stddev, dtype, seed, name)
 
 
+@extensible
 @explained(_WORDS, stddev="tensor of type `dtype`: the deviation before truncation.")
 def truncated_normal(
     shape: Any,
@@ -176,6 +180,7 @@ def _normal(
         return _add(unit * stddev, mean, scope)
 
 
+@extensible
 @explained(_WORDS, value="a tensor.", returns="A tensor of the shape and type of `value`.")
 def random_shuffle(value: Any, seed: int | None = None, name: str | None = None) -> Tensor:
     """The slices of a tensor along its first dimension in random order."""
@@ -184,6 +189,7 @@ def random_shuffle(value: Any, seed: int | None = None, name: str | None = None)
     return out
 
 
+@extensible
 @explained(
     _WORDS,
     value="the tensor to crop.",

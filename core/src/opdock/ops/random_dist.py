@@ -9,6 +9,7 @@ import numpy as np
 from opdock import dtypes, shapes
 from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.graph.nodes.seeds import get_seed
@@ -115,6 +116,7 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(_WORDS, output_dtype="int32 or int64 (the default).")
 def multinomial(
     logits: Any,
@@ -128,6 +130,7 @@ def multinomial(
         return _categorical(logits, num_samples, output_dtype, seed)
 
 
+@extensible
 @explained(_WORDS, dtype="int32 or int64 (the default).")
 def categorical(
     logits: Any,
@@ -150,6 +153,7 @@ def _categorical(logits: Any, num_samples: Any, dtype: Any, seed: int | None) ->
     return out
 
 
+@extensible
 @explained(
     _WORDS,
     shape="1-D integer tensor: how many samples per pair of parameters.",
@@ -183,6 +187,7 @@ def random_gamma(
         return maximum(tiny, drawn / beta)
 
 
+@extensible
 @explained(
     _WORDS,
     lam="tensor of rates.",

@@ -7,6 +7,7 @@ from typing import Any
 from opdock import dtypes, shapes
 from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.random import shape_tensor
@@ -80,6 +81,7 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(
     _WORDS,
     minval="scalar of type `dtype`: the lower bound, included.",
@@ -116,6 +118,7 @@ def stateless_random_uniform(
         return add(unit * (high - low), low, name=scope)
 
 
+@extensible
 @explained(_WORDS, stddev="tensor of type `dtype` that broadcasts with `shape`.")
 def stateless_random_normal(
     shape: Any,
@@ -130,6 +133,7 @@ def stateless_random_normal(
     return _normal(op, scope, shape, seed, mean, stddev, dtype, name)
 
 
+@extensible
 @explained(_WORDS, stddev="tensor of type `dtype`: the deviation before truncation.")
 def stateless_truncated_normal(
     shape: Any,
@@ -157,6 +161,7 @@ def _normal(
         return add(op(dims, seed, dtype=dtype) * stddev, mean, name=scope)
 
 
+@extensible
 @explained(
     _WORDS,
     output_dtype="int32 or int64.",
@@ -174,6 +179,7 @@ def stateless_multinomial(
         return _categorical(logits, num_samples, seed, output_dtype)
 
 
+@extensible
 @explained(
     _WORDS,
     dtype="int32 or int64.",

@@ -26,8 +26,9 @@ for _name, _attrs in {
     f"hop_bytes: int = 0, {_SHARED}",
     "TFRecordReader": f'{_SHARED}, compression_type: string = ""',
     "IdentityReader": _SHARED,
+    "LMDBReader": _SHARED,
 }.items():
-    for _suffix, _handle in HANDLES:
+    for _suffix, _handle in HANDLES if _name != "LMDBReader" else HANDLES[:1]:
         _more = ', encoding: string = ""' if _name + _suffix == "FixedLengthRecordReaderV2" else ""
         _op = define_op(
             f"{_name}{_suffix}", f"-> reader_handle: {_handle}", _attrs + _more, stateful=True

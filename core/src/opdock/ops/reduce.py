@@ -373,6 +373,7 @@ def reduce_any(
     return _reduce(any_op, input_tensor, axis, keepdims, name, reduction_indices, keep_dims)
 
 
+@extensible
 @explained(_WORDS, returns="A tensor of the type of `input_tensor`.", raises="")
 def reduce_euclidean_norm(
     input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.compare import greater, less
@@ -65,6 +66,7 @@ def _cumulative_logsumexp_grad(op: Operation, grad: Any) -> list[Any]:
     return [parts[0] - parts[1], None]
 
 
+@extensible
 def cumsum(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
@@ -85,6 +87,7 @@ def cumsum(
         return cumsum_op(x, axis, exclusive=exclusive, reverse=reverse, name=scope)  # type: ignore[no-any-return]
 
 
+@extensible
 def cumprod(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:
@@ -105,6 +108,7 @@ def cumprod(
         return cumprod_op(x, axis, exclusive=exclusive, reverse=reverse, name=scope)  # type: ignore[no-any-return]
 
 
+@extensible
 def cumulative_logsumexp(
     x: Any, axis: Any = 0, exclusive: bool = False, reverse: bool = False, name: str | None = None
 ) -> Tensor:

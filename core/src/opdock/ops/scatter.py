@@ -7,6 +7,7 @@ from typing import Any
 from opdock import shapes
 from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import reshape, shape
 from opdock.ops.cast import cast
@@ -163,6 +164,7 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(
     _WORDS,
     updates="a tensor of shape `indices.shape[:-1] + shape[indices.shape[-1]:]`.",
@@ -176,6 +178,7 @@ def scatter_nd(indices: Any, updates: Any, shape: Any, name: str | None = None) 
     return scatter_nd_op(indices, updates, shape, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(
     _WORDS,
     returns="A tensor of the shape of `tensor`; of repeated coordinates the last wins.",
@@ -187,18 +190,21 @@ def tensor_scatter_update(
     return tensor_scatter_update_op(tensor, indices, updates, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS)
 def tensor_scatter_add(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """A copy of a tensor with updates added at some coordinates."""
     return tensor_scatter_add_op(tensor, indices, updates, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS)
 def tensor_scatter_sub(tensor: Any, indices: Any, updates: Any, name: str | None = None) -> Tensor:
     """A copy of a tensor with updates subtracted at some coordinates."""
     return tensor_scatter_sub_op(tensor, indices, updates, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS, returns="A tensor of the shape of `tensor`.")
 def tensor_scatter_nd_min(
     tensor: Any, indices: Any, updates: Any, name: str | None = None
@@ -207,6 +213,7 @@ def tensor_scatter_nd_min(
     return tensor_scatter_min_op(tensor, indices, updates, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS, returns="A tensor of the shape of `tensor`.")
 def tensor_scatter_nd_max(
     tensor: Any, indices: Any, updates: Any, name: str | None = None

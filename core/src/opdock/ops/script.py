@@ -8,6 +8,7 @@ from typing import Any
 from opdock import dtypes
 from opdock.dtypes import DType
 from opdock.graph.control.python_functions import find, register
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies
@@ -82,6 +83,7 @@ def eager_py_func(func: Callable[..., Any], inp: Any, Tout: Any, name: str | Non
     return result if several or not isinstance(result, list) else result[0]
 
 
+@extensible
 def py_func(
     func: Callable[..., Any],
     inp: Any,
@@ -119,6 +121,7 @@ def py_func(
     return result if several or not isinstance(result, list) else result[0]
 
 
+@extensible
 def numpy_function(
     func: Callable[..., Any],
     inp: Any,

@@ -6,6 +6,7 @@ from typing import Any
 
 from opdock import dtypes, shapes
 from opdock.docstrings import explained
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.arithmetic import maximum, truncatediv
 from opdock.ops.array import broadcast_to, rank, reshape, shape
@@ -151,6 +152,7 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(
     _WORDS,
     returns="A tensor whose row i is the sum of the rows of id i; 0 for an id that does not occur.",
@@ -161,6 +163,7 @@ def segment_sum(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
     return segment_sum_op(data, segment_ids, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(
     _WORDS,
     returns="A tensor whose row i is the mean of the rows of id i; 0 for an id that does not "
@@ -171,6 +174,7 @@ def segment_mean(data: Any, segment_ids: Any, name: str | None = None) -> Tensor
     return segment_mean_op(data, segment_ids, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(
     _WORDS,
     returns="A tensor whose row i is the product of the rows of id i; 1 for an id that does not "
@@ -181,6 +185,7 @@ def segment_prod(data: Any, segment_ids: Any, name: str | None = None) -> Tensor
     return segment_prod_op(data, segment_ids, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(
     _WORDS,
     data="a real numeric tensor.",
@@ -192,6 +197,7 @@ def segment_max(data: Any, segment_ids: Any, name: str | None = None) -> Tensor:
     return segment_max_op(data, segment_ids, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(
     _WORDS,
     data="a real numeric tensor.",

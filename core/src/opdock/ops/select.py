@@ -52,6 +52,7 @@ def where(condition: Any, x: Any = None, y: Any = None, name: str | None = None)
     return _where(condition, x, y, name, "Select")
 
 
+@extensible
 def where_v2(condition: Any, x: Any = None, y: Any = None, name: str | None = None) -> Tensor:
     """`where`, with `condition`, `x` and `y` broadcast against each other.
 

@@ -10,6 +10,7 @@ from opdock.graph.nodes.composite import (
     SparseTensorValue,
     internal_convert_to_tensor_or_indexed_slices,
 )
+from opdock.graph.nodes.dispatch import extensible
 from opdock.ops.registry import OpSpec, ShapeSig, define_op
 from opdock.ops.support import array_util, common_shapes
 from opdock.shapes import Shape
@@ -124,6 +125,7 @@ def _operation(a: Any, b: Any, operation: str, validate_indices: bool) -> Sparse
     )
 
 
+@extensible
 def set_size(a: Any, validate_indices: bool = True) -> Any:
     """The number of different values in each row of a sparse tensor.
 
@@ -145,6 +147,7 @@ def set_size(a: Any, validate_indices: bool = True) -> Any:
     return set_size_op(*_parts(a), validate_indices=validate_indices)
 
 
+@extensible
 def set_intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
     """The values that a row of `a` and the same row of `b` share.
 
@@ -163,6 +166,7 @@ def set_intersection(a: Any, b: Any, validate_indices: bool = True) -> SparseTen
     return _operation(a, b, "intersection", validate_indices)
 
 
+@extensible
 def set_difference(
     a: Any, b: Any, aminusb: bool = True, validate_indices: bool = True
 ) -> SparseTensor:
@@ -184,6 +188,7 @@ def set_difference(
     return _operation(a, b, "a-b" if aminusb != flipped else "b-a", validate_indices)
 
 
+@extensible
 def set_union(a: Any, b: Any, validate_indices: bool = True) -> SparseTensor:
     """The values that a row of `a` or the same row of `b` has.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.ops.registry import ShapeSig, define_op
 from opdock.ops.support import array_util
@@ -72,6 +73,7 @@ def _invert_permutation_shape(sig: ShapeSig) -> Shape:
     return (array_util.vector_length(sig.shapes[0]),)
 
 
+@extensible
 def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
     """The different values of a vector, in order of first occurrence.
 
@@ -86,6 +88,7 @@ def unique(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
     return unique_op(x, out_idx=out_idx, name=name)
 
 
+@extensible
 def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = None) -> Any:
     """The different values of a vector, and how often each occurs.
 
@@ -100,6 +103,7 @@ def unique_with_counts(x: Any, out_idx: Any = dtypes.int32, name: str | None = N
     return unique_with_counts_op(x, out_idx=out_idx, name=name)
 
 
+@extensible
 def setdiff1d(x: Any, y: Any, index_dtype: Any = dtypes.int32, name: str | None = None) -> Any:
     """The values of one vector that are not in another, in their order.
 
@@ -130,6 +134,7 @@ def listdiff(x: Any, y: Any, out_idx: Any = None, name: str | None = None) -> An
     return list_diff_op(x, y, out_idx=out_idx, name=name)
 
 
+@extensible
 def invert_permutation(x: Any, name: str | None = None) -> Tensor:
     """The inverse of a permutation: `y[x[i]] == i`.
 

@@ -11,6 +11,7 @@ from opdock import dtypes, shapes
 from opdock.graph.nodes import slicespec
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import rank, reshape, shape
 from opdock.ops.fill import ones_like
@@ -79,6 +80,7 @@ def _slice_grad(op: Operation, grad: Any) -> list[Any]:
     return [padded, None, None]
 
 
+@extensible
 def slice(input_: Any, begin: Any, size: Any, name: str | None = None) -> Tensor:
     """The block of a tensor that starts at `begin` and has shape `size`.
 
@@ -155,6 +157,7 @@ def _strided_slice_grad_gradient(op: Operation, grad: Any) -> list[Any]:
     return [None, None, None, None, out]
 
 
+@extensible
 def strided_slice(
     input_: Any,
     begin: Any,

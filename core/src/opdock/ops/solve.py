@@ -252,6 +252,7 @@ def matrix_solve(matrix: Any, rhs: Any, adjoint: bool = False, name: str | None 
     return matrix_solve_op(matrix, rhs, adjoint=adjoint, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def matrix_triangular_solve(
     matrix: Any, rhs: Any, lower: bool = True, adjoint: bool = False, name: str | None = None
 ) -> Tensor:
@@ -273,6 +274,7 @@ def matrix_triangular_solve(
     return matrix_triangular_solve_op(matrix, rhs, lower=lower, adjoint=adjoint, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
     """Solves A x = rhs given the Cholesky factor of A.
 
@@ -289,6 +291,7 @@ def cholesky_solve(chol: Any, rhs: Any, name: str | None = None) -> Tensor:
         return matrix_triangular_solve(chol, y, adjoint=True, lower=True)
 
 
+@extensible
 def matrix_solve_ls(
     matrix: Any, rhs: Any, l2_regularizer: Any = 0.0, fast: bool = True, name: str | None = None
 ) -> Tensor:

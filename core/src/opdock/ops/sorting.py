@@ -7,6 +7,7 @@ from typing import Any
 from opdock import dtypes, shapes
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, rank, reshape, shape
@@ -101,6 +102,7 @@ def _top_k_grad(op: Operation, grad: Any, _: Any) -> list[Any]:
     return [reshape(out, full), *[None] * (len(op.inputs) - 1)]
 
 
+@extensible
 def top_k(input: Any, k: Any = 1, sorted: bool = True, name: str | None = None) -> Any:
     """The largest elements of each row, and where they are.
 
@@ -120,6 +122,7 @@ def top_k(input: Any, k: Any = 1, sorted: bool = True, name: str | None = None) 
 
 
 # ---------------------------------------------------------------- sort, argsort
+@extensible
 def sort(
     values: Any, axis: int = -1, direction: str = "ASCENDING", name: str | None = None
 ) -> Tensor:
@@ -141,6 +144,7 @@ def sort(
         return _sorted(values, axis, direction, 0)
 
 
+@extensible
 def argsort(
     values: Any,
     axis: int = -1,
@@ -239,6 +243,7 @@ def _bound_shape(sig: ShapeSig) -> Shape:
     return shapes.with_rank(sig.shapes[1], 2)
 
 
+@extensible
 def searchsorted(
     sorted_sequence: Any,
     values: Any,

@@ -9,6 +9,7 @@ import numpy as np
 from opdock import dtypes, shapes
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import Formatted, ShapeSig, Traits, define_op
@@ -192,6 +193,7 @@ def _depth_to_space_grad(op: Operation, grad: Any) -> Tensor:
 
 
 # ---------------------------------------------------------------- public functions
+@extensible
 def space_to_batch_nd(
     input: Any, block_shape: Any, paddings: Any, name: str | None = None
 ) -> Tensor:
@@ -212,6 +214,7 @@ def space_to_batch_nd(
     return space_to_batch_nd_op(input, block_shape, paddings, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def batch_to_space_nd(input: Any, block_shape: Any, crops: Any, name: str | None = None) -> Tensor:
     """Undoes `space_to_batch_nd`: moves the batch back into blocks and crops the dimensions.
 
@@ -230,6 +233,7 @@ def batch_to_space_nd(input: Any, block_shape: Any, crops: Any, name: str | None
     return batch_to_space_nd_op(input, block_shape, crops, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def space_to_batch(
     input: Any,
     paddings: Any,
@@ -255,6 +259,7 @@ def space_to_batch(
     return out
 
 
+@extensible
 def batch_to_space(
     input: Any,
     crops: Any,
@@ -280,6 +285,7 @@ def batch_to_space(
     return out
 
 
+@extensible
 def space_to_depth(
     input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC"
 ) -> Tensor:
@@ -300,6 +306,7 @@ def space_to_depth(
     return space_to_depth_op(input, block_size=block_size, data_format=data_format, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def depth_to_space(
     input: Any, block_size: int, name: str | None = None, data_format: str = "NHWC"
 ) -> Tensor:

@@ -6,6 +6,7 @@ import builtins
 from typing import Any
 
 from opdock import shapes
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.array import reshape
 from opdock.ops.fill import range
@@ -187,6 +188,7 @@ def _fill_gradient(op: Operation, _: Any, grad: Any, *rest: Any) -> list[Any]:
 
 
 # ---------------------------------------------------------------- public functions
+@extensible
 def sparse_to_dense(
     sparse_indices: Any,
     output_shape: Any,

@@ -199,12 +199,14 @@ def erfc(x: Any, name: str | None = None) -> Tensor:
     return erfc_op(x, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def erfinv(x: Any, name: str | None = None) -> Tensor:
     """The inverse error function, elementwise, for floats; infinite at -1 and 1, NaN outside."""
     with name_scope(name, "erfinv", [x]):
         return erfinv_op(x)  # type: ignore[no-any-return]
 
 
+@extensible
 def ndtri(x: Any, name: str | None = None) -> Tensor:
     """The quantile function of the standard normal distribution, elementwise, for floats."""
     with name_scope(name, "ndtri", [x]):
@@ -223,6 +225,7 @@ def digamma(x: Any, name: str | None = None) -> Tensor:
     return digamma_op(x, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def polygamma(a: Any, x: Any, name: str | None = None) -> Tensor:
     """The derivative of order `a` of `digamma`, elementwise, with broadcasting.
 
@@ -241,23 +244,27 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(_WORDS, x="a float32 or float64 tensor, above 1.", q="a tensor of the same type.")
 def zeta(x: Any, q: Any, name: str | None = None) -> Tensor:
     """The Hurwitz zeta function, the sum of `(q + n) ** -x` over n >= 0, with broadcasting."""
     return zeta_op(x, q, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS, x="a tensor of the same type, at least 0.")
 def igamma(a: Any, x: Any, name: str | None = None) -> Tensor:
     """The regularized lower incomplete gamma function P(a, x), with broadcasting."""
     return igamma_op(a, x, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def igammac(a: Any, x: Any, name: str | None = None) -> Tensor:
     """The regularized upper incomplete gamma function `1 - igamma(a, x)`; as `tf.igamma`."""
     return igammac_op(a, x, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(
     _WORDS,
     b="a tensor of the same type, above 0.",
@@ -269,6 +276,7 @@ def betainc(a: Any, b: Any, x: Any, name: str | None = None) -> Tensor:
     return betainc_op(a, b, x, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS, x="a tensor of floats of rank n + 1.", returns="A tensor of rank n.")
 def lbeta(x: Any, name: str | None = None) -> Tensor:
     """The logarithm of the absolute value of the multivariate beta function of the last axis."""
@@ -278,16 +286,19 @@ def lbeta(x: Any, name: str | None = None) -> Tensor:
         return total(lgamma_op(x), [-1]) - lgamma_op(total(x, [-1]))  # type: ignore[no-any-return]
 
 
+@extensible
 def bessel_i0e(x: Any, name: str | None = None) -> Any:
     """`exp(-|x|)` times the modified Bessel function of order 0, for a Tensor or SparseTensor."""
     return map_sparse(bessel_i0e_op, x, name)
 
 
+@extensible
 def bessel_i1e(x: Any, name: str | None = None) -> Any:
     """`exp(-|x|)` times the modified Bessel function of order 1, for a Tensor or SparseTensor."""
     return map_sparse(bessel_i1e_op, x, name)
 
 
+@extensible
 def bessel_i0(x: Any, name: str | None = None) -> Tensor:
     """The modified Bessel function of order 0, elementwise, for floats."""
     with name_scope(name, "bessel_i0", [x]):
@@ -295,6 +306,7 @@ def bessel_i0(x: Any, name: str | None = None) -> Tensor:
         return exp_op(abs(x)) * bessel_i0e_op(x)  # type: ignore[no-any-return]
 
 
+@extensible
 def bessel_i1(x: Any, name: str | None = None) -> Tensor:
     """The modified Bessel function of order 1, elementwise, for floats."""
     with name_scope(name, "bessel_i1", [x]):
@@ -302,6 +314,7 @@ def bessel_i1(x: Any, name: str | None = None) -> Tensor:
         return exp_op(abs(x)) * bessel_i1e_op(x)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS, x1="a float32 or float64 tensor.", x2="a tensor of the same type.")
 def nextafter(x1: Any, x2: Any, name: str | None = None) -> Tensor:
     """The next representable number after `x1` towards `x2`, elementwise, with broadcasting."""

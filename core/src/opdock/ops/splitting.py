@@ -8,6 +8,7 @@ import numpy as np
 
 from opdock import shapes
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.joining import concat, stack
 from opdock.ops.registry import AlongAxis, ShapeSig, Traits, define_op
@@ -122,6 +123,7 @@ def _unpack_grad(op: Operation, *grads: Any) -> Any:
     return stack(list(grads), axis=op.attrs["axis"])
 
 
+@extensible
 def split(
     value: Any,
     num_or_size_splits: Any,
@@ -160,6 +162,7 @@ def split(
     return split_v_op(value, sizes, axis, num_split=num, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def unstack(
     value: Any, num: int | None = None, axis: int = 0, name: str = "unstack"
 ) -> list[Tensor]:

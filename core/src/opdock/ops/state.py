@@ -73,7 +73,7 @@ assign_op = define_op(
     "T: type, validate_shape: bool = true, use_locking: bool = true",
     allows_uninitialized_input=True,
 )  # fmt: skip
-assign_op.declare(Traits(builtin=True, keeps=("value",)))
+assign_op.declare(Traits(builtin=True, keeps=("value",), validates="validate_shape"))
 assign_add_op = define_op(
     "AssignAdd", "ref: Ref(T), value: T -> output_ref: Ref(T)",
     f"T: {_NUMBERS}, use_locking: bool = false",

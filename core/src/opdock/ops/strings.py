@@ -161,6 +161,7 @@ def string_strip(input: Any, name: str | None = None) -> Tensor:
     return string_strip_op(input, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def lower(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
     """Strings in lower case.
 
@@ -178,11 +179,13 @@ def lower(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
     return string_lower_op(input, encoding=encoding, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def upper(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
     """Strings in upper case; see `lower`."""
     return string_upper_op(input, encoding=encoding, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def string_length(input: Any, name: str | None = None, unit: str = "BYTE") -> Tensor:
     """The lengths of strings.
 
@@ -218,6 +221,7 @@ def substr(input: Any, pos: Any, len: Any, name: str | None = None, unit: str = 
     return substr_op(input, pos, len, unit=unit, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def reduce_join(
     inputs: Any,
     axis: Any = None,
@@ -260,6 +264,7 @@ def reduce_join(
         )
 
 
+@extensible
 def unsorted_segment_join(
     inputs: Any, segment_ids: Any, num_segments: Any, separator: str = "", name: str | None = None
 ) -> Tensor:
@@ -283,6 +288,7 @@ def unsorted_segment_join(
     )
 
 
+@extensible
 def string_split(
     source: Any,
     sep: Any = None,
@@ -317,6 +323,7 @@ def string_split(
         return parts if result_type == "SparseTensor" else _rows(parts)
 
 
+@extensible
 def split(
     input: Any = None,
     sep: Any = None,
@@ -384,6 +391,7 @@ def _rows(parts: SparseTensor) -> Any:
     )  # fmt: skip
 
 
+@extensible
 def string_bytes_split(input: Any, name: str | None = None) -> Any:
     """The bytes of strings.
 

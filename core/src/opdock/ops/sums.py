@@ -101,6 +101,7 @@ def add_n(inputs: Any, name: str | None = None) -> Tensor:
     return add_n_op(tensors, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def accumulate_n(
     inputs: Any, shape: Any = None, tensor_dtype: Any = None, name: str | None = None
 ) -> Tensor:
@@ -137,6 +138,7 @@ def accumulate_n(
     return accumulate_n_op(tensors, shape=whole.raw, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
     """The cross product of 3-vectors along the last axis.
 
@@ -151,6 +153,7 @@ def cross(a: Any, b: Any, name: str | None = None) -> Tensor:
     return cross_op(a, b, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
     """A scalar times a tensor; IndexedSlices stay sparse.
 
@@ -173,6 +176,7 @@ def scalar_mul(scalar: Any, x: Any, name: str | None = None) -> Any:
     return mul_op(scalar, x, name=name)
 
 
+@extensible
 def polyval(coeffs: Any, x: Any, name: str | None = None) -> Tensor:
     """The value of a polynomial, elementwise.
 
@@ -200,6 +204,7 @@ def polyval(coeffs: Any, x: Any, name: str | None = None) -> Tensor:
         return value
 
 
+@extensible
 def xlogy(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x * log(y)`, but 0 where `x` is 0, elementwise, with broadcasting.
 
@@ -211,6 +216,7 @@ def xlogy(x: Any, y: Any, name: str | None = None) -> Tensor:
     return xlogy_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def xdivy(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x / y`, but 0 where `x` is 0, elementwise, with broadcasting; types as `tf.math.xlogy`."""
     return xdivy_op(x, y, name=name)  # type: ignore[no-any-return]

@@ -196,7 +196,7 @@ def _gradient_array(op: Operation, flow: Tensor) -> tuple[Tensor, Tensor]:
 def _gradients_of_written(op: Operation, flow: Tensor) -> tuple[Tensor, Tensor]:
     """The same once `op` has written: gradients that never come are zeros of what it wrote."""
     # The turns of a backward loop come after the forward loop, to whose graph the op belongs.
-    with control_dependencies([op] if op.graph is flow.graph else []):
+    with control_dependencies([op] if op.graph is flow._op.graph else []):
         return _gradient_array(op, flow)
 
 

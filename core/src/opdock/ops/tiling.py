@@ -170,6 +170,7 @@ def _reverse_v2_grad(op: Operation, grad: Any) -> list[Any]:
     return [reverse_v2_op(grad, op.inputs[1]), None]
 
 
+@extensible
 def reverse(tensor: Any, axis: Any, name: str | None = None) -> Tensor:
     """Reverses the order of the elements along some dimensions.
 
@@ -272,6 +273,7 @@ def _roll_grad(op: Operation, grad: Any) -> list[Any]:
     return [roll_op(grad, -op.inputs[1], op.inputs[2]), None, None]
 
 
+@extensible
 def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
     """Shifts the elements along some dimensions; what leaves at one end enters at the other.
 
@@ -288,6 +290,7 @@ def roll(input: Any, shift: Any, axis: Any, name: str | None = None) -> Tensor:
 
 
 # ---------------------------------------------------------------- repeat
+@extensible
 def repeat(input: Any, repeats: Any, axis: Any = None, name: str | None = None) -> Tensor:
     """Repeats each element along a dimension.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.ops.registry import Traits, define_op
 from opdock.ops.support.common_shapes import scalar
@@ -14,6 +15,7 @@ timestamp_op.declare(Traits(fold=False, merge=False))
 timestamp_op.not_differentiable()
 
 
+@extensible
 def timestamp(name: str | None = None) -> Tensor:
     """The seconds since 1970, as float64, when the operation runs.
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from opdock import shapes
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, squeeze
@@ -110,6 +111,7 @@ def _matmul_parts(
 
 
 # ---------------------------------------------------------------- public functions
+@extensible
 def tridiagonal_solve(
     diagonals: Any, rhs: Any, diagonals_format: str = "compact", transpose_rhs: bool = False,
     conjugate_rhs: bool = False, name: str | None = None, partial_pivoting: bool = True,
@@ -208,6 +210,7 @@ def _stacked(diagonals: list[Tensor]) -> Tensor:
     return stack([upper, main, lower], axis=-2)
 
 
+@extensible
 def tridiagonal_matmul(
     diagonals: Any, rhs: Any, diagonals_format: str = "compact", name: str | None = None
 ) -> Tensor:

@@ -83,6 +83,7 @@ def unicode_script(input: Any, name: str | None = None) -> Tensor:
     return unicode_script_op(input, name=name)  # type: ignore[no-any-return]
 
 
+@extensible
 def unicode_transcode(
     input: Any,
     input_encoding: str,
@@ -118,6 +119,7 @@ def unicode_transcode(
     )  # fmt: skip
 
 
+@extensible
 def unicode_encode(
     input: Any,
     output_encoding: str,
@@ -170,6 +172,7 @@ def _encode_rows(points: Any, policy: dict[str, Any]) -> Any:
     return unicode_encode_op(points.values, points.row_splits, **policy)
 
 
+@extensible
 def unicode_decode(
     input: Any,
     input_encoding: str,
@@ -202,6 +205,7 @@ def unicode_decode(
         )[0]  # fmt: skip
 
 
+@extensible
 def unicode_decode_with_offsets(
     input: Any,
     input_encoding: str,
@@ -224,6 +228,7 @@ def unicode_decode_with_offsets(
         return points, offsets
 
 
+@extensible
 def unicode_split(
     input: Any,
     input_encoding: str,
@@ -246,6 +251,7 @@ def unicode_split(
         return _characters(points, input_encoding, errors, replacement_char)
 
 
+@extensible
 def unicode_split_with_offsets(
     input: Any,
     input_encoding: str,

@@ -8,6 +8,7 @@ from opdock import dtypes, errors, shapes
 from opdock.docstrings import explained
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.ops.loss import ensure_named
@@ -222,6 +223,7 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(_WORDS, returns="A tensor like `logits` whose entries along `axis` sum to 1.")
 def softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
     """`exp(logits) / sum(exp(logits))` along one dimension."""
@@ -229,6 +231,7 @@ def softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = N
     return _along_axis(softmax_op, logits, -1 if axis is None else axis, name)
 
 
+@extensible
 @explained(_WORDS, returns="A tensor like `logits`.")
 def log_softmax(logits: Any, axis: Any = None, name: str | None = None, dim: Any = None) -> Tensor:
     """`logits - log(sum(exp(logits)))` along one dimension."""
@@ -267,6 +270,7 @@ def _to_end(tensor: Tensor, axis: int) -> Tensor:
     return emit("Transpose", tensor, order)  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(
     _WORDS,
     labels="a tensor like `logits`: a probability distribution along `axis`.",
@@ -301,6 +305,7 @@ def softmax_cross_entropy_with_logits_v2(
         return emit("Cast", result, DstT=logits.dtype) if half else result  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(
     _WORDS,
     labels="a tensor like `logits`: a probability distribution along `dim`.",
@@ -321,6 +326,7 @@ def softmax_cross_entropy_with_logits(
         return softmax_cross_entropy_with_logits_v2(labels, logits, axis=dim, name=scope)
 
 
+@extensible
 @explained(
     _WORDS,
     labels="int32 or int64 class ids, of rank one less than `logits`.",

@@ -201,9 +201,11 @@ class Engine:
         return self._bind(services, self.compiler.branch(function, node))
 
     @collector_waits()
-    def _loop(self, services: Services, node: Node) -> tuple[Program, Program, ManyTurns | None]:
+    def _loop(
+        self, services: Services, node: Node, freely: bool
+    ) -> tuple[Program, Program, ManyTurns | None]:
         """The programs of a loop's condition and body, and what makes many turns in one call."""
-        compiled = self.compiler.loop(node)
+        compiled = self.compiler.loop(node, freely)
         many, whole = None, compiled.whole
         if isinstance(whole, str):
             note(f"turn by turn: {whole}")
@@ -229,8 +231,8 @@ class Engine:
         return found
 
     @collector_waits()
-    def _compile_function(self, function: FuncGraph) -> pipeline.Compiled:
-        feeds = [(t, t._dtype, t._shape) for t in function.inputs]
+    def _compile_function(self, function: FuncGraph, given: Sequence[Shape]) -> pipeline.Compiled:
+        feeds = [(t, t._dtype, s) for t, s in zip(function.inputs, given, strict=True)]
         return self.compiler.step(function.outputs, function.targets, feeds)
 
     def _bind_functions(self) -> tuple[ResourceManager, Callable[[pipeline.Compiled], Program]]:

@@ -388,7 +388,7 @@ def copy_assets_to_destination_dir(
         if not (filesystems.is_local(as_path(source)) and filesystems.is_local(target)):
             filesystems.copy(as_path(source), target)
             continue
-        with atomic_write(target) as copy, open(source, "rb") as file:
+        with atomic_write(target) as copy, where.open(as_path(source), "rb", None, None) as file:
             while data := file.read(1 << 20):
                 copy.write(data)
     _log.info("Assets written to: %s", directory)

@@ -212,7 +212,7 @@ def get_init_op(meta_graph_def: Any, import_scope: str | None = None) -> Any:
     key = constants.INIT_OP_SIGNATURE_KEY
     found = _op_of_signature(meta_graph_def, key, import_scope)
     for name in (constants.MAIN_OP_KEY, constants.LEGACY_INIT_OP_KEY):
-        found = found if found is not None else _op_of_collection(meta_graph_def, name)
+        found = found if found is not None else op_of_collection(meta_graph_def, name)
     return found
 
 
@@ -223,7 +223,7 @@ def get_train_op(meta_graph_def: Any, import_scope: str | None = None) -> Any:
         RuntimeError: the meta graph names several.
     """
     found = _op_of_signature(meta_graph_def, constants.TRAIN_OP_SIGNATURE_KEY, import_scope)
-    return found if found is not None else _op_of_collection(meta_graph_def, constants.TRAIN_OP_KEY)
+    return found if found is not None else op_of_collection(meta_graph_def, constants.TRAIN_OP_KEY)
 
 
 def _op_of_signature(meta: Any, key: str, import_scope: str | None) -> Any:
@@ -232,7 +232,12 @@ def _op_of_signature(meta: Any, key: str, import_scope: str | None) -> Any:
     return load_op_from_signature_def(meta.signature_def[key], key, import_scope)
 
 
-def _op_of_collection(meta: Any, key: str) -> Any:
+def op_of_collection(meta: Any, key: str = constants.MAIN_OP_KEY) -> Any:
+    """The one op that a collection of a meta graph which was loaded has, or None.
+
+    Raises:
+        RuntimeError: the meta graph names several.
+    """
     if key not in meta.collection_def:
         return None
     names = meta.collection_def[key].node_list.value

@@ -18,7 +18,7 @@ from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.default_session import get_provided_session
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.nodes.scopes import executing_eagerly, name_scope
 from opdock.graph.serial.function_def import FunctionLibraryReader
 from opdock.graph.variables.flavour import VariableAggregation, VariableSynchronization
 from opdock.graph.variables.resource_variable import ResourceVariable
@@ -114,7 +114,7 @@ def load_objects_around(
     numbers = {way: _number_at(meta.object_graph_def, way) for way in known}
     given = {numbers[way]: found for way, found in known.items() if found is not None}
     objects = _Loader(meta, export_dir, given).load()
-    session = get_provided_session()
+    session = None if executing_eagerly() else get_provided_session()
     if session is not None:
         # The library initializes its own variables there; these it does not know.
         session.run([

@@ -87,6 +87,7 @@ class ProximalAdagradOptimizer(Optimizer):
             )
         super().__init__(use_locking, name)
         self._initial = initial_accumulator_value
+        self._learning_rate = learning_rate
         self._args = {
             "learning_rate": learning_rate,
             "l1": l1_regularization_strength,
@@ -141,6 +142,7 @@ class AdagradDAOptimizer(Optimizer):
         super().__init__(use_locking, name)
         self._initial = initial_gradient_squared_accumulator_value
         self._global_step = global_step
+        self._learning_rate = learning_rate
         self._args = {
             "learning_rate": learning_rate,
             "l1": l1_regularization_strength,
@@ -220,6 +222,7 @@ class FtrlOptimizer(Optimizer):
         self._accum_name, self._linear_name = accum_name, linear_name
         self._shrinks = l2_shrinkage_regularization_strength > 0
         self._update_op = "FtrlV2" if self._shrinks else "Ftrl"
+        self._learning_rate = learning_rate
         self._args = {
             "learning_rate": learning_rate,
             "l1": l1_regularization_strength,

@@ -38,6 +38,7 @@ class AdadeltaOptimizer(Optimizer):
         name: str = "Adadelta",
     ) -> None:
         super().__init__(use_locking, name)
+        self._lr = learning_rate
         self._args = {"learning_rate": learning_rate, "rho": rho, "epsilon": epsilon}
 
     def _create_slots(self, var_list: Sequence[Any]) -> None:
@@ -75,6 +76,7 @@ class RMSPropOptimizer(Optimizer):
         name: str = "RMSProp",
     ) -> None:
         super().__init__(use_locking, name)
+        self._learning_rate = learning_rate
         self._args = {
             "learning_rate": learning_rate,
             "decay": decay,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
 from typing import Any
 
 from opdock.graph.nodes.scopes import device
 from opdock.graph.variables.variable_scope import variable_store
+from opdock.io import filesystems
 from opdock.io.files import as_path
 from opdock.ops.io import restore_v2_op
 from opdock.shapes import TensorShape
@@ -33,7 +33,7 @@ def init_from_checkpoint(ckpt_dir_or_file: Any, assignment_map: dict[str, Any]) 
     """
     path = as_path(ckpt_dir_or_file)
     reader = load_checkpoint(path)
-    prefix = (latest_checkpoint(path) or path) if os.path.isdir(path) else path
+    prefix = (latest_checkpoint(path) or path) if filesystems.isdir(path) else path
     shapes = reader.get_variable_to_shape_map()
     known = _variables_by_name()
     for source, target in sorted(assignment_map.items()):

@@ -11,9 +11,9 @@ from contextlib import suppress
 from typing import Any
 
 from opdock import errors
-from opdock.io import protos
+from opdock.io import filesystems, protos
 from opdock.io.checkpoint_reader import NewCheckpointReader
-from opdock.io.files import as_path, error_from_os, local_path, read_file, write_file
+from opdock.io.files import as_path, read_file, tf_errors, write_file
 from opdock.io.parsing import parsed
 from opdock.train.saveable import OBJECT_GRAPH_PROTO_KEY
 
@@ -68,10 +68,11 @@ def generate_checkpoint_state_proto(
             "Checkpoint timestamps, if provided, must match checkpoint paths (got"
             f" {len(paths)} paths and {len(stamps)} timestamps)"
         )
-    if not os.path.isabs(directory):
+    absolute = filesystems.is_absolute
+    if not absolute(directory):
         # A relative path is relative to the state file when it is read, so it must be so here.
-        paths = [p if os.path.isabs(p) else os.path.relpath(p, directory or ".") for p in paths]
-        if not os.path.isabs(model_checkpoint_path):
+        paths = [p if absolute(p) else os.path.relpath(p, directory or ".") for p in paths]
+        if not absolute(model_checkpoint_path):
             model_checkpoint_path = os.path.relpath(model_checkpoint_path, directory or ".")
     state = protos.CheckpointState(
         model_checkpoint_path=model_checkpoint_path,
@@ -116,7 +117,7 @@ def update_checkpoint_state_internal(
     if save_relative_paths:
 
         def shorten(p: str) -> str:
-            return os.path.relpath(p, directory) if os.path.isabs(p) else p
+            return os.path.relpath(p, directory) if filesystems.is_absolute(p) else p
 
         state = generate_checkpoint_state_proto(
             directory, shorten(model_checkpoint_path),
@@ -154,7 +155,7 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None
 
     directory = as_path(checkpoint_dir)
     path = state_path(directory, latest_filename)
-    if not os.path.isfile(local_path(path)):
+    if not filesystems.isfile(path):
         return None
     try:
         state = text_format.Parse(read_file(path), protos.CheckpointState())
@@ -171,7 +172,7 @@ def get_checkpoint_state(checkpoint_dir: Any, latest_filename: str | None = None
 
 
 def _inside(directory: str, path: str) -> str:
-    return path if os.path.isabs(path) else os.path.join(directory, path)
+    return path if filesystems.is_absolute(path) else os.path.join(directory, path)
 
 
 def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -> str | None:
@@ -196,22 +197,20 @@ def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -
 
 def checkpoint_exists(checkpoint_prefix: Any) -> bool:
     """Whether a checkpoint of either format has this prefix."""
-    prefix = local_path(checkpoint_prefix)
-    return bool(_matches(f"{prefix}.index") or _matches(prefix))
+    return bool(_files_of(as_path(checkpoint_prefix)))
 
 
-def _matches(pattern: str) -> list[str]:
-    return [pattern] if os.path.exists(pattern) else glob.glob(pattern)
+def _files_of(prefix: str) -> list[str]:
+    return filesystems.matching(f"{prefix}.index") or filesystems.matching(prefix)
 
 
 def get_checkpoint_mtimes(checkpoint_prefixes: Sequence[str]) -> list[float]:
     """When each checkpoint was last written, in seconds since 1970; missing ones are left out."""
     times = []
     for given in checkpoint_prefixes:
-        prefix = local_path(given)
-        found = _matches(f"{prefix}.index") or _matches(prefix)
+        found = _files_of(as_path(given))
         if found:
-            times.append(os.stat(found[0]).st_mtime)
+            times.append(filesystems.of(found[0]).stat(found[0])[1] / 1e9)
     return times
 
 
@@ -225,7 +224,7 @@ def remove_checkpoint(
         checkpoint_format_version: `SaverDef.V2` or `SaverDef.V1`.
         meta_graph_suffix: ending of the MetaGraphDef file.
     """
-    prefix = local_path(checkpoint_prefix)
+    prefix = as_path(checkpoint_prefix)
     _delete(meta_graph_filename(prefix, meta_graph_suffix))
     if checkpoint_format_version == 2:
         # The index goes first: what it lists must exist for as long as it does.
@@ -236,12 +235,9 @@ def remove_checkpoint(
 
 
 def _delete(pattern: str) -> None:
-    for path in _matches(pattern):
-        try:
-            with suppress(FileNotFoundError):
-                os.unlink(path)
-        except OSError as e:
-            raise error_from_os(e) from e
+    for path in filesystems.matching(pattern):
+        with tf_errors(path), suppress(FileNotFoundError):
+            filesystems.of(path).remove(path)
 
 
 def meta_graph_filename(checkpoint_filename: str, meta_graph_suffix: str = "meta") -> str:

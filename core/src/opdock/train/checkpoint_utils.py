@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from opdock.io import filesystems
 from opdock.io.checkpoint_reader import CheckpointReader, NewCheckpointReader
 from opdock.io.files import as_path
 from opdock.train.checkpoint_management import latest_checkpoint
@@ -34,7 +34,7 @@ def load_checkpoint(ckpt_dir_or_file: Any) -> CheckpointReader:
         tf.errors.NotFoundError: there is no checkpoint with this prefix.
     """
     path = as_path(ckpt_dir_or_file)
-    found = latest_checkpoint(path) if os.path.isdir(path) else path
+    found = latest_checkpoint(path) if filesystems.isdir(path) else path
     if found is None:
         raise ValueError(
             f"Couldn't find 'checkpoint' file or checkpoints in given directory {path}"

@@ -48,7 +48,7 @@ def replica_device_setter(
         return None
     if ps_strategy is not None and not callable(ps_strategy):
         raise TypeError("ps_strategy must be callable")
-    strategy = ps_strategy or _RoundRobin(ps_tasks)
+    strategy = ps_strategy or RoundRobin(ps_tasks)
     kinds = STANDARD_PS_OPS if ps_ops is None else tuple(ps_ops)
 
     def choose(op: Any) -> str:
@@ -66,12 +66,19 @@ def replica_device_setter(
     return choose
 
 
-class _RoundRobin:
-    def __init__(self, tasks: int) -> None:
-        self._tasks = tasks
+class RoundRobin:
+    """A strategy of `replica_device_setter`: one server after the other.
+
+    Args:
+        num_tasks: how many servers there are.
+    """
+
+    def __init__(self, num_tasks: int) -> None:
+        self._tasks = num_tasks
         self._next = 0
 
     def __call__(self, op: Any) -> int:
+        """The server's number for an operation."""
         task = self._next
         self._next = (task + 1) % self._tasks
         return task

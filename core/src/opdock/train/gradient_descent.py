@@ -64,6 +64,7 @@ class ProximalGradientDescentOptimizer(Optimizer):
         name: str = "ProximalGradientDescent",
     ) -> None:
         super().__init__(use_locking, name)
+        self._learning_rate = learning_rate
         self._args = {
             "learning_rate": learning_rate,
             "l1": l1_regularization_strength,

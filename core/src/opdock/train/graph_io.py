@@ -6,7 +6,7 @@ import os
 from typing import Any
 
 from opdock.graph.nodes.graph import Graph
-from opdock.io.files import as_path, tf_errors, write_file
+from opdock.io.files import as_path, make_directories, write_file
 
 __all__ = ["write_graph"]
 
@@ -31,8 +31,7 @@ def write_graph(graph_or_graph_def: Any, logdir: Any, name: str, as_text: bool =
     directory = as_path(logdir)
     path = os.path.join(directory, name)
     if directory:
-        with tf_errors(directory):
-            os.makedirs(directory, exist_ok=True)
+        make_directories(directory)
     data = text_format.MessageToString(proto).encode() if as_text else proto.SerializeToString()
     write_file(path, data)
     return path

@@ -12,7 +12,7 @@ from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.serial.attr_proto import encode_attr, to_op_def
 from opdock.graph.serial.importer import import_graph_def
 from opdock.graph.serial.proto_functions import get_from_proto_function
-from opdock.io import protos
+from opdock.io import filesystems, protos
 from opdock.io.files import as_path, read_file
 from opdock.train.collection_defs import (
     add_collection_def,
@@ -202,8 +202,8 @@ def export_scoped_meta_graph(
         strip_default_attrs=strip_default_attrs, **kwargs,
     )  # fmt: skip
     if filename:
-        directory, name = os.path.split(as_path(filename))
-        write_graph(meta, directory, name, as_text=as_text)
+        path = as_path(filename)
+        write_graph(meta, filesystems.parent(path), os.path.basename(path), as_text=as_text)
     return meta, variables
 
 
@@ -238,7 +238,7 @@ def read_meta_graph_file(filename: Any) -> Any:
     from google.protobuf.message import DecodeError
 
     path = as_path(filename)
-    if not os.path.isfile(path):
+    if not filesystems.isfile(path):
         raise OSError(f"File {path} does not exist.")
     data = read_file(path)
     try:

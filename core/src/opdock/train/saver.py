@@ -11,8 +11,8 @@ from opdock import errors
 from opdock.eager.held import HeldSession, held_session, in_held_session
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.scopes import executing_eagerly
-from opdock.io import protos
-from opdock.io.files import as_path, local_path
+from opdock.io import filesystems, protos
+from opdock.io.files import as_path
 from opdock.train import checkpoint_management
 from opdock.train.saveable import all_saveable_objects, names_of
 from opdock.train.saver_builder import BaseSaverBuilder, BulkSaverBuilder
@@ -197,13 +197,13 @@ class Saver:
                     f"'latest_filename' collides with 'save_path': '{latest_filename}' and '{path}'"
                 )
         _check_session(sess)
-        parent = os.path.dirname(path)
+        parent = filesystems.parent(path)
         written: str | None = None
         if not self._is_empty:
             try:
                 written = self._write(sess, prefix)
             except (errors.NotFoundError, errors.FailedPreconditionError) as e:
-                if not parent or os.path.isdir(local_path(parent)):
+                if not parent or filesystems.isdir(parent):
                     raise
                 raise ValueError(f"Parent directory of {path} doesn't exist, can't save.") from e
             if write_state:

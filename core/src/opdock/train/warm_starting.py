@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -12,6 +11,7 @@ from opdock.graph.nodes.collections import GraphKeys, get_collection
 from opdock.graph.nodes.scopes import device
 from opdock.graph.variables.partitioned import PartitionedVariable, parts_of
 from opdock.graph.variables.variable import Variable
+from opdock.io import filesystems
 from opdock.io.files import as_path
 from opdock.io.vocabularies import vocabulary_remapping
 from opdock.ops.array import reshape
@@ -209,7 +209,7 @@ def _parts_of(var: Any) -> list[Any]:
 
 
 def _prefix_of(path: str) -> str:
-    return (latest_checkpoint(path) or path) if os.path.isdir(path) else path
+    return (latest_checkpoint(path) or path) if filesystems.isdir(path) else path
 
 
 def _renames(path: str, names: Any) -> dict[str, str]:

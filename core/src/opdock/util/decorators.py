@@ -13,6 +13,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from opdock.graph.nodes.dispatch import DISPATCH_ATTR
+
 __all__ = ["TFDecorator", "contextmanager", "make_decorator", "rewrap", "unwrap"]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -126,6 +128,9 @@ def _decorator_of(obj: Any) -> TFDecorator | None:
     if isinstance(obj, TFDecorator):
         return obj
     known = getattr(obj, "_tf_decorator", None)
+    if known is None and hasattr(obj, DISPATCH_ATTR) and hasattr(obj, "__wrapped__"):
+        # Public functions ask dispatchers: they are many, and few are looked into.
+        known = obj._tf_decorator = TFDecorator("add_dispatch_support", obj.__wrapped__)
     return known if isinstance(known, TFDecorator) and hasattr(obj, "__wrapped__") else None
 
 

@@ -7,10 +7,14 @@ is kept on the symbol, where documentation tools look for it; opdock's table of 
 from __future__ import annotations
 
 import functools
+import importlib
+import inspect
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
+from opdock._api import NAMES, SUBMODULES
+from opdock.graph.nodes.registry import OpSpec, find
 from opdock.util.decorators import make_decorator, unwrap
 from opdock.util.inspecting import getargspec
 
@@ -48,6 +52,7 @@ KERAS_API_NAME: Final = "keras"
 
 
 _symbols: dict[str, Any] = {}
+_RAW: Final = "raw_ops."
 
 
 class _Attributes(NamedTuple):
@@ -198,7 +203,7 @@ def get_canonical_name_for_symbol(
     """
     noted = getattr(unwrap(symbol)[1], "__dict__", {})
     if API_ATTRS[api_name].names not in noted:
-        return None
+        return _own_name(symbol) if api_name == TENSORFLOW_API_NAME else None
     old = noted.get("_tf_deprecated_api_names", ())
     found = get_canonical_name(noted[API_ATTRS[api_name].names], old)
     if found:
@@ -208,8 +213,50 @@ def get_canonical_name_for_symbol(
 
 
 def get_symbol_from_name(name: str) -> Any:
-    """What a library exported under a name, or None."""
-    return _symbols.get(name)
+    """What a library exported under a name, or opdock has; or None."""
+    return _symbols.get(name) or _own_symbol(name)
+
+
+# Where functions of tensors are, besides the top.
+_OF_TENSORS: Final = (
+    "audio", "bitwise", "debugging", "image", "io", "linalg", "losses", "math", "nn",
+    "quantization", "random", "sets", "signal", "sparse", "strings",
+)  # fmt: skip
+
+
+@functools.cache
+def _own_names() -> dict[Any, str]:
+    """Opdock's public functions -> their names."""
+    found = {
+        function: f"{part}.{name}"
+        for part in _OF_TENSORS
+        for name, function in vars(importlib.import_module(SUBMODULES[part])).items()
+        if inspect.isfunction(function) and not name.startswith("_")
+    }
+    for name, (module, attribute) in NAMES.items():
+        if module in sys.modules:
+            function = getattr(sys.modules[module], attribute, None)
+            if inspect.isfunction(function):
+                found.setdefault(function, name)
+    return found
+
+
+def _own_name(symbol: Any) -> str | None:
+    """The public name of a function or op of opdock's; None if it has none."""
+    if isinstance(symbol, OpSpec):
+        return f"{_RAW}{symbol.name}"
+    return _own_names().get(symbol) if inspect.isfunction(symbol) else None
+
+
+def _own_symbol(name: str) -> Any:
+    if name.startswith(_RAW):
+        return find(name.removeprefix(_RAW))
+    part, _, rest = name.rpartition(".")
+    if part:
+        within = part in _OF_TENSORS and importlib.import_module(SUBMODULES[part])
+        return getattr(within, rest, None) if within else None
+    module, attribute = NAMES.get(name, (None, ""))
+    return None if module is None else getattr(importlib.import_module(module), attribute, None)
 
 
 def kwarg_only(f: Any) -> Any:

@@ -78,7 +78,7 @@ def smart_constant_value(pred: Any) -> bool | None:
         TypeError: it is no condition.
     """
     if isinstance(pred, Tensor):
-        found = evaluated_constant(pred.graph, pred)
+        found = evaluated_constant(pred._op.graph, pred)
         return None if found is None else bool(found)
     if isinstance(pred, bool) or (isinstance(pred, int) and pred in (0, 1)):
         return bool(pred)
@@ -230,8 +230,8 @@ def skip_summary() -> bool:
 
 
 def is_symbolic_tensor(value: Any) -> bool:
-    """Whether a value is a tensor of a graph."""
-    return isinstance(value, Tensor)
+    """Whether a value is a tensor of a graph, and has no value yet."""
+    return isinstance(value, Tensor) and not value._op.graph.eager
 
 
 def in_xla_context(graph: Graph) -> bool:

@@ -33,13 +33,13 @@ _IF_SHALLOW_IS_SEQ_INPUT_MUST_BE_SEQ = (
 
 
 # ---------------------------------------------------------------- what structures are
-def is_sequence(value: Any) -> bool:
-    """Whether `value` is a structure rather than a leaf."""
-    if isinstance(value, (list, tuple, dict)):
+def is_sequence(seq: Any) -> bool:
+    """Whether `seq` is a structure rather than a leaf."""
+    if isinstance(seq, (list, tuple, dict)):
         return True
-    if isinstance(value, (Sequence, Mapping, MappingView)):
-        return not isinstance(value, (str, bytes, bytearray))
-    return hasattr(type(value), "__attrs_attrs__")
+    if isinstance(seq, (Sequence, Mapping, MappingView)):
+        return not isinstance(seq, (str, bytes, bytearray))
+    return hasattr(type(seq), "__attrs_attrs__")
 
 
 is_nested = is_sequence

@@ -23,6 +23,7 @@ import ray
 __all__ = ["alone", "main", "start", "use"]
 
 _LOOK: Final = 1.0
+_ATTEMPTS: Final = 3
 _READY: Final = b"ready\n"
 _held: list[int] = []
 # The host is nobody's child: what begins it ends at once, before Ray has any thread.
@@ -69,6 +70,20 @@ def start() -> None:
             raise RuntimeError("Ray could not be started: see above")
 
 
+def _start_ray() -> None:
+    """Starts Ray, which gives itself half a minute: too little on a machine that is busy."""
+    for left in reversed(range(_ATTEMPTS)):
+        try:
+            ray.init(include_dashboard=False, log_to_driver=False)
+        except Exception as e:
+            ray.shutdown()
+            if not left:
+                raise
+            print(f"Ray has not started, and is started again: {e}", file=sys.stderr, flush=True)
+        else:
+            return
+
+
 def main() -> None:
     """Starts Ray, and ends it when nobody uses it."""
     # Where memory is short Ray ends the processes that are its own, and has the system end them
@@ -76,7 +91,7 @@ def main() -> None:
     # nobody finds the task.
     os.environ.setdefault("RAY_memory_monitor_refresh_ms", "0")
     os.environ.setdefault("RAY_worker_oom_score_adjustment", "0")
-    ray.init(include_dashboard=False, log_to_driver=False)
+    _start_ray()
     os.write(1, _READY)
     with open(os.devnull, "wb") as nowhere:
         # Whoever reads what the task that began it prints is not to wait for Ray to end.

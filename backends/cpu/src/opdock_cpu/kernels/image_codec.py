@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -83,9 +84,11 @@ def decode_image(sig: NodeSig) -> Callable[..., Array]:
     """The pixels of a JPEG, PNG or GIF image: each op takes all three, as in TensorFlow."""
     wanted = _FORMATS[sig.op]
     bits = 16 if sig.out_dtypes[0].base_dtype is dtypes.uint16 else 8
+    # What attributes say wrongly is an error of each run.
+    settings = functools.cache(lambda: (_channels(sig), _options(sig)))
 
     def run(contents: Array, window: Array | None = None) -> Array:
-        channels, options = _channels(sig), _options(sig)
+        channels, options = settings()
         part = None if window is None else _window(window)
         pixels: Array = host_ops.decode_image(
             _contents(contents), wanted, channels, bits, options, part

@@ -87,6 +87,12 @@ def tf_record_reader(sig: NodeSig) -> Callable[[], Reader]:
     return _shared(sig, lambda: host_ops.tf_records(compression))
 
 
+@table.binder("LMDBReader", keeps=())
+def lmdb_reader(sig: NodeSig) -> Callable[[], Reader]:
+    """Gives the pairs of LMDB databases."""
+    return _shared(sig, lambda: host_ops.lmdb_pairs)
+
+
 # ---------------------------------------------------------------- use
 def _use(sig: NodeSig, work: Callable[..., Any]) -> Callable[..., Any]:
     """A kernel that does something with the reader behind its first argument."""

@@ -6,11 +6,12 @@ Variables stay where they are.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from opdock import shapes
 from opdock.compiler.clean.loops import passes_on
-from opdock.compiler.clean.prune import prune
+from opdock.compiler.clean.prune import doubt, is_doubted, prune
 from opdock.compiler.ir.block import FEED, Block, Node, Value
 from opdock.compiler.ir.order import root_of
 from opdock.compiler.ir.state import is_state
@@ -24,28 +25,34 @@ if TYPE_CHECKING:
 __all__ = ["body", "stay"]
 
 
-def body(function: FuncGraph, node: Node, first: int) -> Block:
+def body(function: FuncGraph, node: Node, first: int, freely: bool = False) -> Block:
     """The block of a function of a control-flow node.
 
     Args:
         function: a branch, a condition or a loop's body.
         node: placed where the arguments and results live.
         first: the index of the node's input that is the function's first argument.
+        freely: whether arguments may have other shapes than the function was made for. They may
+            where the shapes of the node's inputs say so.
     """
     feeds = [(t, t._dtype, t._shape) for t in function.inputs]
     block = prune(function.outputs, function.targets, feeds)
     block.within = node.name
     loops = node.traits.control is Control.LOOP
-    if not loops:
-        _narrow(block.feeds, node, first)
+    given = node.inputs[first : first + len(feeds)]
+    freely = freely or is_doubted(node) or not _fit(block.feeds, given)
+    if freely:
+        doubt(block)
     for i, value in enumerate(block.feeds):
-        home = _home(node.inputs[first + i])
+        # Kernels may rely on the very array: a loop is given none that the caller could change.
+        value.node.attrs["stays"] = loops and passes_on(node.attrs["body"], i)
+        if not loops or (freely and value.node.attrs["stays"]):
+            _narrow(value, given[i])
+        home = _home(given[i])
         if home is not None:
             value.node.attrs["home"] = home
         value.node.target = home or node.target
         value.node.attrs["at"] = memory_of(value.node.target)
-        # Kernels may rely on the very array: a loop is given none that the caller could change.
-        value.node.attrs["stays"] = loops and passes_on(node.attrs["body"], i)
     if function is node.attrs.get("body"):
         block.cells = frozenset(i for i, t in enumerate(function.inputs) if t._dtype._is_ref_dtype)
     return block
@@ -70,9 +77,12 @@ def _home(given: Value) -> Target | None:
     return root.target if root.traits.holds else root.attrs.get("home")
 
 
-def _narrow(feeds: list[Value], node: Node, first: int) -> None:
+def _fit(feeds: Sequence[Value], given: Sequence[Value]) -> bool:
+    """Whether what is given may have the shapes that a function was made for."""
+    return all(shapes.is_compatible(a.shape, b.shape) for a, b in zip(given, feeds, strict=True))
+
+
+def _narrow(feed: Value, given: Value) -> None:
     """A branch runs with the shapes of this call; a loop's may change from turn to turn."""
-    for i, value in enumerate(feeds):
-        given = node.inputs[first + i].shape
-        if shapes.is_compatible(given, value.shape):
-            value.node.out_shapes[0] = shapes.merge(given, value.shape)
+    if shapes.is_compatible(given.shape, feed.shape):
+        feed.node.out_shapes[0] = shapes.merge(given.shape, feed.shape)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from opdock import errors, shapes
 from opdock.compiler.clean.calls import calls
 from opdock.compiler.clean.fold import Evaluate, fold
-from opdock.compiler.clean.prune import give, prune, refine_shapes
+from opdock.compiler.clean.prune import give, is_doubted, prune, refine_shapes
 from opdock.compiler.ir.block import Block, Node, Value
 from opdock.compiler.ir.state import follow_effects, has_effect
 from opdock.graph.nodes.traits import Control
@@ -68,6 +68,8 @@ def branches(block: Block, evaluate: Evaluate) -> bool:
 def _branch(node: Node, effects: set[Node]) -> tuple[list[Node], list[Value]] | None:
     """The nodes of the branch that is taken, and its results; None when that is not known."""
     condition = node.inputs[0].node.const()
+    if is_doubted(node):
+        return None
     if condition is None or condition.ndim or condition.dtype.kind not in "biuf":
         return None
     function = node.attrs["then_branch" if condition else "else_branch"]
@@ -125,7 +127,7 @@ def _body(function: FuncGraph, given: list[Value]) -> Block | None:
 # ---------------------------------------------------------------- While
 def _never_turns(node: Node, evaluate: Evaluate) -> bool:
     function: Any = node.attrs["cond"]
-    if node.control or any(v.dtype._is_ref_dtype for v in node.inputs):
+    if node.control or is_doubted(node) or any(v.dtype._is_ref_dtype for v in node.inputs):
         return False
     body = _body(function, list(node.inputs))
     if body is None or any(has_effect(n) for n in body.nodes):

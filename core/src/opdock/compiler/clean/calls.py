@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from opdock import errors, shapes
-from opdock.compiler.clean.prune import give, prune
+from opdock.compiler.clean.prune import doubt, give, is_doubted, prune
 from opdock.compiler.ir.block import Block, Node, Value
 from opdock.compiler.ir.state import has_effect
 from opdock.graph.nodes.registry import get
@@ -101,7 +101,7 @@ def _makers(node: Node) -> list[Node]:
 
 def _inlined(node: Node) -> tuple[list[Node], list[Value], list[Node]]:
     """The nodes of the function that a node calls, its results, and what runs without one."""
-    function = _callee(node)
+    function, doubted = _callee(node), is_doubted(node)
     feeds = []
     for parameter, value in zip(function.inputs, node.inputs, strict=True):
         if value.dtype.base_dtype is not parameter.dtype.base_dtype:
@@ -110,6 +110,9 @@ def _inlined(node: Node) -> tuple[list[Node], list[Value], list[Node]]:
                 f"Function '{function.func_name}' takes an argument of type "
                 f"{parameter.dtype.name}, but is called with {value.dtype.name}",
             )  # fmt: skip
+        if doubted:
+            feeds.append((parameter, value.dtype, value.shape))
+            continue
         if not shapes.is_compatible(value.shape, parameter.raw_shape):
             raise errors.InvalidArgumentError(
                 None, node.origin,
@@ -119,6 +122,8 @@ def _inlined(node: Node) -> tuple[list[Node], list[Value], list[Node]]:
             )  # fmt: skip
         feeds.append((parameter, value.dtype, shapes.merge(value.shape, parameter.raw_shape)))
     body = prune(function.outputs, function.targets, feeds)
+    if doubted:
+        doubt(body)
     give(body, node.inputs)
     made = set(body.nodes)
     results = [v if v.node in made else _passed_on(node, i, v) for i, v in enumerate(body.fetches)]

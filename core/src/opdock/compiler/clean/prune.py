@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from opdock import errors, shapes
 from opdock.compiler.ir.block import FEED, Block, Node, Value
 from opdock.compiler.ir.order import in_order
+from opdock.compiler.ir.state import variable_name
 from opdock.dtypes import DType
 from opdock.graph.control.func_graph import arg_op
 from opdock.graph.control.v1_switched import switched
 from opdock.graph.nodes.constant_value import constant_for_shapes
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import PartialShape
-from opdock.graph.nodes.traits import Cost
+from opdock.graph.nodes.traits import Control, Cost
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
     from opdock.graph.control.v1_raw import Functional
+
+_DOUBTED: Final = "_doubted"
 
 
 def prune(
@@ -140,7 +143,7 @@ def as_written(
             if tensor not in fed:
                 values[tensor] = Value(node, i)
         if doubtful and not doubtful.isdisjoint(op._inputs):
-            node.out_shapes = [None] * len(op.outputs)
+            _doubt(node)
             doubtful.update(op.outputs)
         block.nodes.append(node)
     block.fetches = [values[t] for t in fetches]
@@ -334,7 +337,7 @@ def refine_shapes(block: Block) -> None:
         InvalidArgumentError: the fed shapes do not fit an op; the message names both.
     """
     for node in block.nodes:
-        if node.is_const or not (node.inputs or node.traits.foreign):
+        if not _may_be_told(node):
             continue
         try:
             node.infer()
@@ -342,6 +345,38 @@ def refine_shapes(block: Block) -> None:
             raise errors.InvalidArgumentError(
                 None, node.origin, _runtime_text(node, str(e))
             ) from None
+
+
+def doubt(block: Block) -> None:
+    """Leaves nothing of what is known of shapes but what shape functions will find again."""
+    for node in block.nodes:
+        if node.op == FEED or (node.spec and node.spec.shape_fn and _may_be_told(node)):
+            _doubt(node)
+
+
+def doubt_variables(block: Block, names: AbstractSet[str]) -> None:
+    """Leaves nothing of what rests on the shapes of some variables."""
+    doubtful = {n for n in block.nodes if n.traits.holds and variable_name(n) in names}
+    for node in block.nodes if doubtful else ():
+        if node in doubtful or not doubtful.isdisjoint(v.node for v in node.inputs):
+            _doubt(node)
+            doubtful.add(node)
+
+
+def is_doubted(node: Node) -> bool:
+    """Whether the functions of a node may get values of other shapes than they were made for."""
+    return _DOUBTED in node.attrs
+
+
+def _doubt(node: Node) -> None:
+    node.out_shapes = [None] * len(node.out_dtypes)
+    if node.traits.control is not Control.NONE:
+        node.attrs = {**node.attrs, _DOUBTED: True}
+
+
+def _may_be_told(node: Node) -> bool:
+    """Whether shapes of a node depend on more than its attributes."""
+    return bool(node.inputs or node.traits.foreign) and not node.is_const
 
 
 def forget_claims(block: Block) -> None:

@@ -162,6 +162,12 @@ class Node:
             return
         inferred = self.spec.infer(self.shape_sig(self.spec))
         self.claimed = ()
+        if self.traits.promised:
+            known = zip(inferred, self.out_dtypes, strict=True)
+            self.claimed = tuple(
+                i for i, (s, d) in enumerate(known)
+                if shapes.is_fully_defined(s) and not d._is_handle
+            )  # fmt: skip
         for i, shape in enumerate(inferred):
             if shape == self.out_shapes[i]:
                 continue
@@ -240,6 +246,7 @@ class Block:
         visits: how many nodes each pass looked at, so that tests can see that cost stays linear.
         within: the name of the loop or condition whose body this is; empty for a step.
         source: what the user's graph says of it; None where no part of it can be made again.
+        turned: values that lie in another data format than the user's.
     """
 
     nodes: list[Node] = field(default_factory=list)
@@ -253,6 +260,7 @@ class Block:
     copies: int = 0
     within: str = ""
     source: Source | None = None
+    turned: set[Value] = field(default_factory=set)
 
     def looked_at(self, name: str, count: int) -> None:
         """Adds to the visits of a pass."""

@@ -25,6 +25,7 @@ class Source:
         feeds: the tensors that the caller passes, in order.
         home: of a branch, the device where its arguments are.
         results_at: where the results must end.
+        cells: indices of fetches that are a variable itself, not its value.
     """
 
     fetches: Sequence[Tensor]
@@ -32,3 +33,4 @@ class Source:
     feeds: Sequence[Tensor]
     home: Target | None = None
     results_at: str = HOST
+    cells: frozenset[int] = frozenset()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from opdock import dtypes
+from opdock import dtypes, shapes
 from opdock.compiler.ir.block import SEGMENT, Node, Value
 from opdock.graph.nodes.opdef import ArgDef
 from opdock.graph.nodes.traits import Control
@@ -28,6 +28,11 @@ def is_state(value: Value) -> bool:
     node, index = value
     dtype = node.out_dtypes[index]
     return dtype._is_ref_dtype or dtype is dtypes.resource
+
+
+def variable_name(node: Node) -> str:
+    """What the variable that a node names is called in the session."""
+    return str(node.attrs.get("shared_name") or node.name)
 
 
 def cell_inputs(node: Node) -> frozenset[int]:
@@ -73,6 +78,15 @@ def written(node: Node, cells: frozenset[int] | None = None) -> frozenset[int]:
     if fixed is not None and cells is fixed[0]:
         return fixed[1]
     return cells - flat_indices(node.spec.definition.inputs, node.traits.reads, node)
+
+
+def resizes(node: Node) -> bool:
+    """Whether a node may give a variable another shape than it has."""
+    attr = node.traits.validates
+    if not attr or node.attrs.get(attr, True):
+        return False
+    before, after = (v.shape for v in node.inputs[:2])
+    return before != after or not shapes.is_fully_defined(after)
 
 
 def chooses(node: Node) -> bool:

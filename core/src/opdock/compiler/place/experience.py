@@ -95,6 +95,7 @@ class Experience:
         lost: names of devices that were lost, to the reasons.
         moves: by (node, device that it left, destination).
         losses: the reports.
+        loose: names of variables that have had other values than their shapes say.
     """
 
     def __init__(self) -> None:
@@ -103,6 +104,7 @@ class Experience:
         self.lost: dict[str, str] = {}
         self.moves: dict[tuple[str, str, str], Move] = {}
         self.losses: list[Loss] = []
+        self.loose: set[str] = set()
         self._watchers: list[Callable[[], None]] = []
 
     def watch(self, forget: Callable[[], None]) -> None:
@@ -115,6 +117,11 @@ class Experience:
         self.bans[node.name, device, kernel] = text
         self.changed()
         return f"{device}: {kernel}: {text}"
+
+    def loosen(self, variable: str) -> None:
+        """Has no program rely on the shape of a variable any more."""
+        self.loose.add(variable)
+        self.changed()
 
     def barred(self, node: Node) -> frozenset[tuple[str, str, str]]:
         """The bans of a node, as keys of `bans`."""

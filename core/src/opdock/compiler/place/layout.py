@@ -180,6 +180,7 @@ class _Walk:
         for value, new in zip(node.values(), made.values(), strict=True):
             if value.index in perms:
                 self.note(value, new, perms[value.index])
+                self.block.turned.add(new)
             else:
                 self.mapping[value] = new
         self.controls[node] = [made]

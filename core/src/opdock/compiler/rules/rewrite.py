@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from opdock.compiler.ir.block import FEED, Array, Block, Node, Value
-from opdock.compiler.ir.state import follow_effects, has_effect
+from opdock.compiler.ir.state import follow_effects, has_effect, resizes
 from opdock.dtypes import DType, as_dtype
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.constant import const_op
@@ -131,6 +131,7 @@ class _Walk:
         self.effects: set[Node] = set()  # nodes that have an effect or wait for one
         uses = [v for node in block.nodes for v in node.inputs] + block.fetches
         self.used = {v.node for v in uses if v.index}  # for more than their first output
+        self.resizing = any(map(resizes, block.nodes))
 
     def run(self) -> bool:
         for node in self.block.nodes:
@@ -174,8 +175,10 @@ class _Walk:
     def allowed(self, node: Node, found: Value, made: list[Node]) -> bool:
         """Whether nothing is lost that has to run, and no read of a variable moves."""
         if found.node not in made:
-            # The alias of a variable stays an alias: each consumer reads when it runs, as in TF.
-            if node.control or (found.dtype._is_ref_dtype and not node.is_alias):
+            # The alias of a variable stays an alias: each consumer reads when it runs, as in TF,
+            # where a value of another size lies elsewhere, and what was read stays what it was.
+            reads = found.dtype._is_ref_dtype
+            if node.control or (reads and (self.resizing or not node.is_alias)):
                 return False
             if found.dtype.base_dtype is not node.out_dtypes[0].base_dtype:
                 return False

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-from opdock.contrib.learn.canned_model import Deep, Wide, model_fn_of
+from opdock.contrib.learn.canned_model import Deep, Nothing, Part, Wide, model_fn_of
 from opdock.contrib.learn.dual_ascent import ascent_of
 from opdock.contrib.learn.estimator import Estimator
 from opdock.contrib.learn.head import Head, multi_class_head, regression_head
@@ -15,8 +15,8 @@ from opdock.contrib.linear_optimizer import SDCAOptimizer
 
 __all__ = [
     "SVM", "DNNClassifier", "DNNEstimator", "DNNLinearCombinedClassifier",
-    "DNNLinearCombinedEstimator", "DNNLinearCombinedRegressor", "DNNRegressor", "LinearClassifier",
-    "LinearEstimator", "LinearRegressor",
+    "DNNLinearCombinedEstimator", "DNNLinearCombinedRegressor", "DNNRegressor", "DebugClassifier",
+    "DebugRegressor", "LinearClassifier", "LinearEstimator", "LinearRegressor",
 ]  # fmt: skip
 
 
@@ -26,7 +26,7 @@ class _Canned(Estimator):
     default_output: str | None = None
 
     def __init__(
-        self, head: Head, parts: list[Wide | Deep], gradient_clip_norm: float | None,
+        self, head: Head, parts: Sequence[Part], gradient_clip_norm: float | None,
         model_dir: str | None, config: Any, feature_engineering_fn: Any,
     ) -> None:  # fmt: skip
         first = parts[0]
@@ -75,7 +75,7 @@ class _Classifier(_Canned):
 
 
 class _Regressor(_Canned):
-    default_output = PredictionKey.SCORES
+    default_output: str | None = PredictionKey.SCORES
 
     def predict_scores(
         self, x: Any = None, input_fn: Any = None, batch_size: int | None = None,
@@ -339,6 +339,43 @@ class DNNLinearCombinedRegressor(DNNLinearCombinedEstimator, _Regressor):
             gradient_clip_norm, config, feature_engineering_fn, embedding_lr_multipliers,
             fix_global_step_increment_bug, input_layer_min_slice_size,
         )  # fmt: skip
+
+
+class DebugClassifier(_Classifier):
+    """How often the classes were there, whatever the features: what a real one has to surpass.
+
+    See `multi_class_head`, `Nothing` and `BaseEstimator`.
+    """
+
+    default_output = None
+
+    def __init__(
+        self, model_dir: str | None = None, n_classes: int = 2,
+        weight_column_name: str | None = None, config: Any = None,
+        feature_engineering_fn: Any = None, label_keys: Any = None,
+    ) -> None:  # fmt: skip
+        head = multi_class_head(
+            n_classes, weight_column_name=weight_column_name, enable_centered_bias=True,
+            label_keys=label_keys,
+        )  # fmt: skip
+        super().__init__(head, [Nothing()], None, model_dir, config, feature_engineering_fn)
+
+
+class DebugRegressor(_Regressor):
+    """The mean of the numbers, whatever the features; see `DebugClassifier`."""
+
+    default_output = None
+
+    def __init__(
+        self, model_dir: str | None = None, label_dimension: int = 1,
+        weight_column_name: str | None = None, config: Any = None,
+        feature_engineering_fn: Any = None,
+    ) -> None:  # fmt: skip
+        head = regression_head(
+            weight_column_name=weight_column_name, label_dimension=label_dimension,
+            enable_centered_bias=True,
+        )  # fmt: skip
+        super().__init__(head, [Nothing()], None, model_dir, config, feature_engineering_fn)
 
 
 def _columns(given: Any) -> tuple[Any, ...]:

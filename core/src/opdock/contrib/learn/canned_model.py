@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,11 +14,12 @@ from opdock.contrib.layers.feature_column.base import FeatureColumn
 from opdock.contrib.learn.head import Head
 from opdock.contrib.learn.model_fn import ModeKeys, ModelFnOps
 
-__all__ = ["Deep", "Wide", "model_fn_of"]
+__all__ = ["Deep", "Nothing", "Part", "Wide", "model_fn_of"]
 
 _MIN_SLICE: Final = 64 << 20
 _LINEAR_RATE: Final = 0.2
 _DEEP_RATE: Final = 0.05
+_BIAS_RATE: Final = 0.3
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,10 @@ class Wide:
         """The user's, or FTRL with a rate for so many columns."""
         rate = min(_LINEAR_RATE, 1.0 / math.sqrt(len(list(self.feature_columns))))
         return _optimizer(self.optimizer or tf.train.FtrlOptimizer(rate), _LINEAR_RATE)
+
+    def variables(self) -> list[Any]:
+        """What is trained."""
+        return list(dict.fromkeys(tf.get_collection(self.scope)))
 
     def multipliers(self) -> dict[Any, float]:
         """What the gradients of variables are multiplied by."""
@@ -112,6 +117,10 @@ class Deep:
         """The user's, or Adagrad."""
         return _optimizer(self.optimizer or "Adagrad", _DEEP_RATE)
 
+    def variables(self) -> list[Any]:
+        """What is trained."""
+        return list(dict.fromkeys(tf.get_collection(self.scope)))
+
     def multipliers(self) -> dict[Any, float]:
         """What the gradients of embeddings are multiplied by, by variable."""
         found: dict[Any, float] = {}
@@ -122,8 +131,43 @@ class Deep:
         return found
 
 
+@dataclass(frozen=True)
+class Nothing:
+    """No part at all: what a head has of its own is all that learns."""
+
+    scope: str = ""
+
+    def logits(self, features: dict[Any, Any], head: Head, mode: str, shards: int) -> Any:
+        """[examples, logits], all zero.
+
+        Raises:
+            ValueError: there are no features.
+        """
+        del mode, shards
+        if not features:
+            raise ValueError("Features cannot be empty.")
+        first, *others = [tf.shape(feature)[0] for feature in features.values()]
+        with tf.control_dependencies([tf.assert_equal(first, other) for other in others]):
+            return tf.zeros([first, head.logits_dimension])
+
+    def chosen_optimizer(self) -> Any:
+        """Adagrad."""
+        return tf.train.AdagradOptimizer(_BIAS_RATE)
+
+    def variables(self) -> list[Any]:
+        """What is trained."""
+        return tf.trainable_variables()
+
+    def multipliers(self) -> dict[Any, float]:
+        """What the gradients of variables are multiplied by."""
+        return {}
+
+
+Part = Wide | Deep | Nothing
+
+
 def model_fn_of(
-    head: Head, parts: list[Wide | Deep], gradient_clip_norm: float | None = None
+    head: Head, parts: Sequence[Part], gradient_clip_norm: float | None = None
 ) -> Callable[..., ModelFnOps]:
     """The model function of some parts.
 
@@ -163,9 +207,9 @@ def model_fn_of(
     return model_fn
 
 
-def _step(part: Wide | Deep, loss: Any, clip_norm: float | None) -> Any:
+def _step(part: Part, loss: Any, clip_norm: float | None) -> Any:
     """A step of the variables of one part."""
-    variables = list(dict.fromkeys(tf.get_collection(part.scope)))
+    variables = part.variables()
     gradients = tf.gradients(loss, variables)
     factors = part.multipliers()
     gradients = [

@@ -46,28 +46,17 @@ def model_fn_of_sequences(
     Raises:
         ValueError: no such problem or type of predictions, or probabilities of numbers.
     """
-    if problem_type not in (ProblemType.CLASSIFICATION, ProblemType.LINEAR_REGRESSION):
-        raise ValueError(
-            "problem_type must be ProblemType.LINEAR_REGRESSION or ProblemType.CLASSIFICATION; "
-            f"got {problem_type}"
-        )
+    recurrent.check_problem(problem_type, predict_probabilities)
     if prediction_type not in (PredictionType.SINGLE_VALUE, PredictionType.MULTIPLE_VALUE):
         raise ValueError(
             "prediction_type must be PredictionType.MULTIPLE_VALUE or "
             f"PredictionType.SINGLE_VALUE; got {prediction_type}"
         )
-    if predict_probabilities and problem_type != ProblemType.CLASSIFICATION:
-        raise ValueError(
-            "predict_probabilities can only be set to True for problem_type "
-            f"ProblemType.CLASSIFICATION; got {problem_type}."
-        )
     each_step = prediction_type == PredictionType.MULTIPLE_VALUE
 
     def loss_of(activations: Any, labels: Any, lengths: Any, features: Any) -> Any:
         if each_step:
-            with tf.name_scope("MultiValueLoss"):
-                masked = recurrent.mask_activations_and_labels(activations, labels, lengths)
-                return target_column.loss(*masked, features)
+            return recurrent.loss_of_steps(target_column, activations, labels, lengths, features)
         with tf.name_scope("SingleValueLoss"):
             last = recurrent.select_last_activations(activations, lengths)
             return target_column.loss(last, labels, features)
@@ -142,11 +131,7 @@ class DynamicRnnEstimator(Estimator):
         model_dir: str | None = None, feature_engineering_fn: Any = None, config: Any = None,
     ) -> None:  # fmt: skip
         is_class = problem_type == ProblemType.CLASSIFICATION
-        target = layers.regression_target()
-        if is_class:
-            if not num_classes:
-                raise ValueError("For CLASSIFICATION problem_type, num_classes must be specified.")
-            target = layers.multi_class_target(num_classes)
+        target = recurrent.target_of(problem_type, num_classes)
         if optimizer == "Momentum":
             optimizer = tf.train.MomentumOptimizer(learning_rate, momentum)
         single = prediction_type == PredictionType.SINGLE_VALUE

@@ -186,6 +186,16 @@ class BaseEstimator(Evaluable, Trainable):
             return _joined(every)
         return each if iterate_batches else _each_example(each)
 
+    def export(self, export_dir: str, *args: Any, **settings: Any) -> str:
+        """Raises UnimplementedError: it would write a session bundle, which nothing reads now."""
+        del args, settings
+        raise tf.errors.UnimplementedError(
+            None, None,
+            f"export to {export_dir} would write a session bundle, the format before SavedModel, "
+            "which opdock does not have. export_savedmodel(export_dir_base, serving_input_fn) "
+            "writes a SavedModel; ExportStrategy has an Experiment do so while it trains.",
+        )  # fmt: skip
+
     def get_variable_value(self, name: str) -> Any:
         """A variable's value in the latest checkpoint."""
         return tf.train.load_variable(self._model_dir, name)

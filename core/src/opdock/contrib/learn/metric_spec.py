@@ -123,7 +123,7 @@ def _of(values: Any, key: str | None, key_name: str, name: str) -> Any:
             f"{type(values)} ({key_name}={key!r})"
         )
     if key not in values:
-        raise ValueError(f"MetricSpec with {key_name} {key!r}: not in {name}, {list(values)}")
+        raise KeyError(f"MetricSpec with {key_name} {key!r}: not in {name}, {list(values)}")
     return values[key]
 
 

@@ -23,9 +23,22 @@ from opdock.train.loops.hook import (
 )
 
 __all__ = [
-    "BaseMonitor", "EveryN", "RunHookAdapterForMonitors", "ValidationMonitor",
+    "BaseMonitor", "EveryN", "ExportMonitor", "RunHookAdapterForMonitors", "ValidationMonitor",
     "replace_monitors_with_hooks",
 ]  # fmt: skip
+
+
+class ExportMonitor(EveryN):
+    """Raises UnimplementedError, as `Estimator.export` does, which it would call."""
+
+    def __init__(self, every_n_steps: int, export_dir: str, *args: Any, **settings: Any) -> None:
+        del args, settings
+        raise tf.errors.UnimplementedError(
+            None, None,
+            f"ExportMonitor would write session bundles to {export_dir} every {every_n_steps} "
+            "steps, the format before SavedModel, which opdock does not have. An ExportStrategy "
+            "(make_export_strategy) has an Experiment write SavedModels while it trains.",
+        )  # fmt: skip
 
 
 class ValidationMonitor(SessionRunHook):

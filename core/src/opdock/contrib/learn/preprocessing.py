@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from opdock.io import filesystems
 from opdock.io.files import atomic_write
 from opdock.io.parsing import parsed_json
 
@@ -156,11 +157,10 @@ class VocabularyProcessor:
             ValueError: the file is damaged, or another: a pickle of TensorFlow's for example, which
                 could run anything.
         """
-        with open(filename, "rb") as file:
-            try:
-                kept = parsed_json(file.read(), filename)
-            except ValueError:
-                kept = None
+        try:
+            kept = parsed_json(filesystems.of(filename).read(filename), filename)
+        except ValueError:
+            kept = None
         if not isinstance(kept, dict) or kept.get("format") != _FORMAT:
             raise ValueError(
                 f"{filename} was not written by VocabularyProcessor.save of opdock. TensorFlow's "

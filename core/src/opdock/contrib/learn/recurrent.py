@@ -11,10 +11,11 @@ from opdock.contrib.framework import nest
 from opdock.contrib.learn.keys import PredictionKey, ProblemType
 
 __all__ = [
-    "PredictionType", "RNNKeys", "apply_dropout", "build_sequence_input", "construct_rnn",
-    "construct_rnn_cell", "dict_to_state_tuple", "get_eval_metric_ops",
-    "mask_activations_and_labels", "multi_value_predictions", "select_last_activations",
-    "single_value_predictions", "state_name", "state_tuple_to_dict",
+    "PredictionType", "RNNKeys", "apply_dropout", "build_sequence_input", "check_problem",
+    "construct_rnn", "construct_rnn_cell", "dict_to_state_tuple", "get_eval_metric_ops",
+    "loss_of_steps", "mask_activations_and_labels", "multi_value_predictions",
+    "select_last_activations", "single_value_predictions", "state_name", "state_tuple_to_dict",
+    "target_of",
 ]  # fmt: skip
 
 
@@ -32,6 +33,30 @@ class PredictionType:
 
     SINGLE_VALUE: Final = 1
     MULTIPLE_VALUE: Final = 2
+
+
+# ------------------------------------------------------------------------------- problems
+def check_problem(problem_type: int, predict_probabilities: bool = False) -> None:
+    """ValueError where there is no such problem, or probabilities are asked of numbers."""
+    if problem_type not in (ProblemType.CLASSIFICATION, ProblemType.LINEAR_REGRESSION):
+        raise ValueError(
+            "problem_type must be ProblemType.LINEAR_REGRESSION or ProblemType.CLASSIFICATION; "
+            f"got {problem_type}"
+        )
+    if predict_probabilities and problem_type != ProblemType.CLASSIFICATION:
+        raise ValueError(
+            "predict_probabilities can only be set to True for problem_type "
+            f"ProblemType.CLASSIFICATION; got {problem_type}."
+        )
+
+
+def target_of(problem_type: int, num_classes: int | None) -> Any:
+    """What makes losses and predictions of values; ValueError for classes without their number."""
+    if problem_type != ProblemType.CLASSIFICATION:
+        return layers.regression_target()
+    if not num_classes:
+        raise ValueError("For CLASSIFICATION problem_type, num_classes must be specified.")
+    return layers.multi_class_target(num_classes)
 
 
 # ---------------------------------------------------------------------------------- cells
@@ -229,6 +254,15 @@ def mask_activations_and_labels(
             return tf.reshape(activations, [count, -1]), tf.reshape(labels, [count])
         mask = tf.sequence_mask(sequence_lengths, shape[1])
         return tf.boolean_mask(activations, mask), tf.boolean_mask(labels, mask)
+
+
+def loss_of_steps(
+    target_column: Any, activations: Any, labels: Any, sequence_lengths: Any, features: Any
+) -> Any:
+    """The loss of all steps that sequences have; see `mask_activations_and_labels`."""
+    with tf.name_scope("MultiValueLoss"):
+        masked = mask_activations_and_labels(activations, labels, sequence_lengths)
+        return target_column.loss(*masked, features)
 
 
 # ----------------------------------------------------------------------------- predictions

@@ -16,7 +16,7 @@ from opdock.ops import data_elements as elements
 from opdock.ops import data_functions
 from opdock.shapes import TensorShape
 
-__all__ = ["choose_fastest_branch", "map_defun", "model", "optimize"]
+__all__ = ["assert_next", "choose_fastest_branch", "map_defun", "model", "optimize"]
 
 Apply = Callable[[Any], Any]
 
@@ -90,13 +90,28 @@ def choose_fastest_branch(
 
 
 def optimize(optimizations: Sequence[str] | None = None) -> Apply:
-    """The same elements; TensorFlow rewrites the dataset.
+    """The same elements, of a dataset that is rewritten.
 
     Args:
-        optimizations: names of TensorFlow's rewrites, of which "make_sloppy" alone has an effect.
+        optimizations: names of TensorFlow's rewrites, those of `OptimizationOptions` among them.
     """
     names = convert_to_tensor(list(optimizations or ()), dtypes.string, name="optimizations")
     return lambda dataset: dataset._unchanged(elements.optimize_dataset_op, names)
+
+
+def assert_next(transformations: Any) -> Apply:
+    """The same elements, if those transformations follow.
+
+    Args:
+        transformations: what TensorFlow calls the next ones, such as "Map"; a vector of strings.
+
+    Raises:
+        ValueError: there are none. When it runs, InvalidArgumentError says what follows instead.
+    """
+    if transformations is None:
+        raise ValueError("At least one transformation should be specified")
+    names = convert_to_tensor(transformations, dtypes.string, name="transformations")
+    return lambda dataset: dataset._unchanged(elements.assert_next_dataset_op, names)
 
 
 def model() -> Apply:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import enum
 import sys
 from collections.abc import Callable, Container, Iterator, Sequence
 from typing import Any, Final, cast
@@ -28,6 +29,14 @@ def _arg_shape(sig: ShapeSig) -> Shape:
 arg_op.not_differentiable()
 
 
+class _Default(enum.Enum):
+    """Stands for the graph that is the default one when a body is made."""
+
+    GRAPH = enum.auto()
+
+
+DEFAULT: Final = _Default.GRAPH
+
 # What Python recurses by at most when bodies are traced, differentiated, compiled and run.
 _CALLS_PER_BODY: Final = 64
 _CALLS: Final = 1000
@@ -44,7 +53,7 @@ class FuncGraph(Graph):
     """A graph with inputs and outputs. Tensors of outer graphs become inputs when used.
 
     Attributes:
-        outer: the graph in which the function is called.
+        outer: the graph in which the function is called; the default graph if none is given.
         inputs: the parameters, explicit ones first, then captures.
         outputs: the results.
         outside: parameters that stand for tensors of the outer graph -> those, by first use.
@@ -57,8 +66,12 @@ class FuncGraph(Graph):
             it cannot.
     """
 
-    def __init__(self, name: str, outer: Graph | None, is_loop: bool = False) -> None:
+    def __init__(
+        self, name: str, outer: Graph | _Default | None = DEFAULT, is_loop: bool = False
+    ) -> None:
         super().__init__()
+        if isinstance(outer, _Default):
+            outer = get_default_graph()
         self._building_function = True
         self.func_name = name
         self.outer = outer
@@ -122,10 +135,10 @@ class FuncGraph(Graph):
         found = self._captured.get(tensor)
         if found is not None:
             return found
-        if not self._may_capture(tensor.graph):
+        if not self._may_capture(tensor._op.graph):
             self._captured[tensor] = found = super()._adopt(tensor, user)
             return found
-        if self.outer is not None and tensor.graph is not self.outer:
+        if self.outer is not None and tensor._op.graph is not self.outer:
             tensor_outer = self.outer._adopt(tensor)
         else:
             tensor_outer = tensor

@@ -68,7 +68,7 @@ class DefinedGraph(FuncGraph):
         return False  # callers see the parameters
 
     def _adopt(self, tensor: Tensor, user: str = "") -> Tensor:
-        if not self.by_value or tensor in self._captured or not self._may_capture(tensor.graph):
+        if not self.by_value or tensor in self._captured or not self._may_capture(tensor._op.graph):
             return super()._adopt(tensor, user)
         op = tensor.op
         if op.spec.stateful and op not in self.may_copy:

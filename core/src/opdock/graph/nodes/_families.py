@@ -82,26 +82,28 @@ OPS: Final[Mapping[str, str]] = {
     ),
     "ctc": "CTCBeamSearchDecoder CTCGreedyDecoder CTCLoss",
     "data_elements": (
-        "AutoShardDataset BatchDataset BatchDatasetV2 CacheDataset ChooseFastestDataset "
-        "ConcatenateDataset DenseToSparseBatchDataset DirectedInterleaveDataset "
-        "FilterByLastComponentDataset IgnoreErrorsDataset MaxIntraOpParallelismDataset "
-        "ModelDataset NonSerializableDataset OptimizeDataset PaddedBatchDataset "
-        "PaddedBatchDatasetV2 PrefetchDataset PrivateThreadPoolDataset RebatchDataset "
-        "RepeatDataset SamplingDataset ShardDataset ShuffleAndRepeatDataset ShuffleDataset "
-        "SkipDataset SlidingWindowDataset TakeDataset ThreadPoolDataset ThreadPoolHandle "
-        "UnbatchDataset UniqueDataset WindowDataset ZipDataset"
+        "AssertNextDataset AutoShardDataset BatchDataset BatchDatasetV2 CacheDataset "
+        "ChooseFastestDataset ConcatenateDataset DenseToSparseBatchDataset "
+        "DirectedInterleaveDataset FilterByLastComponentDataset IgnoreErrorsDataset "
+        "MaxIntraOpParallelismDataset ModelDataset NonSerializableDataset OptimizeDataset "
+        "PaddedBatchDataset PaddedBatchDatasetV2 PrefetchDataset PrivateThreadPoolDataset "
+        "RebatchDataset RepeatDataset SamplingDataset ShardDataset ShuffleAndRepeatDataset "
+        "ShuffleDataset SkipDataset SleepDataset SlidingWindowDataset TakeDataset "
+        "ThreadPoolDataset ThreadPoolHandle UnbatchDataset UniqueDataset WindowDataset ZipDataset"
     ),
     "data_experimental": (
-        "ExperimentalAutoShardDataset ExperimentalBytesProducedStatsDataset "
-        "ExperimentalCSVDataset ExperimentalChooseFastestDataset ExperimentalDatasetCardinality "
+        "ExperimentalAssertNextDataset ExperimentalAutoShardDataset "
+        "ExperimentalBytesProducedStatsDataset ExperimentalCSVDataset "
+        "ExperimentalChooseFastestDataset ExperimentalDatasetCardinality "
         "ExperimentalDatasetToTFRecord ExperimentalDenseToSparseBatchDataset "
         "ExperimentalDirectedInterleaveDataset ExperimentalGroupByReducerDataset "
         "ExperimentalGroupByWindowDataset ExperimentalIgnoreErrorsDataset ExperimentalLMDBDataset "
         "ExperimentalLatencyStatsDataset ExperimentalMapAndBatchDataset ExperimentalMapDataset "
         "ExperimentalMatchingFilesDataset ExperimentalMaxIntraOpParallelismDataset "
         "ExperimentalNonSerializableDataset ExperimentalParallelInterleaveDataset "
-        "ExperimentalPrivateThreadPoolDataset ExperimentalRandomDataset "
-        "ExperimentalRebatchDataset ExperimentalScanDataset ExperimentalSetStatsAggregatorDataset "
+        "ExperimentalParseExampleDataset ExperimentalPrivateThreadPoolDataset "
+        "ExperimentalRandomDataset ExperimentalRebatchDataset ExperimentalScanDataset "
+        "ExperimentalSetStatsAggregatorDataset ExperimentalSleepDataset "
         "ExperimentalSlidingWindowDataset ExperimentalSqlDataset "
         "ExperimentalStatsAggregatorHandle ExperimentalStatsAggregatorSummary "
         "ExperimentalTakeWhileDataset ExperimentalThreadPoolDataset ExperimentalThreadPoolHandle "
@@ -111,8 +113,8 @@ OPS: Final[Mapping[str, str]] = {
     "data_functions": (
         "ChooseFastestBranchDataset FilterDataset FlatMapDataset GroupByReducerDataset "
         "GroupByWindowDataset InterleaveDataset MapAndBatchDataset MapDataset MapDefun "
-        "ParallelInterleaveDataset ParallelInterleaveDatasetV2 ParallelMapDataset ReduceDataset "
-        "ScanDataset TakeWhileDataset"
+        "ParallelInterleaveDataset ParallelInterleaveDatasetV2 ParallelMapDataset "
+        "ParseExampleDataset ReduceDataset ScanDataset TakeWhileDataset"
     ),
     "data_iterators": (
         "AnonymousIterator AnonymousIteratorV2 DatasetCardinality DatasetToSingleElement "
@@ -309,11 +311,11 @@ OPS: Final[Mapping[str, str]] = {
     ),
     "readers": (
         "FixedLengthRecordReader FixedLengthRecordReaderV2 IdentityReader IdentityReaderV2 "
-        "ReaderNumRecordsProduced ReaderNumRecordsProducedV2 ReaderNumWorkUnitsCompleted "
-        "ReaderNumWorkUnitsCompletedV2 ReaderRead ReaderReadUpTo ReaderReadUpToV2 ReaderReadV2 "
-        "ReaderReset ReaderResetV2 ReaderRestoreState ReaderRestoreStateV2 ReaderSerializeState "
-        "ReaderSerializeStateV2 TFRecordReader TFRecordReaderV2 TextLineReader TextLineReaderV2 "
-        "WholeFileReader WholeFileReaderV2"
+        "LMDBReader ReaderNumRecordsProduced ReaderNumRecordsProducedV2 "
+        "ReaderNumWorkUnitsCompleted ReaderNumWorkUnitsCompletedV2 ReaderRead ReaderReadUpTo "
+        "ReaderReadUpToV2 ReaderReadV2 ReaderReset ReaderResetV2 ReaderRestoreState "
+        "ReaderRestoreStateV2 ReaderSerializeState ReaderSerializeStateV2 TFRecordReader "
+        "TFRecordReaderV2 TextLineReader TextLineReaderV2 WholeFileReader WholeFileReaderV2"
     ),
     "record_input": "RecordInput",
     "reduce": "All Any EuclideanNorm Max Mean Min Prod Sum",

@@ -21,14 +21,14 @@ def adopted(tensor: Tensor, user: str, graph: Graph) -> Tensor:
         ValueError: the tensor is of another program, of a loop, or of a branch that does not
             compute it for its own results; in TF's words.
     """
-    loop: Any = getattr(tensor.graph, "loop", None)
+    loop: Any = getattr(tensor._op.graph, "loop", None)
     around: Any = graph
     while around is not None and around is not loop:
         around = getattr(around, "outer", None)
-    if around is loop and getattr(tensor.graph, "depth", 0) > 0:
+    if around is loop and getattr(tensor._op.graph, "depth", 0) > 0:
         if tensor._op.type == "Const":
             return graph._copy_constant(tensor)
-        hand_out: Any = getattr(tensor.graph, "hand_out", None)
+        hand_out: Any = getattr(tensor._op.graph, "hand_out", None)
         found: Tensor | None = None if hand_out is None else hand_out(tensor, graph)
         if found is not None:
             return found
@@ -36,9 +36,11 @@ def adopted(tensor: Tensor, user: str, graph: Graph) -> Tensor:
 
 
 def _out_of_reach(tensor: Tensor, user: str, graph: Graph) -> ValueError:
-    name, loop = tensor._op.name, getattr(tensor.graph, "loop", None)
+    name, loop = tensor._op.name, getattr(tensor._op.graph, "loop", None)
     if loop is None or loop is getattr(graph, "loop", None):
-        return ValueError(f"{tensor} of {tensor.graph} must be from the same graph as '{user}'.")
+        return ValueError(
+            f"{tensor} of {tensor._op.graph} must be from the same graph as '{user}'."
+        )
     why = f"'{name}' is in a while loop"
     if getattr(graph, "loop", None) is not None:
         why = "they are in different while loops"

@@ -12,7 +12,7 @@ import numpy as np
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
 from opdock.graph.nodes.opdef import ArgDef, AttrDef, float_attr
-from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.operation import Tensor, has_graph
 from opdock.graph.nodes.scopes import graph_for
 from opdock.nearest import near
 
@@ -179,7 +179,7 @@ class Builder:
                 f"'{arg.name}' of '{self._spec.name}' Op."
             )
         if wanted is None:
-            typed = next((v for v in value if hasattr(v, "dtype") and hasattr(v, "graph")), None)
+            typed = next((v for v in value if hasattr(v, "dtype") and has_graph(v)), None)
             if typed is not None:
                 wanted = dtypes.as_dtype(typed.dtype).base_dtype
         known = values.get(arg.type_attr) is not None
@@ -261,7 +261,7 @@ class Builder:
         """
         from opdock.graph.nodes.convert import convert_to_tensor
 
-        typed = hasattr(value, "dtype") and hasattr(value, "graph")
+        typed = hasattr(value, "dtype") and has_graph(value)
         if isinstance(error, TypeError) and not typed:
             raise TypeError(
                 f"Expected {wanted.name} passed to parameter '{arg.name}' of op "

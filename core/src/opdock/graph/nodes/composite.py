@@ -9,7 +9,7 @@ from opdock import dtypes, shapes
 from opdock.dtypes import DType
 from opdock.graph.nodes.constant_value import known_shape
 from opdock.graph.nodes.convert import convert_to_tensor, register_tensor_conversion_function
-from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.operation import Operation, Tensor, graph_behind
 from opdock.graph.nodes.operation import is_tensor as is_dense
 from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import name_scope
@@ -127,7 +127,7 @@ class IndexedSlices(CompositeTensor):
     @property
     def graph(self) -> Any:
         """The graph of the values."""
-        return self._values.graph
+        return graph_behind(self._values)
 
     @property
     def _type_spec(self) -> Any:
@@ -239,7 +239,7 @@ class SparseTensor(CompositeTensor):
     @property
     def graph(self) -> Any:
         """The graph of the parts."""
-        return self._indices.graph
+        return graph_behind(self._indices)
 
     @property
     def _type_spec(self) -> Any:

@@ -11,7 +11,7 @@ from opdock import dtypes, shapes
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.registry import ShapeSig, define_op
 from opdock.graph.nodes.traits import Fails, Traits
-from opdock.shapes import Shape
+from opdock.shapes import Dimension, Shape
 from opdock.values import to_array
 
 const_op = define_op("Const", "-> output: dtype", "value: tensor, dtype: type")
@@ -60,18 +60,31 @@ def constant(
         from opdock.io.tensor_proto import make_ndarray
 
         value, dtype, shape = make_ndarray(value), None, None
+    graph = get_default_graph()
+    if graph.eager:
+        value = _sizes_as_numbers(value)
     array = to_array(value, None if dtype is None else dtypes.as_dtype(dtype))
     if shape is not None:
         array = _fill_shape(array, shapes.as_shape(shape), verify_shape)
     elif array is value:
         array = array.copy()  # The caller may change their array; the graph may not.
     element = dtypes.as_dtype(array.dtype) if dtype is None else dtypes.as_dtype(dtype).base_dtype
-    graph = get_default_graph()
     op = graph._create_op(
         const_op, graph.unique_name(name or "Const") if not name or name[-1] != "/" else name[:-1],
         [], {"value": array, "dtype": element}, [element],
     )  # fmt: skip
     return op.outputs[0]
+
+
+def _sizes_as_numbers(value: Any) -> Any:
+    """Sizes of dimensions among numbers, which TensorFlow takes where it has all values at once."""
+    if isinstance(value, (list, tuple)):
+        return [_sizes_as_numbers(v) for v in value]
+    if isinstance(value, Dimension):
+        if value.value is None:
+            raise ValueError("Cannot convert an unknown Dimension to a Tensor: ?")
+        return value.value
+    return value
 
 
 def _fill_shape(array: np.ndarray[Any, Any], shape: Shape, verify: bool) -> np.ndarray[Any, Any]:

@@ -45,7 +45,7 @@ def constant_value(tensor: Any, partial: bool = False) -> Any:
         return np.array(tensor._known)
     value = _static(tensor._op, tensor, partial)
     if value is not None:
-        tensor.graph.prevent_feeding(tensor)
+        tensor._op.graph.prevent_feeding(tensor)
     return value
 
 
@@ -155,13 +155,13 @@ def handle_of(tensor: Tensor) -> Handle | None:
         tensor = outer
     if found is not None:
         for tensor in passed:
-            tensor.graph._known_values[tensor] = found
+            tensor._op.graph._known_values[tensor] = found
     return found
 
 
 def _outside(tensor: Tensor) -> Tensor | None:
     """What a parameter of a branch or of a body stands for in the graph around it, if captured."""
-    found: Tensor | None = getattr(tensor.graph, "outside", {}).get(tensor)
+    found: Tensor | None = getattr(tensor._op.graph, "outside", {}).get(tensor)
     return found
 
 

@@ -172,7 +172,7 @@ class GraphContents:
         if isinstance(obj, (str, bytes)):
             return self._element_by_name(as_text(obj), allow_tensor, allow_operation)
         if isinstance(obj, Tensor) and allow_tensor:
-            if obj.graph is not self:
+            if obj._op.graph is not self:
                 raise ValueError(f"Tensor {obj} is not an element of this graph.")
             return obj
         if isinstance(obj, Operation) and allow_operation:

@@ -10,6 +10,7 @@ import numpy as np
 from opdock import dtypes
 from opdock.dtypes import DType
 from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import name_scope
@@ -42,6 +43,7 @@ def register_tensor_conversion_function(
     _cache.clear()
 
 
+@extensible
 def convert_to_tensor(
     value: Any,
     dtype: Any = None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import threading
 from collections.abc import Callable
 from typing import Any, Final, TypeVar, cast
 
@@ -18,7 +19,17 @@ DISPATCH_ATTR: Final = "_tf_dispatchers"
 """What of a function that is `extensible` has its dispatchers, as in TF."""
 
 _kinds: dict[type, Handler] = {}
-_of_all: list[GlobalOpDispatcher] = []
+of_any_function: Final[list[GlobalOpDispatcher]] = []
+"""Dispatchers that are asked for every public function, and every op."""
+
+
+class _Calls(threading.local):
+    """Whether a thread is in a call that will ask them."""
+
+    inside = False
+
+
+_calls: Final = _Calls()
 
 
 class OpDispatcher:
@@ -49,7 +60,7 @@ class GlobalOpDispatcher:
 
     def register(self) -> None:
         """Is asked from now on."""
-        _of_all.append(self)
+        of_any_function.append(self)
 
 
 class _OfTypes(OpDispatcher):
@@ -105,18 +116,46 @@ def dispatch(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     Returns:
         The result, or `OpDispatcher.NOT_SUPPORTED`.
     """
-    for one in getattr(op, DISPATCH_ATTR):
+    for one in getattr(op, DISPATCH_ATTR, ()):
         if (result := one.handle(args, kwargs)) is not NotImplemented:
             return result
     return NotImplemented
 
 
-def _elsewhere(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What dispatchers give for a call that failed, or NotImplemented."""
-    if (result := dispatch(op, *args, **kwargs)) is not NotImplemented:
+def or_others(
+    op: Any, make: Callable[[], Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """What a call makes, or what dispatchers give where it fails.
+
+    Of calls within calls the outermost one asks those that take over any function.
+
+    Args:
+        op: what is called, a function or an op type.
+        make: calls it.
+        args, kwargs: the arguments.
+    """
+    outermost = bool(of_any_function) and not _calls.inside
+    try:
+        if not outermost:
+            return make()
+        _calls.inside = True
+        try:
+            return make()
+        finally:
+            _calls.inside = False
+    except (TypeError, ValueError):
+        result = dispatch(op, *args, **kwargs)
+        if result is NotImplemented and outermost:
+            result = _done_by_any(op, args, kwargs)
+        if result is NotImplemented:
+            raise
         return result
-    for any_ in _of_all:
-        if (result := any_.handle(op, args, kwargs)) is not NotImplemented:
+
+
+def _done_by_any(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What those that take over any function give, or NotImplemented."""
+    for one in of_any_function:
+        if (result := one.handle(op, args, kwargs)) is not NotImplemented:
             return result
     return NotImplemented
 
@@ -132,12 +171,7 @@ def extensible(function: _F) -> _F:
                 result = handler(function, args, kwargs)
                 if result is not NotImplemented:
                     return result
-        try:
-            return function(*args, **kwargs)
-        except (TypeError, ValueError):
-            if (result := _elsewhere(call, args, kwargs)) is NotImplemented:
-                raise
-            return result
+        return or_others(call, lambda: function(*args, **kwargs), args, kwargs)
 
     setattr(call, DISPATCH_ATTR, [])
     return cast("_F", call)

@@ -216,7 +216,7 @@ class Graph(GraphMode, GraphContents):
         return False
 
     def _check_same_graph(self, tensor: Tensor) -> None:
-        if tensor.graph is not self:
+        if tensor._op.graph is not self:
             raise ValueError(f"{tensor} must be from the same graph as {self}.")
 
     # ------------------------------------------------------------ names

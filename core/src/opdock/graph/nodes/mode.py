@@ -17,6 +17,11 @@ class GraphMode:
     _seed_used: bool
 
     @property
+    def is_watched(self) -> bool:
+        """Whether a tape keeps what this thread runs; a graph keeps all of it in any case."""
+        return False
+
+    @property
     def _program(self) -> Any:
         """The graph that the program's variables are of."""
         return self

@@ -284,6 +284,7 @@ class Tensor(Referable):
     )  # fmt: skip
 
     __array_priority__ = 100
+    _is_tensor_like: ClassVar[bool] = True
     OVERLOADABLE_OPERATORS: ClassVar[set[str]] = {
         "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__div__", "__rdiv__",
         "__truediv__", "__rtruediv__", "__floordiv__", "__rfloordiv__", "__mod__", "__rmod__",
@@ -476,4 +477,17 @@ def is_tensor(x: Any) -> bool:
     return isinstance(x, Tensor) or getattr(x, "_is_tensor_like", False)
 
 
-__all__ = ["Operation", "Tensor", "is_tensor"]
+def has_graph(x: Any) -> bool:
+    """Whether `x` is a tensor, or what lives in a graph as tensors do: variables, composites."""
+    return isinstance(x, Tensor) or hasattr(x, "graph")
+
+
+def graph_behind(x: Any) -> Any:
+    """The graph in which `x` lives, one that keeps no operation included; None where it has none.
+
+    A tensor that has its value does not tell its graph, as in TensorFlow.
+    """
+    return x._op.graph if isinstance(x, Tensor) else getattr(x, "graph", None)
+
+
+__all__ = ["Operation", "Tensor", "graph_behind", "has_graph", "is_tensor"]

@@ -18,6 +18,7 @@ from opdock.dtypes import DType, resource
 from opdock.fields import check_value
 from opdock.graph.nodes import opdef
 from opdock.graph.nodes._families import OPS
+from opdock.graph.nodes.dispatch import of_any_function, or_others
 from opdock.graph.nodes.traits import PLAIN, Traits
 from opdock.shapes import Shape
 
@@ -148,6 +149,7 @@ class OpSpec:
         home: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
         self.name = name
+        self.__name__ = name
         self.home = home
         self._is_core = home.get("__name__", "").startswith("opdock.")
         self._signature = signature
@@ -330,7 +332,10 @@ class OpSpec:
             from opdock.graph.nodes.builder import Builder
 
             self._builder = Builder(self)
-        return self._builder.build(inputs, name, attrs)
+        if not of_any_function:
+            return self._builder.build(inputs, name, attrs)
+        named = attrs if name is None else {"name": name, **attrs}
+        return or_others(self, lambda: self._builder.build(inputs, name, attrs), inputs, named)
 
     def __repr__(self) -> str:
         return f"<op {self.name}: {self._signature}>"

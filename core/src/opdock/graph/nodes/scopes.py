@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from opdock.graph.nodes.graph import Graph, default_graphs, get_default_graph
+from opdock.graph.nodes.operation import graph_behind
 
 
 def graph_of(values: Any) -> Graph:
@@ -18,15 +19,15 @@ def graph_of(values: Any) -> Graph:
     default = get_default_graph()
     found: Any = None
     for value in () if values is None else values:
-        graph = getattr(value, "graph", None)
+        graph = graph_behind(value)
         if not isinstance(graph, Graph) or graph is default or default._may_capture(graph):
             continue
         if getattr(graph, "depth", 0):
             continue  # Of a body: the graph that makes a node says whether it can have it.
-        if found is not None and found.graph is not graph:
+        if found is not None and graph_behind(found) is not graph:
             raise ValueError(f"{value} must be from the same graph as {found}.")
         found = value
-    return default if found is None else found.graph
+    return default if found is None else graph_behind(found)
 
 
 def graph_for(inputs: tuple[Any, ...]) -> Graph:
@@ -35,7 +36,7 @@ def graph_for(inputs: tuple[Any, ...]) -> Graph:
     found: Any = None
     for value in inputs:
         for item in value if isinstance(value, (list, tuple)) else (value,):
-            graph = getattr(item, "graph", None)
+            graph = graph_behind(item)
             if graph is None or graph is default or not hasattr(item, "dtype"):
                 if graph is default and graph is not None:
                     found = item if found is None else found
@@ -44,14 +45,14 @@ def graph_for(inputs: tuple[Any, ...]) -> Graph:
                 continue
             if getattr(graph, "depth", 0):
                 continue  # Of a body: the graph that makes the node says whether it can have it.
-            if found is not None and found.graph is not graph:
+            if found is not None and graph_behind(found) is not graph:
                 raise ValueError(f"{item} must be from the same graph as {found}.")
             found = item
     if found is None:
         return default
-    if found.graph.eager and not default.eager:
+    if graph_behind(found).eager and not default.eager:
         raise RuntimeError("Attempting to capture an EagerTensor without building a function.")
-    found_graph: Graph = found.graph
+    found_graph: Graph = graph_behind(found)
     return found_graph
 
 
@@ -166,6 +167,11 @@ def program_around(graph: Any) -> Graph:
 def executing_eagerly() -> bool:
     """Whether operations run when they are made, rather than when a session runs their graph."""
     return get_default_graph().eager
+
+
+def executing_eagerly_outside_functions() -> bool:
+    """Whether the program around the functions that are being built runs operations at once."""
+    return program_around(get_default_graph()).eager
 
 
 def refuse_eagerly(message: str) -> None:

@@ -164,6 +164,7 @@ class Traits(_Checked):
         random: results come from a random stream; equal nodes give unequal results.
         foreign: it runs code of the user's, whose errors are failures and no reason to try another
             kernel.
+        promised: the shapes of its results are what its attributes say, whatever they are.
         keeps: arguments and results whose memory may be held when the step is over; None for all of
             them, if the op is stateful. Only for ops without kernels: a kernel's record tells.
         repeats: the input whose elements, in another shape or several times, make up the result.
@@ -171,9 +172,12 @@ class Traits(_Checked):
         forwards: each output is the input in the same place, unchanged.
         own: of an update that does nothing but change variables, the arguments of which each
             variable has its own; updates that are alike in all others can be done in one call.
+        validates: the attribute that, where it is false, lets an update give its first input, a
+            variable, another shape.
         files: its first input names files, of which it makes something.
         captures: arguments that are the last parameters of a function of the op's, each with the
             attribute that names the function: where that takes a reference, so does the op.
+        settled: the state that it reads is what an initializer made of it, and stays so.
         fold, merge, drop: whether a node with constant inputs may become a constant, equal ones
             become one, and one whose results nobody uses be left out, as far as effects allow it.
         fails: when a kernel may raise; an op that fails by value is computed even if only waited
@@ -199,13 +203,16 @@ class Traits(_Checked):
     effect: bool | None = None
     random: bool = False
     foreign: bool = False
+    promised: bool = False
     keeps: tuple[str, ...] | None = None
+    validates: str = ""
     files: bool = False
     captures: tuple[tuple[str, str], ...] = ()
     repeats: int | None = None
     reshapes: bool = False
     forwards: bool = False
     own: tuple[str, ...] = ()
+    settled: bool = False
     fold: bool = True
     merge: bool = True
     drop: bool = True

@@ -100,6 +100,10 @@ class TypeSpec(metaclass=ABCMeta):
     def _without_tensor_names(self) -> TypeSpec:
         return self
 
+    def _with_tensor_ranks_only(self) -> TypeSpec:
+        """The spec of values whose dimensions may have any sizes, as Keras asks for it."""
+        return self
+
     def __eq__(self, other: object) -> bool:
         return type(other) is type(self) and _key(self._serialize()) == _key(other._serialize())
 
@@ -250,6 +254,10 @@ class TensorSpec(BatchableTypeSpec):
         assert isinstance(other, TensorSpec)
         shape = self._shape.most_specific_compatible_shape(other._shape)
         return TensorSpec(shape, self._dtype, self._name if self._name == other._name else None)
+
+    def _with_tensor_ranks_only(self) -> TensorSpec:
+        shape = None if self._shape.ndims is None else [None] * self._shape.ndims
+        return TensorSpec(shape, self._dtype, self._name)
 
     def _without_tensor_names(self) -> TensorSpec:
         found = copy.copy(self)

@@ -9,7 +9,7 @@ from typing import Any
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
 from opdock.graph.nodes.convert import convert_to_tensor, register_tensor_conversion_function
-from opdock.graph.nodes.operation import Operation, Tensor, is_tensor
+from opdock.graph.nodes.operation import Operation, Tensor, has_graph, is_tensor
 from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.graph.variables.variable import Variable
@@ -101,7 +101,7 @@ class PartitionedVariable:
             return get("Identity")(joined, name=self._name)  # type: ignore[no-any-return]
 
     def _apply(self, method: str, value: Any, read_value: bool, **kwargs: Any) -> list[Any]:
-        tensors = isinstance(value, (list, tuple)) and all(hasattr(v, "graph") for v in value)
+        tensors = isinstance(value, (list, tuple)) and all(has_graph(v) for v in value)
         if isinstance(value, PartitionedVariable) or tensors:
             parts = list(value)
         else:

@@ -174,7 +174,7 @@ class ResourceVariable(Variable):
             NotImplementedError: the variable is of a graph.
         """
         value: Any = self.read_value()
-        if not value.graph.eager:
+        if not value._op.graph.eager:
             raise NotImplementedError("numpy() is only available when eager execution is enabled.")
         return value.numpy()
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
@@ -24,6 +26,8 @@ from opdock.graph.variables.trackable import TrackableVariable
 from opdock.shapes import Shape, TensorShape
 
 __all__ = ["Variable"]
+
+_numbers: Final = itertools.count(1)
 
 
 class Variable(TrackableVariable, Referable, Scattered, metaclass=Flavoured):
@@ -71,7 +75,7 @@ class Variable(TrackableVariable, Referable, Scattered, metaclass=Flavoured):
         """The initial value, and whether it is a function; None is an error."""
         if initial_value is None:
             raise ValueError("initial_value must be specified.")
-        if isinstance(initial_value, Tensor) and initial_value.graph.building_function:
+        if isinstance(initial_value, Tensor) and initial_value._op.graph.building_function:
             raise ValueError(
                 f"Initializer for variable {name or 'Variable'} is from inside a control-flow "
                 "construct, such as a loop or conditional. When creating a variable inside a loop "
@@ -103,6 +107,11 @@ class Variable(TrackableVariable, Referable, Scattered, metaclass=Flavoured):
     def _shared_name(self) -> str:
         return self._handle.op.name
 
+    @functools.cached_property
+    def _unique_id(self) -> str:
+        """A name that no other variable has, where names are shared."""
+        return f"{self._shared_name}_{next(_numbers)}"
+
     @property
     def op(self) -> Operation:
         """The operation that holds the variable."""
@@ -111,7 +120,7 @@ class Variable(TrackableVariable, Referable, Scattered, metaclass=Flavoured):
     @property
     def graph(self) -> Graph:
         """The graph of the variable."""
-        return self._handle.graph
+        return self._handle._op.graph
 
     @property
     def device(self) -> str:

@@ -14,6 +14,7 @@ from opdock import dtypes
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
+from opdock.graph.nodes.operation import graph_behind
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.scope_counts import ScopeCounts
 from opdock.graph.variables.variable_store import VariableStore
@@ -425,7 +426,7 @@ class variable_scope:
 
 def _graph_of(values: Any) -> Graph | None:
     for value in values:
-        graph = getattr(value, "graph", None)
+        graph = graph_behind(value)
         if isinstance(graph, Graph):
             return None if get_default_graph()._may_capture(graph) else graph
     return None

@@ -17,9 +17,9 @@ from opdock.kernels.select.signature import NodeSig
 from opdock.shapes import Shape
 
 __all__ = [
-    "INFINITE", "UNKNOWN", "Call", "Captured", "Chosen", "Dataset", "DatasetIterator", "Element",
-    "Following", "FollowingIterator", "HandedOn", "Memory", "State", "check_fits", "component",
-    "declared", "invalid", "scalar_int", "unwrap",
+    "INFINITE", "UNKNOWN", "Call", "Captured", "Chained", "Chosen", "Dataset", "DatasetIterator",
+    "Element", "Following", "FollowingIterator", "HandedOn", "Memory", "State", "check_fits",
+    "component", "declared", "invalid", "scalar_int", "unwrap",
 ]  # fmt: skip
 
 Element = tuple[Any, ...]
@@ -60,6 +60,16 @@ class Captured:
 
         return of
 
+    @property
+    def stateful(self) -> bool:
+        """Whether it has state or an effect, or draws random numbers."""
+        return self.function.stateful
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether it can have many elements at once."""
+        return self.function.by_rows() is not None
+
     def by_rows(self, context: Context) -> Callable[[Element], Element] | None:
         """The function of many elements at once, if it can have them so."""
         rows = self.function.by_rows()
@@ -67,6 +77,40 @@ class Captured:
             return None
         call, captured = context.call(rows), self.captured
         return lambda columns: tuple(call((*columns, *captured)))
+
+
+class Chained(Captured):
+    """A function, and another one of what it gives."""
+
+    def __init__(self, first: Captured, second: Captured) -> None:
+        super().__init__(first.function, first.captured)
+        self.first, self.second = first, second
+
+    @property
+    def stateful(self) -> bool:
+        """Whether one of them is."""
+        return self.first.stateful or self.second.stateful
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether both can have many elements at once."""
+        return self.first.has_rows and self.second.has_rows
+
+    def within(self, context: Context, last: bool = False) -> Call:
+        """One after the other, in a context."""
+        first, second = self.first.within(context, last), self.second.within(context, last)
+
+        def of(element: Element, places: Element = ()) -> Element:
+            return second(first(element), places)
+
+        return of
+
+    def by_rows(self, context: Context) -> Callable[[Element], Element] | None:
+        """Both of many elements at once, if they can have them so."""
+        first, second = self.first.by_rows(context), self.second.by_rows(context)
+        if first is None or second is None:
+            return None
+        return lambda columns: second(first(columns))
 
 
 def component(value: Any) -> Any:
@@ -166,6 +210,25 @@ class Dataset(ABC):
         """A new iterator, before the first element."""
 
     @property
+    def sources(self) -> tuple[Dataset, ...]:
+        """The datasets that it follows from."""
+        return ()
+
+    def of(self, sources: Sequence[Dataset]) -> Dataset:
+        """The same of other sources, whose elements are of the same kinds."""
+        return self
+
+    def labelled(self, other: Dataset) -> Dataset:
+        """Another dataset, which is to have the place of this one in a pipeline."""
+        other.label, other.nodes = self.label, self.nodes
+        return other
+
+    @property
+    def kind(self) -> str:
+        """What `AssertNextDataset` calls it, as TF does."""
+        return self.label.partition("/")[0].removesuffix("V2").removesuffix("Dataset")
+
+    @property
     def memory(self) -> Memory | None:
         """The device in whose memory elements lie, all of their components; None for the host."""
         return None
@@ -196,6 +259,15 @@ class Following(Dataset):
             source.types if types is None else types, source.shapes if shapes is None else shapes
         )
         self.source = source
+
+    @property
+    def sources(self) -> tuple[Dataset, ...]:
+        """The one that it follows from."""
+        return (self.source,)
+
+    def of(self, sources: Sequence[Dataset]) -> Dataset:
+        """The same of another source."""
+        return self.over(*sources)
 
     def over(self, source: Dataset) -> Self:
         """The same of another source, whose elements are of the same kind."""

@@ -43,7 +43,8 @@ class BatchDataset(Following):
     """Stacks of `size` elements; the last one is smaller, or dropped."""
 
     whole = False
-    """Whether an error takes the place of a whole batch, rather than of what came before it."""
+    """Whether an error takes the place of a whole batch, rather than of what came before it: where
+    a map and a batch are one step."""
     stacks = True
     """Whether a batch is its elements, stacked."""
 
@@ -61,6 +62,15 @@ class BatchDataset(Following):
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
         return batches(self.source.cardinality(), self.size, self.drop)
+
+    @property
+    def sources(self) -> tuple[Dataset, ...]:
+        """What it follows from; where a map and a batch are one step, what the map follows from."""
+        return self.source.sources if self.whole else super().sources
+
+    def of(self, sources: Sequence[Dataset]) -> Dataset:
+        """The same of another source."""
+        return self.over(self.source.of(sources)) if self.whole else super().of(sources)
 
     def join(self, elements: list[Element]) -> Element:
         """The batch of elements."""

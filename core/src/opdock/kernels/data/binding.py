@@ -14,7 +14,16 @@ from opdock.kernels.portable import portable
 from opdock.kernels.select.cells import Resources
 from opdock.kernels.select.signature import NodeSig
 
-__all__ = ["boxed", "captured", "hosted", "listed", "resources_of", "scalar_text", "unary"]
+__all__ = [
+    "boxed",
+    "captured",
+    "hosted",
+    "listed",
+    "resources_of",
+    "scalar_text",
+    "texts",
+    "unary",
+]
 
 Make = Callable[..., Any]
 Bind = Callable[[NodeSig], Make]
@@ -104,6 +113,11 @@ def resources_of(sig: NodeSig) -> Resources:
     """Resources for what may outlive the session: another may go on with what it has begun."""
     assert sig.resources is not None
     return sig.resources.lasting
+
+
+def texts(value: Any) -> list[str]:
+    """A vector of strings as texts."""
+    return [scalar_text(item, "name") for item in np.asarray(value, object).reshape(-1)]
 
 
 def scalar_text(value: Any, what: str) -> str:

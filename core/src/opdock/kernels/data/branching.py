@@ -137,8 +137,9 @@ class _BranchingIterator(DatasetIterator):
         if self._trying:  # what it makes ahead must not be missing from what the next one gets
             rest = TakeDataset(rest, dataset.tried * dataset.taken // dataset.given)
         streams = self._inside.streams()
-        made = inner_dataset(self._calls[index]((rest,)), dataset.types, dataset.shapes)
-        context = self._inside.made()
+        results = self._calls[index]((rest,))
+        made = inner_dataset(results, dataset.types, dataset.shapes, self._inside)
+        context = self._inside.made(made)
         return Made(made.iterator(context), context, streams)
 
     def _fastest(self) -> int:

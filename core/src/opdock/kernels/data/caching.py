@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
-from typing import Any
+from typing import IO, Any
 
 from opdock import errors
+from opdock.io import filesystems
 from opdock.io.files import sync_directory, tf_errors
 from opdock.io.records import RecordWriter, read_records
 from opdock.kernels.data.base import Dataset, DatasetIterator, Element, Following, State
@@ -50,7 +51,7 @@ class _FileCacheIterator(DatasetIterator):
 
     def _begun(self) -> Any:
         if self._walk is None:
-            if os.path.exists(self._dataset.path):
+            if filesystems.exists(self._dataset.path):
                 self._walk = _Reading(self._dataset)
             else:
                 self._walk = _Writing(self._dataset, self._context)
@@ -85,12 +86,22 @@ class _FileCacheIterator(DatasetIterator):
             self._walk.close()
 
 
+def _new_file(path: str) -> IO[bytes]:
+    there = filesystems.of(path)
+    if filesystems.is_local(path):
+        return there.open(path, "xb", None, None)
+    # Elsewhere there may be no way to make a file only if it is new.
+    if there.exists(path):
+        raise FileExistsError(path)
+    return there.open(path, "wb", None, None)
+
+
 class _Writing:
     def __init__(self, dataset: FileCacheDataset, context: Context) -> None:
         self._path, self._temporary = dataset.path, f"{dataset.filename}.lockfile"
         try:
             with tf_errors(self._temporary):
-                self._file = open(self._temporary, "xb")  # noqa: SIM115
+                self._file = _new_file(self._temporary)
         except errors.AlreadyExistsError:
             raise errors.AlreadyExistsError(
                 None, None,
@@ -124,11 +135,12 @@ class _Writing:
 
     def _complete(self) -> None:
         self._file.flush()
-        os.fsync(self._file.fileno())
+        if filesystems.is_local(self._path):
+            os.fsync(self._file.fileno())
         self._file.close()
-        os.replace(self._temporary, self._path)
+        filesystems.rename(self._temporary, self._path)
         self._over = True
-        sync_directory(os.path.dirname(self._path) or ".")
+        sync_directory(filesystems.parent(self._path) or ".")
 
     def _abandon(self) -> None:
         """Lets go of what was written so far, so that another walk may begin."""
@@ -138,7 +150,7 @@ class _Writing:
         with suppress(OSError):  # what is left in its buffer may find no room
             self._file.close()
         with suppress(OSError):
-            os.unlink(self._temporary)
+            filesystems.of(self._temporary).remove(self._temporary)
 
     def close(self) -> None:
         self._source.close()

@@ -106,6 +106,11 @@ class _IgnoreErrorsIterator(FollowingIterator):
 class CacheDataset(Following):
     """The elements, which are made once for all walks of an iterator."""
 
+    @property
+    def kind(self) -> str:
+        """What `AssertNextDataset` calls it."""
+        return "MemoryCacheImpl"
+
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
         return self.source.cardinality()

@@ -52,6 +52,9 @@ class _Walk:
             found.resume(self._resumed.pop(function.name, {}))
         return found
 
+    def outside(self) -> str | None:
+        return next((op for f in list(self._calls) if (op := f.outside()) is not None), None)
+
     def streams(self) -> State:
         found = {f.name: call.streams() for f, call in list(self._calls.items())}
         return {**self._resumed, **{name: places for name, places in found.items() if places}}
@@ -71,9 +74,11 @@ class Context:
         in_order: whether elements come in one order, whatever is ready first.
         threads: how many at most a map has; None for as many as it asks for.
         statistics: hears of what happens, if anybody asked for it.
+        rewrite: what becomes of a dataset that a function makes, if anybody asked for it.
+        last: the dataset that nothing follows, at the end of a pipeline or of what a function made.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, last: Dataset | None = None) -> None:
         self._walk = _Walk()
         self._around: tuple[set[str], ...] = ()  # names of functions, of each context around
         self._left: dict[str, Left] = {}
@@ -82,6 +87,8 @@ class Context:
         self.in_order = True
         self.threads: int | None = None
         self.statistics: Statistics | None = None
+        self.rewrite: Callable[[Dataset], Dataset] | None = None
+        self.last = last
 
     def branch(self, *place: Any) -> Context:
         """The context of one of several inputs: the same dataset may be another one, too."""
@@ -90,7 +97,8 @@ class Context:
         inner._left, inner._restored = self._left, self._restored
         inner._path = (*self._path, *place)
         inner.in_order, inner.threads = self.in_order, self.threads
-        inner.statistics = self.statistics
+        inner.statistics, inner.rewrite = self.statistics, self.rewrite
+        inner.last = self.last
         return inner
 
     def inside(self) -> Context:
@@ -99,9 +107,10 @@ class Context:
         inner._around = (*self._around, set())
         return inner
 
-    def made(self) -> Context:
+    def made(self, dataset: Dataset | None = None) -> Context:
         """The context of a dataset that a function made, which leaves nothing for others."""
         inner = self.branch()
+        inner.last = dataset
         inner._left, inner._restored = {}, {}
         return inner
 
@@ -123,11 +132,21 @@ class Context:
         inner.statistics = statistics
         return inner
 
+    def with_rewrites(self, rewrite: Callable[[Dataset], Dataset]) -> Context:
+        """The context of iterators whose functions' datasets are rewritten."""
+        inner = self.branch()
+        inner.rewrite = rewrite
+        return inner
+
     # ------------------------------------------------------------ what iterators share
     def call(self, function: UserFunction, last: bool = False) -> UserCall:
         """The one instance of a function; `last` says that it is called to clean up."""
         self._belong((function.name,))
         return self._walk.call(function, last)
+
+    def outside(self) -> str | None:
+        """An op type, of any function of the walk, whose state cannot be saved with it."""
+        return self._walk.outside()
 
     def keep(self, dataset: Dataset, make: Callable[[], Any]) -> Any:
         """What a dataset leaves for its next iterator at this place, made when missing."""

@@ -61,7 +61,7 @@ class DealtIterator:
         check_fits(self.types, self.shapes, dataset.types, dataset.shapes)
         if limit < 1:
             raise invalid(f"max_buffer_size must be greater than zero, got {limit}")
-        deal = _Deal(self._resources, dataset.iterator(Context()), self._shards, limit)
+        deal = _Deal(self._resources, dataset.iterator(Context(dataset)), self._shards, limit)
         with self._lock:
             old, self._deal = self._deal, deal
             self._incarnation += 1

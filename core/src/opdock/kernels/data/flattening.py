@@ -50,8 +50,10 @@ class Made:
         self.context.restore(self.iterator, state)
 
 
-def inner_dataset(results: Element, types: Sequence[DType], shapes: Sequence[Shape]) -> Dataset:
-    """The dataset that a function returned.
+def inner_dataset(
+    results: Element, types: Sequence[DType], shapes: Sequence[Shape], context: Context
+) -> Dataset:
+    """The dataset that a function returned, as it is walked through in a context.
 
     Raises:
         InvalidArgumentError: it returned something else, or elements of another kind.
@@ -60,7 +62,7 @@ def inner_dataset(results: Element, types: Sequence[DType], shapes: Sequence[Sha
         raise invalid("Function must return a single scalar of dtype DT_VARIANT.")
     dataset = dataset_of(results[0])
     check_fits(types, shapes, dataset.types, dataset.shapes)
-    return dataset
+    return dataset if context.rewrite is None else context.rewrite(dataset)
 
 
 class FlatMapDataset(Following):
@@ -177,8 +179,8 @@ class InterleavingIterator(FollowingIterator):
 
     def _make(self, argument: Element) -> Made:
         d, streams = self._dataset, self.inside.streams()
-        dataset = inner_dataset(self._call(argument), d.types, d.shapes)
-        context = self.inside.made()
+        dataset = inner_dataset(self._call(argument), d.types, d.shapes, self.inside)
+        context = self.inside.made(dataset)
         return Made(self._walk(dataset, context), context, streams)
 
     def _walk(self, dataset: Dataset, context: Context) -> DatasetIterator:

@@ -154,8 +154,9 @@ class _WindowsIterator(FollowingIterator):
     def _make(self, key: int, window: list[Element]) -> Made:
         d, streams = self._dataset, self._inside.streams()
         group = ElementsDataset(window, d.source.types, d.source.shapes)
-        dataset = inner_dataset(self._reduce((*_key_array(key), group)), d.types, d.shapes)
-        context = self._inside.made()
+        results = self._reduce((*_key_array(key), group))
+        dataset = inner_dataset(results, d.types, d.shapes, self._inside)
+        context = self._inside.made(dataset)
         return Made(dataset.iterator(context), context, streams)
 
     def save(self) -> State:

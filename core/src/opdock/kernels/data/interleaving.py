@@ -43,6 +43,11 @@ class ParallelInterleaveDataset(InterleaveDataset):
         self.limit, self.ahead, self.resources = limit, ahead, resources
         self.in_order = in_order
 
+    @property
+    def kind(self) -> str:
+        """What `AssertNextDataset` calls it: TF tells the ops of both versions apart."""
+        return self.label.partition("/")[0].replace("Dataset", "")
+
     def iterator(self, context: Context) -> DatasetIterator:
         """A new iterator, before the first element."""
         return _ParallelInterleavingIterator(self, context)

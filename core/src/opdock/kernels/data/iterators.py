@@ -78,7 +78,7 @@ class IteratorResource:
         """
         if self.types:
             check_fits(self.types, self.shapes, dataset.types, dataset.shapes)
-        context = Context()
+        context = Context(dataset)
         fresh = dataset.iterator(context)
         self._enter()
         try:
@@ -142,6 +142,7 @@ class IteratorResource:
 
         Raises:
             FailedPreconditionError: no dataset has been given yet.
+                Or a function has state that would not be saved with it.
             UnimplementedError: what it holds cannot be saved.
         """
         self._enter()
@@ -149,6 +150,13 @@ class IteratorResource:
             if self._iterator is None:
                 raise _uninitialized("Save", "saving it")
             context = self._context
+            outside = context.outside()
+            if outside is not None:
+                raise errors.FailedPreconditionError(
+                    None, None,
+                    f"{outside} is stateful: an iterator over a dataset whose function has state "
+                    "of that kind cannot be saved, as its state would not be saved with it.",
+                )  # fmt: skip
             with context.standing_still():
                 state = {**context.save(self._iterator), "streams": context.streams()}
             return save(state)
@@ -171,7 +179,7 @@ class IteratorResource:
             # The old one first, as both may keep a file of the same name.
             old, self._iterator = self._iterator, None
             old.close()
-            context = Context()
+            context = Context(self._dataset)
             fresh = self._dataset.iterator(context)
             try:
                 context.restore(fresh, state)
@@ -224,7 +232,7 @@ def single_element(dataset: Dataset) -> Element:
     Raises:
         InvalidArgumentError: it has none, or several.
     """
-    iterator = dataset.iterator(Context())
+    iterator = dataset.iterator(Context(dataset))
     try:
         element = iterator.next()
         if element is None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from opdock import dtypes, errors
-from opdock.io.files import local_path
 from opdock.io.lmdb_files import pairs
 from opdock.kernels.data.base import Dataset, DatasetIterator, Element, State, check_fits, invalid
 from opdock.kernels.data.binding import boxed
@@ -51,7 +49,7 @@ class _LMDBIterator(DatasetIterator):
     def next(self) -> Element | None:
         while self._file < len(self._filenames):
             if self._pairs is None:
-                self._pairs = _pairs(self._filenames[self._file])
+                self._pairs = pairs(self._filenames[self._file])
             try:
                 pair = next(self._pairs, None)
             except errors.OpError:
@@ -81,9 +79,3 @@ class _LMDBIterator(DatasetIterator):
         close = getattr(self._pairs, "close", None)
         if close is not None:
             close()
-
-
-def _pairs(name: str) -> Iterator[tuple[bytes, bytes]]:
-    """The pairs of a database, as long as somebody asks for them."""
-    path = local_path(name)
-    return pairs(os.path.join(path, "data.mdb") if os.path.isdir(path) else path)

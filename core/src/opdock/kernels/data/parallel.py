@@ -23,14 +23,19 @@ from opdock.kernels.select.cells import Background, Resources
 from opdock.util.locks import renew
 
 __all__ = [
-    "AUTOTUNE", "AnyOrderDataset", "Crew", "LimitedThreadsDataset", "PrefetchDataset",
-    "Prefetching", "ThreadPool",
+    "AUTOTUNE", "Crew", "LimitedThreadsDataset", "PrefetchDataset", "Prefetching", "ThreadPool",
+    "parallelism",
 ]  # fmt: skip
 
 AUTOTUNE: Final = -1
 _LARGEST: Final = 2048
 """Where a limit that tunes itself stops doubling."""
 _working: Final[weakref.WeakSet[Crew]] = weakref.WeakSet()
+
+
+def parallelism(count: int) -> int:
+    """How many calls at once; as many as there are cores where the number is to tune itself."""
+    return max(2, os.cpu_count() or 1) if count == AUTOTUNE else count
 
 
 class Crew:
@@ -312,14 +317,6 @@ class Prefetching(DatasetIterator):
     def close(self) -> None:
         """Lets go of threads and files."""
         self._buffer.close()
-
-
-class AnyOrderDataset(HandedOn):
-    """The same elements, in the order in which they are ready."""
-
-    def within(self, context: Context) -> Context:
-        """A context without an order."""
-        return context.in_any_order()
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,11 @@ class TakeDataset(HandedOn):
         super().__init__(source)
         self.count = count
 
+    @property
+    def kind(self) -> str:
+        """What `AssertNextDataset` calls it."""
+        return "FiniteTake" if self.count else "EmptyTake"
+
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
         n = self.source.cardinality()
@@ -70,6 +75,11 @@ class SkipDataset(HandedOn):
         super().__init__(source)
         self.count = count
 
+    @property
+    def kind(self) -> str:
+        """What `AssertNextDataset` calls it."""
+        return "EmptySkip" if self.count < 0 else "FiniteSkip"
+
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
         if self.count < 0:
@@ -106,6 +116,13 @@ class RepeatDataset(HandedOn):
     def __init__(self, source: Dataset, count: int) -> None:
         super().__init__(source)
         self.count = count
+
+    @property
+    def kind(self) -> str:
+        """What `AssertNextDataset` calls it."""
+        return (
+            "ForeverRepeat" if self.count < 0 else "FiniteRepeat" if self.count else "EmptyRepeat"
+        )
 
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
@@ -170,9 +187,14 @@ class ConcatenateDataset(Dataset):
         super().__init__(first.types, merged)
         self.parts = first, second
 
-    def of(self, parts: Sequence[Dataset]) -> Dataset:
+    @property
+    def sources(self) -> tuple[Dataset, ...]:
+        """The datasets that it takes elements of."""
+        return self.parts
+
+    def of(self, sources: Sequence[Dataset]) -> Dataset:
         """The same of other datasets."""
-        return ConcatenateDataset(*parts)
+        return self.labelled(ConcatenateDataset(*sources))
 
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
@@ -229,9 +251,14 @@ class ZipDataset(Dataset):
         )  # fmt: skip
         self.parts = tuple(parts)
 
-    def of(self, parts: Sequence[Dataset]) -> Dataset:
+    @property
+    def sources(self) -> tuple[Dataset, ...]:
+        """The datasets that it takes elements of."""
+        return self.parts
+
+    def of(self, sources: Sequence[Dataset]) -> Dataset:
         """The same of other datasets."""
-        return ZipDataset(parts)
+        return self.labelled(ZipDataset(sources))
 
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
@@ -305,6 +332,15 @@ class DirectedInterleaveDataset(Dataset):
         merged = [common_shape(s) for s in zip(*(d.shapes for d in parts), strict=True)]
         super().__init__(parts[0].types, merged)
         self.selector, self.parts = selector, tuple(parts)
+
+    @property
+    def sources(self) -> tuple[Dataset, ...]:
+        """The datasets that it takes elements of."""
+        return (self.selector, *self.parts)
+
+    def of(self, sources: Sequence[Dataset]) -> Dataset:
+        """The same of other datasets."""
+        return self.labelled(DirectedInterleaveDataset(sources[0], sources[1:]))
 
     def iterator(self, context: Context) -> DatasetIterator:
         """A new iterator, before the first element."""

@@ -11,8 +11,9 @@ from opdock.kernels.data.caching import FileCacheDataset
 from opdock.kernels.data.choosing import CacheDataset
 from opdock.kernels.data.flattening import FlatMapDataset
 from opdock.kernels.data.mapping import FilterDataset, MapDataset
-from opdock.kernels.data.parallel import AnyOrderDataset, LimitedThreadsDataset, PrefetchDataset
+from opdock.kernels.data.parallel import LimitedThreadsDataset, PrefetchDataset
 from opdock.kernels.data.parallel_map import ParallelMapDataset
+from opdock.kernels.data.rewriting import RewrittenDataset
 from opdock.kernels.data.sequence import (
     ConcatenateDataset,
     RepeatDataset,
@@ -27,9 +28,9 @@ __all__ = ["auto_sharded"]
 
 Shard = Callable[[Dataset], Dataset]
 _LOOKED_THROUGH: Final = (
-    AnyOrderDataset, BatchDataset, CacheDataset, FileCacheDataset, FilterDataset,
+    BatchDataset, CacheDataset, FileCacheDataset, FilterDataset,
     LimitedThreadsDataset, MapDataset, ParallelMapDataset, PrefetchDataset, RepeatDataset,
-    ShardDataset, ShuffleDataset, SkipDataset, TakeDataset, WindowDataset,
+    RewrittenDataset, ShardDataset, ShuffleDataset, SkipDataset, TakeDataset, WindowDataset,
 )  # fmt: skip
 """What may stand between files and elements, as in TF."""
 

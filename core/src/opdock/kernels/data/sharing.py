@@ -136,6 +136,15 @@ class ChooseFastestDataset(Dataset):
         super().__init__(first.types, merged)
         self.parts, self.experiments = tuple(parts), experiments
 
+    @property
+    def sources(self) -> tuple[Dataset, ...]:
+        """The datasets that it takes elements of."""
+        return self.parts
+
+    def of(self, sources: Sequence[Dataset]) -> Dataset:
+        """The same of other datasets."""
+        return self.labelled(ChooseFastestDataset(sources, self.experiments))
+
     def cardinality(self) -> int:
         """The number of elements, as far as it is known."""
         return next((n for d in self.parts if (n := d.cardinality()) != UNKNOWN), UNKNOWN)

@@ -7,16 +7,18 @@ from typing import Any
 import numpy as np
 
 from opdock.kernels.data import batching, choosing, sequence, sharing, shuffling
+from opdock.kernels.data.asserting import AssertNextDataset
 from opdock.kernels.data.base import Dataset, declared, invalid, scalar_int, unwrap
-from opdock.kernels.data.binding import Make, hosted, resources_of, scalar_text, unary
+from opdock.kernels.data.binding import Make, hosted, resources_of, scalar_text, texts, unary
 from opdock.kernels.data.caching import FileCacheDataset
+from opdock.kernels.data.delaying import SleepDataset
 from opdock.kernels.data.memory import dataset_anywhere, dataset_of
 from opdock.kernels.data.parallel import (
-    AnyOrderDataset,
     LimitedThreadsDataset,
     PrefetchDataset,
     ThreadPool,
 )
+from opdock.kernels.data.rewriting import RewrittenDataset
 from opdock.kernels.data.sharding import auto_sharded
 from opdock.kernels.data.sources import seeds_or_fresh
 from opdock.kernels.select.signature import NodeSig
@@ -44,14 +46,15 @@ for _op, _numbers, _make, _source_of in (
 
 @hosted("OptimizeDataset", inputs="input_dataset optimizations")
 def optimize(sig: NodeSig) -> Make:
-    """The elements, in another order if one of the names of TF's rewrites allows it."""
+    """The elements, after rewrites by TF's names."""
+    resources = resources_of(sig)
+    return lambda source, names: RewrittenDataset(dataset_anywhere(source), texts(names), resources)
 
-    def run(source: Any, names: Any) -> Dataset:
-        dataset = dataset_anywhere(source)
-        sloppy = b"make_sloppy" in set(np.asarray(names, object).reshape(-1))
-        return AnyOrderDataset(dataset) if sloppy else dataset
 
-    return run
+@hosted("AssertNextDataset", inputs="input_dataset transformations")
+def assert_next(sig: NodeSig) -> Make:
+    """The elements, if what follows is what was expected."""
+    return lambda source, names: AssertNextDataset(dataset_anywhere(source), texts(names))
 
 
 @hosted("ThreadPoolHandle")
@@ -75,6 +78,18 @@ def thread_pool(sig: NodeSig) -> Make:
         if not isinstance(pool, ThreadPool):
             raise invalid(f"The handle is not one of a thread pool: {type(pool).__name__}")
         return LimitedThreadsDataset(dataset_anywhere(source), pool.threads)
+
+    return run
+
+
+@hosted("SleepDataset", inputs="input_dataset sleep_microseconds")
+def sleep(sig: NodeSig) -> Make:
+    """The elements, each of which comes later."""
+    resources = resources_of(sig)
+
+    def run(source: Any, microseconds: Any) -> Dataset:
+        count = scalar_int(microseconds, "sleep_microseconds")
+        return SleepDataset(dataset_anywhere(source), max(count, 0) / 1e6, resources)
 
     return run
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from opdock import errors
 from opdock.dtypes import DType
+from opdock.io.examples import Dense, Sparse
 from opdock.kernels.data import flattening, grouping, mapping
 from opdock.kernels.data.base import (
     Captured,
@@ -27,11 +27,12 @@ from opdock.kernels.data.branching import ChooseFastestBranchDataset
 from opdock.kernels.data.context import Context
 from opdock.kernels.data.interleaving import ParallelInterleaveDataset
 from opdock.kernels.data.memory import dataset_of
-from opdock.kernels.data.parallel import AUTOTUNE
+from opdock.kernels.data.parallel import AUTOTUNE, parallelism
 from opdock.kernels.data.parallel_map import ParallelMapDataset
+from opdock.kernels.data.parsing import Parser
 from opdock.kernels.data.rows import stack
 from opdock.kernels.select.signature import NodeSig
-from opdock.shapes import Shape, text
+from opdock.shapes import Shape, as_shape, text
 from opdock.shapes import is_compatible as compatible
 
 __all__: list[str] = []
@@ -41,9 +42,7 @@ _CAPTURED = "input_dataset other_arguments"
 
 def _parallelism(value: Any, what: str = "num_parallel_calls") -> int:
     """How many calls at once; as many as there are cores where it is to tune itself."""
-    count = scalar_int(value, what)
-    if count == AUTOTUNE:
-        return max(2, os.cpu_count() or 1)
+    count = parallelism(scalar_int(value, what))
     if count < 1:
         raise invalid(f"{what} must be greater than zero.")
     return count
@@ -69,6 +68,34 @@ def parallel_map(sig: NodeSig) -> Make:
         dataset_of(source), captured(sig, "f", given[:-1]), _parallelism(given[-1]), in_order,
         keeps, types, shapes, resources,
     )  # fmt: skip
+
+
+@hosted("ParseExampleDataset", inputs="input_dataset num_parallel_calls dense_defaults")
+def parse_example(sig: NodeSig) -> Make:
+    """The features of batches of Examples."""
+    attrs, resources = sig.attrs, resources_of(sig)
+    types, element_shapes = declared(sig)
+    sparse = [
+        Sparse(_text(key), kind)
+        for key, kind in zip(attrs["sparse_keys"], attrs["sparse_types"], strict=True)
+    ]
+
+    def run(source: Any, calls: Any, *defaults: Any) -> Dataset:
+        parts = attrs["dense_keys"], attrs["Tdense"], attrs["dense_shapes"], defaults
+        dense = [
+            Dense(_text(key), kind, as_shape(shape), np.asarray(default))
+            for key, kind, shape, default in zip(*parts, strict=True)
+        ]
+        return ParallelMapDataset(
+            dataset_of(source), Parser(sparse, dense), _parallelism(calls), not attrs["sloppy"],
+            True, types, element_shapes, resources,
+        )  # fmt: skip
+
+    return run
+
+
+def _text(key: Any) -> str:
+    return key.decode() if isinstance(key, bytes) else str(key)
 
 
 @hosted("MapAndBatchDataset", inputs=f"{_CAPTURED} batch_size num_parallel_calls drop_remainder")
@@ -313,7 +340,7 @@ def reduce(sig: NodeSig) -> Make:
     count = len(sig.attrs["Tstate"])
 
     def run(source: Any, *given: Any) -> Any:
-        context = Context()
+        context = Context(dataset_of(source))
         call = captured(sig, "f", given[count:]).within(context)
         state = tuple(given[:count])
         iterator = dataset_of(source).iterator(context)

@@ -226,7 +226,8 @@ def to_tf_record(sig: NodeSig) -> Make:
 
     def run(dataset: Any, filename: Any, compression: Any) -> tuple[()]:
         path, kind = scalar_text(filename, "filename"), scalar_text(compression, "compression_type")
-        elements = dataset_of(dataset).iterator(Context())
+        source = dataset_of(dataset)
+        elements = source.iterator(Context(source))
         try:
             with tf_errors(path), new_file(path, kind) as writer:
                 while (element := elements.next()) is not None:

@@ -123,6 +123,16 @@ class UserFunction(Protocol):
     def reads_files(self) -> bool:
         """Whether it makes a dataset of the files that its first argument names."""
 
+    @property
+    def stateful(self) -> bool:
+        """Whether an op of it is stateful, one that draws random numbers among them."""
+
+    def outside(self) -> str | None:
+        """An op type of it whose state lies elsewhere, and is not saved with the function.
+
+        None where there is none. Random streams are the function's own.
+        """
+
 
 class Background(Protocol):
     """Work that goes on beside the steps of a session, in a thread of its own."""

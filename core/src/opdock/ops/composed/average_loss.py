@@ -7,6 +7,7 @@ from typing import Any
 from opdock import dtypes
 from opdock.graph.nodes import replication
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies
 from opdock.ops.array import expand_dims, rank, shape, squeeze
@@ -21,6 +22,7 @@ from opdock.ops.reduce import reduce_sum
 __all__ = ["compute_average_loss", "scale_regularization_loss"]
 
 
+@extensible
 def compute_average_loss(
     per_example_loss: Any, sample_weight: Any = None, global_batch_size: Any = None
 ) -> Tensor:
@@ -85,6 +87,7 @@ def _beside(weight: Tensor, loss: Tensor) -> Tensor:
     return found
 
 
+@extensible
 def scale_regularization_loss(regularization_loss: Any) -> Tensor:
     """The sum of regularization losses, divided by the number of replicas.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from opdock import dtypes
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.ops.control import cond
@@ -17,6 +18,7 @@ from opdock.ops.registry import get
 __all__ = ["case", "case_by"]
 
 
+@extensible
 def case(
     pred_fn_pairs: Any,
     default: Callable[[], Any] | None = None,

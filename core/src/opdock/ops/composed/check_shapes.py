@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.ops.check import Assert
@@ -20,6 +21,7 @@ _ANY: Final = (None, ".")
 _ANY_OUTER: Final = (Ellipsis, "*")
 
 
+@extensible
 def assert_shapes(
     shapes: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,

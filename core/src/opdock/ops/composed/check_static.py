@@ -11,6 +11,7 @@ from opdock import dtypes, shapes
 from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.ops.check import Assert, _all
@@ -24,6 +25,7 @@ __all__ = [
 
 
 # ---------------------------------------------------------------- types
+@extensible
 def assert_type(
     tensor: Any, tf_type: Any, message: str | None = None, name: str | None = None
 ) -> Operation:
@@ -44,6 +46,7 @@ def assert_type(
         return no_op("statically_determined_correct_type")
 
 
+@extensible
 def assert_integer(x: Any, message: str | None = None, name: str | None = None) -> Operation:
     """Checks, when the graph is built, that `x` holds integers.
 
@@ -63,6 +66,7 @@ def assert_integer(x: Any, message: str | None = None, name: str | None = None) 
         return no_op("statically_determined_was_integer")
 
 
+@extensible
 def assert_same_float_dtype(
     tensors: Iterable[Any] | None = None, dtype: Any = None
 ) -> dtypes.DType:
@@ -96,6 +100,7 @@ def assert_same_float_dtype(
     return wanted
 
 
+@extensible
 def assert_proper_iterable(values: Any) -> None:
     """Checks that `values` is an iterable other than a tensor, an array or a string.
 
@@ -112,6 +117,7 @@ def assert_proper_iterable(values: Any) -> None:
 
 
 # ---------------------------------------------------------------- ranks
+@extensible
 def assert_rank(
     x: Any, rank: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
@@ -136,6 +142,7 @@ def assert_rank(
         return _rank_check(x, [rank], "Equal", "must have rank", data, summarize, message)
 
 
+@extensible
 def assert_rank_at_least(
     x: Any, rank: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
@@ -147,6 +154,7 @@ def assert_rank_at_least(
         )
 
 
+@extensible
 def assert_rank_in(
     x: Any, ranks: Sequence[Any], data: Any = None, summarize: Any = None,
     message: str | None = None, name: str | None = None,
@@ -201,6 +209,7 @@ def _scalar_rank(rank: Tensor) -> Operation:
     return Assert(is_scalar, ["Rank must be a scalar. Received rank: ", rank])
 
 
+@extensible
 def assert_scalar(tensor: Any, name: str | None = None, message: str | None = None) -> Tensor:
     """Checks, when the graph is built, that `tensor` is a scalar.
 

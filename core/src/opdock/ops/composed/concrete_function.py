@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from opdock.autodiff.split import watched
 from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.control.function_op import copy_operations
 from opdock.graph.nodes.convert import convert_to_tensor
-from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.graph.nodes.typespec import TensorSpec, TypeSpec
 from opdock.graph.variables.trackable import Trackable
 from opdock.ops.identity import identity
+from opdock.ops.registry import get
 from opdock.util import nest
 
 __all__ = ["ConcreteFunction", "add_body", "plain_name"]
@@ -30,7 +32,7 @@ def add_body(body: FuncGraph, arguments: Sequence[Tensor]) -> tuple[list[Tensor]
         Its results, which wait for its effects, and the operations that are the effects.
     """
     graph = get_default_graph()
-    given = [t if t.graph is graph else graph._adopt(t) for t in arguments]
+    given = [t if t._op.graph is graph else graph._adopt(t) for t in arguments]
     values: dict[Tensor, Tensor] = dict(zip(body.inputs, given, strict=True))
     made = copy_operations(body, body.needed(), values)
     effects = [made[op] for op in body.targets if op in made]
@@ -39,6 +41,24 @@ def add_body(body: FuncGraph, arguments: Sequence[Tensor]) -> tuple[list[Tensor]
         with control_dependencies(effects):
             results = [identity(t) for t in results]
     return results, effects
+
+
+def run_body(body: FuncGraph, arguments: Sequence[Tensor], graph: Graph) -> list[Tensor]:
+    """Runs a function's body as one operation, in a graph whose operations run as they are made.
+
+    Returns:
+        Its results.
+    """
+    function = body
+    if graph.is_watched:
+        try:
+            function = watched(body)
+        except LookupError:
+            # Who asks for the gradient is told of what has none.
+            function = body
+    call = get("StatefulPartitionedCall" if function.stateful else "PartitionedCall")
+    made = call(list(arguments), Tout=[t.dtype.base_dtype for t in function.outputs], f=function)
+    return list(made[: len(body.outputs)]) if function.outputs else []
 
 
 class ConcreteFunction(Trackable):
@@ -111,12 +131,20 @@ class ConcreteFunction(Trackable):
             TypeError, ValueError: an argument does not convert to the type of its parameter.
         """
         given = list(_tensors(self.structured_input_signature, values))
+        graph = get_default_graph()
+        if graph.eager:
+            made = run_body(self._body(), [*given, *self._captures()], graph)
+            return self._structured(made) if made else self.structured_outputs
         with name_scope(plain_name(self.name)):
             results, effects = add_body(self._body(), [*given, *self._captures()])
-        found = iter(results)
         flat = nest.flatten(self.structured_outputs, expand_composites=True)
         if not flat or all(leaf is None for leaf in flat):
             return effects[-1] if effects and not results else self.structured_outputs
+        return self._structured(results)
+
+    def _structured(self, results: Sequence[Tensor]) -> Any:
+        found = iter(results)
+        flat = nest.flatten(self.structured_outputs, expand_composites=True)
         return nest.pack_sequence_as(
             self.structured_outputs,
             [next(found) if isinstance(leaf, TensorSpec) else leaf for leaf in flat],

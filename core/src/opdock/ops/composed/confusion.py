@@ -6,6 +6,7 @@ from typing import Any
 
 from opdock import dtypes
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.ops.array import rank, squeeze
@@ -65,6 +66,7 @@ def remove_squeezable_dimensions(
         return labels, predictions
 
 
+@extensible
 def confusion_matrix(
     labels: Any,
     predictions: Any,

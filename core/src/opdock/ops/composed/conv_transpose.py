@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sized
 from typing import Any
 
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.conv import conv1d_transpose, conv2d_transpose
@@ -16,6 +17,7 @@ __all__: list[str] = []
 _FORMATS = {1: "NWC", 2: "NHWC", 3: "NDHWC"}
 
 
+@extensible
 def conv_transpose(
     input: Any, filters: Any, output_shape: Any, strides: Any, padding: str = "SAME",
     data_format: str | None = None, dilations: Any = None, name: str | None = None,

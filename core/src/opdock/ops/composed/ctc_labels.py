@@ -7,6 +7,7 @@ from typing import Any
 from opdock import dtypes
 from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import reshape, shape, size
@@ -36,6 +37,7 @@ def _dimension(tensor: Tensor, axis: int) -> Any:
     return shape(tensor)[axis] if known is None else known
 
 
+@extensible
 def ctc_loss_v2(
     labels: Any, logits: Any, label_length: Any, logit_length: Any,
     logits_time_major: bool = True, unique: Any = None, blank_index: int | None = None,
@@ -114,6 +116,7 @@ def dense_labels_to_sparse(dense: Any, length: Any) -> SparseTensor:
     return SparseTensor(indices, values, [rows, longest])
 
 
+@extensible
 def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> Any:
     """Merges repeated labels of each sequence.
 
@@ -139,6 +142,7 @@ def collapse_repeated(labels: Any, seq_length: Any, name: str | None = None) -> 
         return reshape(flat, shape(full)), cast(lengths, seq_length.dtype)
 
 
+@extensible
 def ctc_unique_labels(labels: Any, name: str | None = None) -> Any:
     """The different labels of each row, padded with zeros, and which of them each label is.
 

@@ -202,7 +202,9 @@ class _DefinedFunction:
             with variable_scope("", custom_getter=self._getter(graph)):
                 found = self._func(*parameters)
             graph.outputs = [convert_to_tensor(t) for t in _results(found, base)]
-            graph.outputs = [graph._adopt(t) if t.graph is not graph else t for t in graph.outputs]
+            graph.outputs = [
+                graph._adopt(t) if t._op.graph is not graph else t for t in graph.outputs
+            ]
         if self._out_names and len(self._out_names) != len(graph.outputs):
             raise errors.InvalidArgumentError(
                 None, None,
@@ -221,6 +223,8 @@ class _DefinedFunction:
                 function_def(spec).SerializeToString(deterministic=True), usedforsecurity=False
             ).hexdigest()
             spec.name = graph.func_name = f"{base}_{digest[:8]}"
+        if self._grad_func is not None and self._python_grad_func is not None:
+            raise ValueError(f"Gradient defined twice for function {spec.name}")
         spec.python_gradient = self._python_grad_func
         self._attach_gradient(spec)
         return spec
@@ -274,7 +278,7 @@ class _DefinedFunction:
                 f"received: {len(inputs)}"
             )
         self.add_to_graph(graph)
-        inputs = [t if t.graph is graph else graph._adopt(t) for t in inputs]
+        inputs = [t if t._op.graph is graph else graph._adopt(t) for t in inputs]
         op = build_node(graph, spec, graph.unique_name(name), inputs, attrs)
         if self._shape_func is not None:
             _set_shapes(op, self._shape_func(op))

@@ -10,6 +10,7 @@ import numpy as np
 from opdock import shapes
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.conv import conv1d, conv2d, conv2d_transpose
@@ -31,6 +32,7 @@ def shape_of(tensor: Any) -> Any:
 
 
 # ---------------------------------------------------------------- space to batch
+@extensible
 def with_space_to_batch(
     input: Any, dilation_rate: Any, padding: str, op: Windowed, filter_shape: Any = None,
     spatial_dims: Sequence[int] | None = None, data_format: str | None = None,
@@ -196,6 +198,7 @@ def convolve(
     return out
 
 
+@extensible
 def convolution(
     input: Any, filter: Any = None, padding: Any = None, strides: Any = None,
     dilation_rate: Any = None, name: str | None = None, data_format: str | None = None,
@@ -316,6 +319,7 @@ def strides_and_rates(count: int, strides: Any, rates: Any) -> tuple[list[int], 
     return found[1], found[0]
 
 
+@extensible
 def atrous_conv2d(
     value: Any, filters: Any, rate: int, padding: str, name: str | None = None
 ) -> Tensor:
@@ -335,6 +339,7 @@ def atrous_conv2d(
     return convolution(value, filters, padding, dilation_rate=rates, name=name)
 
 
+@extensible
 def atrous_conv2d_transpose(
     value: Any, filters: Any, output_shape: Any, rate: int, padding: str, name: str | None = None
 ) -> Tensor:

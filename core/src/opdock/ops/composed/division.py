@@ -121,6 +121,7 @@ def div_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
         return div_no_nan_op(x, y, name=scope)  # type: ignore[no-any-return]
 
 
+@extensible
 def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x * y`, but 0 where `y` is 0 even if `x` is infinite or NaN; types as `tf.div_no_nan`."""
     with name_scope(name, "multiply_no_nan", [x, y]) as scope:
@@ -130,6 +131,7 @@ def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
         return mul_no_nan_op(x, y, name=scope)  # type: ignore[no-any-return]
 
 
+@extensible
 def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
     """`1 / x`, but 0 where `x` is 0, elementwise, for floats and complex numbers."""
     with name_scope(name, "reciprocal_no_nan", [x]) as scope:

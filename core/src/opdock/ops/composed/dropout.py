@@ -9,6 +9,7 @@ from typing import Any
 
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.support.nn_util import emit, renamed
@@ -38,6 +39,7 @@ def _noise_shape(x: Tensor, noise_shape: Any) -> Any:
     return noise_shape
 
 
+@extensible
 def dropout(
     x: Any,
     keep_prob: Any = None,

@@ -9,6 +9,7 @@ from typing import Any
 from opdock import dtypes, shapes
 from opdock.graph.nodes.composite import SparseTensor, internal_convert_to_tensor_or_indexed_slices
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import colocate_with, name_scope
 from opdock.ops.array import expand_dims, rank, reshape, shape, size
@@ -26,6 +27,7 @@ __all__: list[str] = []  # everything here lives in the namespace tf.nn
 _COMBINERS = ("mean", "sqrtn", "sum")
 
 
+@extensible
 def embedding_lookup(
     params: Any,
     ids: Any,
@@ -159,6 +161,7 @@ def _clipped(rows: Tensor, ids: Any, max_norm: float | None) -> Tensor:
     return clip_by_norm(rows, max_norm, axes=axes)  # type: ignore[no-any-return]
 
 
+@extensible
 def embedding_lookup_sparse(
     params: Any,
     sp_ids: Any,
@@ -236,6 +239,7 @@ def _weighted(rows: Tensor, weights: Tensor, lines: Tensor, combiner: str, scope
     return div(total, get("Sqrt")(segment_sum(column * column, lines)), name=scope)
 
 
+@extensible
 def safe_embedding_lookup_sparse(
     embedding_weights: Any,
     sparse_ids: Any,

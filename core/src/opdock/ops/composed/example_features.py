@@ -12,6 +12,7 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.ops.array import expand_dims, rank, reshape, squeeze
@@ -251,6 +252,7 @@ def _merged(features: Mapping[str, Any], found: dict[str, Any]) -> dict[str, Any
 
 
 # ---------------------------------------------------------------- Examples
+@extensible
 def parse_example(
     serialized: Any, features: Mapping[str, Any], name: str | None = None,
     example_names: Any = None,
@@ -296,6 +298,7 @@ def _check_keys(what: str, wanted: _Wanted) -> None:
         raise ValueError(f"{what} keys must not intersect; intersection: {both}")
 
 
+@extensible
 def parse_single_example(
     serialized: Any, features: Mapping[str, Any], name: str | None = None,
     example_names: Any = None,
@@ -360,6 +363,7 @@ def _as_scalar(value: Any, what: str, name: str) -> Tensor:
 
 
 # ---------------------------------------------------------------- SequenceExamples
+@extensible
 def parse_sequence_example(
     serialized: Any,
     context_features: Mapping[str, Any] | None = None,
@@ -398,6 +402,7 @@ def parse_sequence_example(
         return _by_key(context, outputs[:4]), _by_key(lists, outputs[4:8]), lengths
 
 
+@extensible
 def parse_single_sequence_example(
     serialized: Any,
     context_features: Mapping[str, Any] | None = None,

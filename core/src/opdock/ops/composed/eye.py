@@ -8,6 +8,7 @@ import numpy as np
 
 from opdock import dtypes, shapes
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.diag import matrix_diag, matrix_set_diag
@@ -18,6 +19,7 @@ from opdock.ops.registry import get
 __all__ = ["eye"]
 
 
+@extensible
 def eye(
     num_rows: Any,
     num_columns: Any = None,

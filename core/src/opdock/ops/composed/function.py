@@ -16,6 +16,7 @@ from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.composed.concrete_function import ConcreteFunction
 from opdock.ops.composed.effects import after, in_order
 from opdock.ops.composed.function_spec import FunctionSpec, described
+from opdock.ops.composed.function_traces import Traces, as_tensors, functions_run_eagerly
 from opdock.ops.composed.tracing import traced
 from opdock.ops.rewriting.calls import converted_call
 from opdock.ops.rewriting.status import ConversionOptions
@@ -35,11 +36,13 @@ class _Known:
         variables: those that it has made; None before the first call.
         signatures: what it was called with.
         traced: what it was traced for, in which graph, and the result.
+        calls: what it was traced for by calls that are operations.
     """
 
     variables: list[Any] | None = None
     signatures: list[Any] = field(default_factory=list)
     traced: list[tuple[Any, Any, ConcreteFunction]] = field(default_factory=list)
+    calls: Traces = field(default_factory=Traces)
 
 
 class _Signature:
@@ -63,12 +66,13 @@ class Function:
         own: the object of which it is a method, in a tuple.
         known: what is known of it.
         conversion: how its control flow is rewritten; None if it is not.
+        makes_again: whether each trace may make variables, and not the first alone.
     """
 
     def __init__(
         self, python_function: Callable[..., Any], name: str, input_signature: Any = None,
         own: tuple[Any, ...] = (), known: _Known | None = None,
-        conversion: ConversionOptions | None = None,
+        conversion: ConversionOptions | None = None, makes_again: bool = False,
     ) -> None:  # fmt: skip
         functools.update_wrapper(self, python_function)
         # By this `tf_inspect` looks through to the function or method.
@@ -80,6 +84,7 @@ class Function:
         self._own = own
         self._known = known or _Known()
         self._conversion = conversion
+        self._makes_again = makes_again
         self._of_methods: weakref.WeakKeyDictionary[Any, _Known] = weakref.WeakKeyDictionary()
 
     # It is a descriptor, for methods, so Python takes it for a function of C without a signature.
@@ -94,7 +99,7 @@ class Function:
             known = self._known
         return Function(
             self.python_function, self._name, self.input_signature, (instance,), known,
-            self._conversion,
+            self._conversion, self._makes_again,
         )  # fmt: skip
 
     @functools.cached_property
@@ -115,11 +120,33 @@ class Function:
             args, kwargs = self.function_spec.canonical(args[len(own) :], kwargs)
         self._note(args, kwargs)
         graph = get_default_graph()
+        if graph.eager:
+            return self._run(own, args, kwargs)
         before, known = len(graph.get_operations()), _variables(graph)
         with name_scope(self._name), inside_function():
             result = self._called(*self._own, *own, *args, **kwargs)
             self._check_new([v for v in _variables(graph) if v not in known])
             return after(in_order(graph.get_operations()[before:]), result)
+
+    def _run(self, own: tuple[Any, ...], args: Any, kwargs: Any) -> Any:
+        """Runs the function as one operation."""
+        if functions_run_eagerly():
+            return self.python_function(*self._own, *own, *args, **kwargs)
+        given = as_tensors(self.function_spec.canonical(args, kwargs))
+        wanted = given if self.input_signature is None else (tuple(self.input_signature), {})
+        function = self._known.calls.find((own, wanted), lambda found: self._trace(own, *found[1]))
+        return function.apply(given)
+
+    def _trace(self, own: tuple[Any, ...], args: Any, kwargs: Any) -> ConcreteFunction:
+        """The function for arguments with specs in the place of tensors."""
+        spec = self.function_spec
+        names = [*spec.names, *(f"{spec.fullargspec.varargs}_{i}" for i in range(len(args)))]
+        function = traced(
+            functools.partial(self._called, *self._own, *own),
+            self._name, names[: len(args)], args, kwargs,
+        )  # fmt: skip
+        self._check_new(list(getattr(function.graph, "variables", ())))
+        return function
 
     def _called(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result, with its control flow rewritten where that is asked for."""
@@ -137,7 +164,7 @@ class Function:
             self._known.signatures.append(signature)
 
     def _check_new(self, made: list[Any]) -> None:
-        if self._known.variables is not None and made:
+        if self._known.variables is not None and made and not self._makes_again:
             raise ValueError(
                 "tf.function-decorated function tried to create variables on non-first call."
             )
@@ -171,12 +198,7 @@ class Function:
         for known, where, function in self._known.traced:
             if where is graph and _same(known, wanted):
                 return function
-        names = [*spec.names, *(f"{spec.fullargspec.varargs}_{i}" for i in range(len(wanted[0])))]
-        function = traced(
-            functools.partial(self._called, *self._own),
-            self._name, names[: len(wanted[0])], *wanted,
-        )  # fmt: skip
-        self._check_new(list(getattr(function.graph, "variables", ())))
+        function = self._trace((), *wanted)
         self._known.traced.append((wanted, graph, function))
         return function
 
@@ -225,6 +247,26 @@ def function(
         TypeError: `input_signature` is no sequence.
         ValueError: at a call, when variables are made again or the signature does not fit.
     """
+    return _decorated(func, input_signature, autograph, experimental_autograph_options)
+
+
+def defun(
+    func: Callable[..., Any] | None = None, input_signature: Any = None, autograph: bool = True,
+    experimental_autograph_options: Any = None, experimental_relax_shapes: bool = False,
+) -> Any:  # fmt: skip
+    """`function` whose every trace may make variables, as `tf.contrib.eager.defun` does.
+
+    Args:
+        func, input_signature, autograph, experimental_autograph_options: as of `function`.
+        experimental_relax_shapes: as of `function`.
+    """
+    return _decorated(func, input_signature, autograph, experimental_autograph_options, True)
+
+
+def _decorated(
+    func: Callable[..., Any] | None, input_signature: Any, autograph: bool, features: Any,
+    makes_again: bool = False,
+) -> Any:  # fmt: skip
     if input_signature is not None and not isinstance(input_signature, (list, tuple)):
         raise TypeError(
             f"input_signature must be either a tuple or a list, received {type(input_signature)}"
@@ -233,7 +275,7 @@ def function(
     conversion = None
     if autograph:
         conversion = ConversionOptions(
-            recursive=True, user_requested=True, optional_features=experimental_autograph_options
+            recursive=True, user_requested=True, optional_features=features
         )
 
     def decorate(inner: Callable[..., Any]) -> Function:
@@ -241,7 +283,10 @@ def function(
         # A scope at the top begins with a letter.
         plain = name.lstrip("_") if name.isidentifier() else ""
         inspect.signature(inner)
-        return Function(inner, plain or "function", input_signature, conversion=conversion)
+        return Function(
+            inner, plain or "function", input_signature, conversion=conversion,
+            makes_again=makes_again,
+        )  # fmt: skip
 
     return decorate if func is None else decorate(func)
 
@@ -259,4 +304,4 @@ def defun_with_attributes(
         autograph, experimental_autograph_options: as of `function`.
         experimental_relax_shapes: as of `function`.
     """
-    return function(func, input_signature, autograph, experimental_autograph_options)
+    return defun(func, input_signature, autograph, experimental_autograph_options)

@@ -8,6 +8,7 @@ from typing import Any
 from opdock import dtypes
 from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.composed.loops import while_loop
@@ -64,6 +65,7 @@ def map_fn(
         return nest.pack_sequence_as(types, rows.stacked(arrays))
 
 
+@extensible
 def foldl(
     fn: Callable[[Any, Any], Any],
     elems: Any,
@@ -89,6 +91,7 @@ def foldl(
     return _fold(fn, elems, initializer, parallel_iterations, back_prop, name or "foldl", False)
 
 
+@extensible
 def foldr(
     fn: Callable[[Any, Any], Any],
     elems: Any,
@@ -125,6 +128,7 @@ def _fold(
         )[1]  # fmt: skip
 
 
+@extensible
 def scan(
     fn: Callable[[Any, Any], Any],
     elems: Any,

@@ -8,6 +8,7 @@ from opdock import dtypes
 from opdock.docstrings import explained
 from opdock.dtypes import DType
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor, is_tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import add, maximum, multiply
@@ -52,6 +53,7 @@ _WORDS = {
 
 
 # ---------------------------------------------------------------- types
+@extensible
 @explained(
     _WORDS,
     returns="A tensor of the same shape.",
@@ -95,6 +97,7 @@ def _in_float(image: Any, name: str) -> tuple[Tensor, DType]:
     return single, original
 
 
+@extensible
 @explained(_WORDS, raises="ValueError: the image has less than three dimensions.")
 def per_image_standardization(image: Any) -> Tensor:
     """Each image with mean 0 and deviation 1; the deviation is not below that of one grey level."""
@@ -111,6 +114,7 @@ def per_image_standardization(image: Any) -> Tensor:
 
 
 # ---------------------------------------------------------------- adjusted
+@extensible
 @explained(_WORDS)
 def adjust_brightness(image: Any, delta: Any) -> Tensor:
     """Adds to all pixels."""
@@ -120,6 +124,7 @@ def adjust_brightness(image: Any, delta: Any) -> Tensor:
         return convert_image_dtype(adjusted, original, saturate=True)
 
 
+@extensible
 @explained(_WORDS)
 def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
     """Multiplies the distances from the mean of each channel."""
@@ -129,6 +134,7 @@ def adjust_contrast(images: Any, contrast_factor: Any) -> Tensor:
         return convert_image_dtype(adjusted, original, saturate=True)
 
 
+@extensible
 @explained(_WORDS, raises="ValueError: `gamma` is negative (InvalidArgumentError when run).")
 def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
     """Raises pixels to a power and multiplies them."""
@@ -140,6 +146,7 @@ def adjust_gamma(image: Any, gamma: Any = 1, gain: Any = 1) -> Tensor:
         return convert_image_dtype(adjusted, original, saturate=True)
 
 
+@extensible
 @explained(_WORDS)
 def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
     """Turns the hue of RGB images."""
@@ -148,6 +155,7 @@ def adjust_hue(image: Any, delta: Any, name: str | None = None) -> Tensor:
         return convert_image_dtype(adjust_hue_op(single, delta), original)
 
 
+@extensible
 @explained(_WORDS)
 def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = None) -> Tensor:
     """Multiplies the saturation of RGB images."""
@@ -156,6 +164,7 @@ def adjust_saturation(image: Any, saturation_factor: Any, name: str | None = Non
         return convert_image_dtype(adjust_saturation_op(single, saturation_factor), original)
 
 
+@extensible
 @explained(_WORDS)
 def adjust_jpeg_quality(image: Any, jpeg_quality: Any, name: str | None = None) -> Tensor:
     """What JPEG of a given quality leaves of an image of rank 3."""
@@ -177,6 +186,7 @@ def _check_factors(lower: float, upper: float) -> None:
         raise ValueError("lower must be non-negative.")
 
 
+@extensible
 @explained(_WORDS, raises="ValueError: `max_delta` is negative.")
 def random_brightness(image: Any, max_delta: float, seed: int | None = None) -> Tensor:
     """`adjust_brightness` by a random amount."""
@@ -185,6 +195,7 @@ def random_brightness(image: Any, max_delta: float, seed: int | None = None) -> 
     return adjust_brightness(image, random_uniform([], -max_delta, max_delta, seed=seed))
 
 
+@extensible
 @explained(_WORDS, raises="ValueError: not 0 <= lower < upper.")
 def random_contrast(image: Any, lower: float, upper: float, seed: int | None = None) -> Tensor:
     """`adjust_contrast` by a random factor."""
@@ -192,6 +203,7 @@ def random_contrast(image: Any, lower: float, upper: float, seed: int | None = N
     return adjust_contrast(image, random_uniform([], lower, upper, seed=seed))
 
 
+@extensible
 @explained(_WORDS, raises="ValueError: `max_delta` is not in [0, 0.5].")
 def random_hue(image: Any, max_delta: float, seed: int | None = None) -> Tensor:
     """`adjust_hue` by a random amount."""
@@ -202,6 +214,7 @@ def random_hue(image: Any, max_delta: float, seed: int | None = None) -> Tensor:
     return adjust_hue(image, random_uniform([], -max_delta, max_delta, seed=seed))
 
 
+@extensible
 @explained(_WORDS, raises="ValueError: not 0 <= lower < upper.")
 def random_saturation(image: Any, lower: float, upper: float, seed: int | None = None) -> Tensor:
     """`adjust_saturation` by a random factor."""
@@ -209,6 +222,7 @@ def random_saturation(image: Any, lower: float, upper: float, seed: int | None =
     return adjust_saturation(image, random_uniform([], lower, upper, seed=seed))
 
 
+@extensible
 @explained(_WORDS, raises="ValueError: a quality is not in [0, 100], or they are in no order.")
 def random_jpeg_quality(
     image: Any, min_jpeg_quality: int, max_jpeg_quality: int, seed: int | None = None

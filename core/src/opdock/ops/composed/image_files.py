@@ -6,6 +6,7 @@ from typing import Any
 
 from opdock import dtypes
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.ops.check import Assert
@@ -46,6 +47,7 @@ def _allowed(channels: int, excluded: tuple[int, ...], form: str, allowed: str) 
     return Assert(convert_to_tensor(channels not in excluded), [message])
 
 
+@extensible
 def decode_image(
     contents: Any, channels: int | None = None, dtype: Any = dtypes.uint8, name: str | None = None,
     expand_animations: bool = True,

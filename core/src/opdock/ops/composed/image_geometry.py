@@ -8,6 +8,7 @@ from typing import Any
 from opdock import dtypes
 from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor, is_tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import floormod, maximum, minimum
@@ -69,12 +70,14 @@ def _like_image(image: Tensor, result: Tensor) -> Tensor:
     return result
 
 
+@extensible
 @explained(_WORDS)
 def flip_left_right(image: Any) -> Tensor:
     """Mirrors images: what was on the left is on the right."""
     return _mirrored(image, 1, "flip_left_right")
 
 
+@extensible
 @explained(_WORDS)
 def flip_up_down(image: Any) -> Tensor:
     """Mirrors images: what was above is below."""
@@ -96,12 +99,14 @@ def _maybe_mirrored(image: Any, axis: int, seed: int | None, scope_name: str) ->
         return flips * reverse(image, [axis + 1]) + (1 - flips) * image  # type: ignore[no-any-return]
 
 
+@extensible
 @explained(_WORDS)
 def random_flip_left_right(image: Any, seed: int | None = None) -> Tensor:
     """Mirrors each image from left to right with a chance of one half."""
     return _maybe_mirrored(image, 1, seed, "random_flip_left_right")
 
 
+@extensible
 @explained(_WORDS)
 def random_flip_up_down(image: Any, seed: int | None = None) -> Tensor:
     """Mirrors each image upside down with a chance of one half."""
@@ -109,6 +114,7 @@ def random_flip_up_down(image: Any, seed: int | None = None) -> Tensor:
 
 
 # ---------------------------------------------------------------- turns
+@extensible
 @explained(_WORDS)
 def transpose(image: Any, name: str | None = None) -> Tensor:
     """Swaps rows and columns of images."""
@@ -118,6 +124,7 @@ def transpose(image: Any, name: str | None = None) -> Tensor:
         return permuted(image, order, name=name or "transpose")
 
 
+@extensible
 @explained(_WORDS)
 def rot90(image: Any, k: Any = 1, name: str | None = None) -> Tensor:
     """Turns images counter-clockwise by 90 degrees, `k` times."""
@@ -145,6 +152,7 @@ def rot90(image: Any, k: Any = 1, name: str | None = None) -> Tensor:
 
 
 # ---------------------------------------------------------------- crops
+@extensible
 @explained(_WORDS, raises=_WORDS["raises"] + "\nValueError: the fraction is out of range.")
 def central_crop(image: Any, central_fraction: float) -> Tensor:
     """The middle of images."""
@@ -186,6 +194,7 @@ def _shown(*dims: Any) -> list[Any]:
     return [None if is_tensor(d) else d for d in dims]
 
 
+@extensible
 @explained(_WORDS, raises=_BOUNDS)
 def pad_to_bounding_box(
     image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
@@ -209,6 +218,7 @@ def pad_to_bounding_box(
         return whole.back(padded)
 
 
+@extensible
 @explained(_WORDS, raises=_BOUNDS)
 def crop_to_bounding_box(
     image: Any, offset_height: Any, offset_width: Any, target_height: Any, target_width: Any
@@ -244,6 +254,7 @@ _smallest = _either(min, minimum)
 _same = _either(lambda a, b: a == b, equal)
 
 
+@extensible
 @explained(_WORDS)
 def resize_image_with_crop_or_pad(image: Any, target_height: Any, target_width: Any) -> Tensor:
     """Images of a given size: the middle where they are larger, with zeros where smaller."""

@@ -11,6 +11,7 @@ import numpy as np
 from opdock import dtypes, shapes
 from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.ops.arithmetic import pow, squared_difference, subtract
@@ -63,6 +64,7 @@ _WORDS = {
 
 
 # ---------------------------------------------------------------- differences within
+@extensible
 @explained(
     _WORDS,
     returns="A tensor: one number for each image.",
@@ -81,6 +83,7 @@ def total_variation(images: Any, name: str | None = None) -> Tensor:
         return reduce_sum(abs(down), axis=axes) + reduce_sum(abs(right), axis=axes)
 
 
+@extensible
 @explained(
     _WORDS,
     returns="(differences between rows, between columns), of the shape of `image`; zero in the "
@@ -104,6 +107,7 @@ def image_gradients(image: Any) -> tuple[Tensor, Tensor]:
     return reshape(dy, whole), reshape(dx, whole)
 
 
+@extensible
 @explained(
     _WORDS,
     returns="A tensor [batch, height, width, channels, 2]: along rows' order and along columns'.",
@@ -149,6 +153,7 @@ def _comparable(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, list[Operation]]:
     return shape_a, shape_b, checks
 
 
+@extensible
 @explained(_WORDS)
 def psnr(a: Any, b: Any, max_val: Any, name: str | None = None) -> Tensor:
     """The ratio of the largest signal to the noise between two images, in decibels."""
@@ -223,6 +228,7 @@ def _in_single(img1: Any, img2: Any, max_val: Any) -> tuple[Tensor, Tensor, Any,
     return a, b, most, shape_a, shape_b
 
 
+@extensible
 @explained(_WORDS)
 def ssim(
     img1: Any, img2: Any, max_val: Any, filter_size: Any = 11, filter_sigma: Any = 1.5,
@@ -234,6 +240,7 @@ def ssim(
     return reduce_mean(by_channel, [-1])
 
 
+@extensible
 @explained(_WORDS)
 def ssim_multiscale(
     img1: Any, img2: Any, max_val: Any, power_factors: Sequence[float] = _WEIGHTS,

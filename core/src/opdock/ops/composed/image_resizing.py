@@ -9,6 +9,7 @@ from opdock import dtypes, shapes
 from opdock.docstrings import explained
 from opdock.graph.nodes.constant_value import constant_value_as_shape
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import maximum, minimum
@@ -68,6 +69,7 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(_WORDS)
 def resize_images(
     images: Any, size: Any, method: Any = ResizeMethod.BILINEAR, align_corners: bool = False,
@@ -143,6 +145,7 @@ def _proportional(images: Tensor, size: Tensor) -> Tensor:
     return convert_to_tensor(scaled, dtypes.int32, "size")
 
 
+@extensible
 @explained(
     _WORDS,
     raises="ValueError: the image has neither three nor four dimensions, or the size is not "

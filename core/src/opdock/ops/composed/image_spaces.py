@@ -8,6 +8,7 @@ from typing import Any, Final
 from opdock import dtypes, shapes
 from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, rank, shape
@@ -51,6 +52,7 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(_WORDS, returns="A tensor of the same type, whose last dimension has 1 entry.")
 def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
     """Colours as grey."""
@@ -61,6 +63,7 @@ def rgb_to_grayscale(images: Any, name: str | None = None) -> Tensor:
         return convert_image_dtype(gray, images.dtype, name=scope)
 
 
+@extensible
 @explained(
     _WORDS,
     images="a tensor whose last dimension has 1 entry.",
@@ -105,24 +108,28 @@ def _mapped(images: Any, matrix: Sequence[Sequence[float]]) -> Tensor:
     return tensordot(images, kernel, axes=[[last], [0]])
 
 
+@extensible
 @explained(_WORDS)
 def rgb_to_yiq(images: Any) -> Tensor:
     """Colours as brightness and two differences, as NTSC sent them."""
     return _mapped(images, _RGB_TO_YIQ)
 
 
+@extensible
 @explained(_WORDS)
 def yiq_to_rgb(images: Any) -> Tensor:
     """NTSC's brightness and differences as colours."""
     return _mapped(images, _YIQ_TO_RGB)
 
 
+@extensible
 @explained(_WORDS)
 def rgb_to_yuv(images: Any) -> Tensor:
     """Colours as brightness and two differences, as PAL sent them."""
     return _mapped(images, _RGB_TO_YUV)
 
 
+@extensible
 @explained(_WORDS)
 def yuv_to_rgb(images: Any) -> Tensor:
     """PAL's brightness and differences as colours."""

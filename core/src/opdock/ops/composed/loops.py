@@ -11,7 +11,7 @@ from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
-from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.operation import Tensor, has_graph
 from opdock.graph.nodes.scopes import control_dependencies, executing_eagerly, name_scope
 from opdock.graph.nodes.typespec import TypeSpec
 from opdock.ops.control import check_scalar, stateless_while_op, while_op
@@ -78,9 +78,7 @@ def while_loop(
         start = (convert_to_tensor(0), loop_vars)
         result = while_loop(*counted, start, invariants, parallel_iterations, back_prop, name=name)
         return _unpacked(result[1], return_same_structure, counted=True)
-    with name_scope(
-        name, "while", [v for v in nest.flatten(loop_vars) if hasattr(v, "graph")]
-    ) as scope:
+    with name_scope(name, "while", [v for v in nest.flatten(loop_vars) if has_graph(v)]) as scope:
         loop = _Loop(scope, loop_vars, shape_invariants, limit)
         loop.trace(cond, body)
         outputs = loop.build(parallel_iterations, back_prop)

@@ -6,6 +6,7 @@ from typing import Any
 
 from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import shape
@@ -30,6 +31,7 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(_WORDS)
 def lu_reconstruct(
     lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None
@@ -42,6 +44,7 @@ def lu_reconstruct(
         return matmul(_exchange(perm, packed), product, transpose_a=True)
 
 
+@extensible
 @explained(_WORDS, rhs="a tensor of shape [..., M, K].", returns="A tensor of shape [..., M, K].")
 def lu_solve(
     lower_upper: Any, perm: Any, rhs: Any, validate_args: bool = False, name: str | None = None
@@ -55,6 +58,7 @@ def lu_solve(
         return matrix_triangular_solve(packed, half, lower=False)
 
 
+@extensible
 @explained(_WORDS)
 def lu_matrix_inverse(
     lower_upper: Any, perm: Any, validate_args: bool = False, name: str | None = None

@@ -8,6 +8,7 @@ from opdock import dtypes, shapes
 from opdock.graph.nodes.composite import IndexedSlices
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, reshape, shape, squeeze
@@ -23,6 +24,7 @@ from opdock.ops.support import array_util
 __all__ = ["boolean_mask", "sequence_mask", "sparse_mask"]
 
 
+@extensible
 def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any = None) -> Tensor:
     """The elements of a tensor where a mask is true.
 
@@ -81,6 +83,7 @@ def _masked(tensor: Tensor, mask: Tensor, axis: Any) -> Tensor:
     return gather(tensor, squeeze(where_v2(mask), axis=[1]), axis=axis)
 
 
+@extensible
 def sequence_mask(
     lengths: Any, maxlen: Any = None, dtype: Any = dtypes.bool, name: str | None = None
 ) -> Tensor:

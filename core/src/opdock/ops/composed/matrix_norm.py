@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import pow as pow_
@@ -26,6 +27,7 @@ _MATRIX_NORMS = ["euclidean", "fro", 1, 2, np.inf]
 _BAD_AXIS = "'axis' must be None, an integer, or a tuple of 2 unique integers"
 
 
+@extensible
 def norm(
     tensor: Any, ord: Any = "euclidean", axis: Any = None, keepdims: Any = None,
     name: str | None = None, keep_dims: Any = None,
@@ -111,6 +113,7 @@ def _spectral(tensor: Tensor, axes: list[int] | None) -> Tensor:
     return transpose(largest, [order.index(i) for i in range(n)])
 
 
+@extensible
 def normalize(
     tensor: Any, ord: Any = "euclidean", axis: Any = None, name: str | None = None
 ) -> tuple[Tensor, Tensor]:

@@ -7,6 +7,7 @@ from typing import Any
 from opdock import dtypes
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import add, maximum, multiply, squared_difference, subtract
@@ -26,6 +27,7 @@ __all__ = [
 ]  # fmt: skip
 
 
+@extensible
 def moments(
     x: Any, axes: Any, shift: Any = None, name: str | None = None, keep_dims: Any = None,
     keepdims: Any = None,
@@ -65,6 +67,7 @@ def _finish(
     return mean, variance
 
 
+@extensible
 def weighted_moments(
     x: Any, axes: Any, frequency_weights: Any, name: str | None = None, keep_dims: Any = None,
     keepdims: Any = None,
@@ -100,6 +103,7 @@ def weighted_moments(
         return _finish(mean, multiply(distance, divisor), axes, keep, half)
 
 
+@extensible
 def sufficient_statistics(
     x: Any, axes: Any, shift: Any = None, keep_dims: Any = None, name: str | None = None,
     keepdims: Any = None,
@@ -139,6 +143,7 @@ def sufficient_statistics(
         return counts, mean_ss, variance_ss, shift
 
 
+@extensible
 def normalize_moments(
     counts: Any, mean_ss: Any, variance_ss: Any, shift: Any, name: str | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -165,6 +170,7 @@ def normalize_moments(
         return mean, variance
 
 
+@extensible
 def zero_fraction(value: Any, name: str | None = None) -> Tensor:
     """The share of zeros in a tensor.
 
@@ -184,6 +190,7 @@ def zero_fraction(value: Any, name: str | None = None) -> Tensor:
         return identity(fraction, "fraction")
 
 
+@extensible
 def l2_normalize(
     x: Any, axis: Any = None, epsilon: float = 1e-12, name: str | None = None, dim: Any = None
 ) -> Tensor:

@@ -6,6 +6,7 @@ from typing import Any
 
 from opdock import dtypes
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import colocate_with, control_dependencies, name_scope
@@ -15,6 +16,7 @@ from opdock.ops.registry import Control, get
 __all__ = ["add_check_numerics_ops", "verify_tensor_all_finite"]
 
 
+@extensible
 def verify_tensor_all_finite(
     t: Any = None, msg: str | None = None, name: str | None = None, x: Any = None,
     message: str | None = None,

@@ -9,6 +9,7 @@ import numpy as np
 
 from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.composed.dilated import strides_and_rates, with_space_to_batch
@@ -92,6 +93,7 @@ def _pool1d(
 
 
 # ---------------------------------------------------------------- max
+@extensible
 @explained(
     _words(2, "real"), input="an alias of `value`.",
     returns="The pooled tensor, of the type of `value`.",
@@ -106,6 +108,7 @@ def max_pool(
     return _pool(max_pool_op, "MaxPool", 2, value, ksize, strides, padding, data_format, name)
 
 
+@extensible
 @explained(_words(2, "real"), input="a 4-D real tensor.")
 def max_pool2d(
     input: Any, ksize: Any, strides: Any, padding: str, data_format: str | None = "NHWC",
@@ -115,6 +118,7 @@ def max_pool2d(
     return _pool(max_pool_op, "MaxPool2d", 2, input, ksize, strides, padding, data_format, name)
 
 
+@extensible
 @explained(_words(1, "real"))
 def max_pool1d(
     input: Any, ksize: Any, strides: Any, padding: str, data_format: str | None = "NWC",
@@ -124,6 +128,7 @@ def max_pool1d(
     return _pool1d(max_pool_op, "MaxPool1d", input, ksize, strides, padding, data_format, name)
 
 
+@extensible
 @explained(_words(3, "floating-point"))
 def max_pool3d(
     input: Any, ksize: Any, strides: Any, padding: str, data_format: str | None = "NDHWC",
@@ -134,6 +139,7 @@ def max_pool3d(
 
 
 # ---------------------------------------------------------------- average
+@extensible
 @explained(
     _words(2, "floating-point"), input="an alias of `value`.",
     returns="The pooled tensor, of the type of `value`.",
@@ -151,6 +157,7 @@ def avg_pool(
 avg_pool2d = avg_pool
 
 
+@extensible
 @explained(_words(1, "floating-point"))
 def avg_pool1d(
     input: Any, ksize: Any, strides: Any, padding: str, data_format: str | None = "NWC",
@@ -160,6 +167,7 @@ def avg_pool1d(
     return _pool1d(avg_pool_op, "AvgPool1D", input, ksize, strides, padding, data_format, name)
 
 
+@extensible
 @explained(_words(3, "floating-point"))
 def avg_pool3d(
     input: Any, ksize: Any, strides: Any, padding: str, data_format: str | None = "NDHWC",
@@ -182,6 +190,7 @@ def _spatial_rank(input: Tensor, data_format: str | None) -> int:
     return len(input.raw_shape) - 2
 
 
+@extensible
 @explained(_ANY_RANK, input="a real tensor of rank 3, 4 or 5.")
 def max_pool_v2(
     input: Any, ksize: Any, strides: Any, padding: str, data_format: str | None = None,
@@ -191,6 +200,7 @@ def max_pool_v2(
     return _pool_nd(_MAX, input, ksize, strides, padding, data_format, name)
 
 
+@extensible
 @explained(_ANY_RANK, input="a floating-point tensor of rank 3, 4 or 5.")
 def avg_pool_v2(
     input: Any, ksize: Any, strides: Any, padding: str, data_format: str | None = None,
@@ -213,6 +223,7 @@ def _pool_nd(
     )
 
 
+@extensible
 def pool(
     input: Any, window_shape: Sequence[int], pooling_type: str, padding: str,
     dilation_rate: Any = None, strides: Any = None, name: str | None = None,

@@ -70,7 +70,7 @@ class RaggedTensor(RaggedFactories, CompositeTensor):
     values: Any = property(lambda self: self._values, doc="The rows one after the other.")
     row_splits: Any = property(lambda self: self._row_splits, doc="Where rows begin and end.")
     dtype: Any = property(lambda self: self._values.dtype, doc="The type of the values.")
-    graph: Any = property(lambda self: self._row_splits.graph, doc="The graph of the parts.")
+    graph: Any = property(lambda self: self._row_splits._op.graph, doc="The graph of the parts.")
     op: Any = property(lambda self: self.flat_values.op, doc="What makes the flat values.")
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock import errors
+from opdock import dtypes
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import refuse_eagerly
 from opdock.io.tfrecord import TFRecordOptions
@@ -43,7 +43,17 @@ class ReaderBase:
         return self._supports_serialize
 
     def _do(self, what: str, *inputs: Any, name: str | None) -> Any:
-        return get(f"Reader{what}V2")(self._reader_ref, *inputs, name=name)
+        new = self._reader_ref.dtype is dtypes.resource
+        return get(f"Reader{what}V2" if new else f"Reader{what}")(
+            self._reader_ref, *inputs, name=name
+        )
+
+    def _queue(self, queue: Any) -> Tensor:
+        """The handle of a queue, of the type that the reader's has."""
+        handle: Tensor = queue if isinstance(queue, Tensor) else queue.queue_ref
+        if self._reader_ref.dtype.base_dtype is handle.dtype.base_dtype:
+            return handle
+        return get("FakeQueue")(handle)  # type: ignore[no-any-return]
 
     def read(self, queue: Any, name: str | None = None) -> Any:
         """The next record; waits for the name of a file if there is none to be read.
@@ -58,7 +68,7 @@ class ReaderBase:
         Raises:
             tf.errors.OutOfRangeError: at run time, when the queue is closed and empty.
         """
-        return self._do("Read", _handle(queue), name=name)
+        return self._do("Read", self._queue(queue), name=name)
 
     def read_up_to(self, queue: Any, num_records: Any, name: str | None = None) -> Any:
         """As `read`, but up to a number of records, of one file.
@@ -66,7 +76,7 @@ class ReaderBase:
         Returns:
             A tuple (keys, values) of vectors of strings.
         """
-        return self._do("ReadUpTo", _handle(queue), num_records, name=name)
+        return self._do("ReadUpTo", self._queue(queue), num_records, name=name)
 
     def num_records_produced(self, name: str | None = None) -> Tensor:
         """How many records the reader has given, an int64."""
@@ -91,10 +101,6 @@ class ReaderBase:
     def reset(self, name: str | None = None) -> Operation:
         """Puts the reader into the state in which it was made; the rest of its file is dropped."""
         return self._do("Reset", name=name)  # type: ignore[no-any-return]
-
-
-def _handle(queue: Any) -> Any:
-    return queue if isinstance(queue, Tensor) else queue.queue_ref
 
 
 class WholeFileReader(ReaderBase):
@@ -175,15 +181,12 @@ class IdentityReader(ReaderBase):
 
 
 class LMDBReader(ReaderBase):
-    """Not there: LMDB's databases need a library of their own, which opdock does not bring.
+    """Gives the pairs of LMDB databases, which the package `lmdb` reads, in the order of keys.
 
-    Raises:
-        tf.errors.UnimplementedError: always.
+    Args:
+        name: a name for the operation.
+        options: as TensorFlow, nothing looks at it.
     """
 
     def __init__(self, name: str | None = None, options: Any = None) -> None:
-        raise errors.UnimplementedError(
-            None, None,
-            f"LMDBReader{f' {name!r}' if name else ''}: opdock reads no LMDB databases. Write "
-            "their records to TFRecord files with the package lmdb and tf.python_io.TFRecordWriter",
-        )  # fmt: skip
+        super().__init__(get("LMDBReader")(name=name))

@@ -7,6 +7,7 @@ from typing import Any
 from opdock import dtypes
 from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import add, subtract
@@ -35,6 +36,7 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(
     _WORDS,
     input_tensor="a floating-point tensor.",
@@ -58,6 +60,7 @@ def reduce_logsumexp(
         return may_reduce_to_scalar(keepdims, axis, add(out, shift))
 
 
+@extensible
 @explained(_WORDS)
 def reduce_variance(
     input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
@@ -69,6 +72,7 @@ def reduce_variance(
         return reduce_mean(square(x - means), axis=axis, keepdims=keepdims)
 
 
+@extensible
 @explained(_WORDS)
 def reduce_std(
     input_tensor: Any, axis: Any = None, keepdims: bool = False, name: str | None = None
@@ -79,6 +83,7 @@ def reduce_std(
         return out
 
 
+@extensible
 @explained(
     _WORDS,
     input_tensor="a tensor of a numeric type, bool or string.",

@@ -7,6 +7,7 @@ from typing import Any
 from opdock import dtypes
 from opdock.docstrings import explained
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.partitioned import PartitionedVariable
@@ -124,6 +125,7 @@ def compute_sampled_logits(
         return concat([true_logits, logits], 1), concat(wanted, 1)
 
 
+@extensible
 @explained(_WORDS)
 def nce_loss(
     weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: Any, num_classes: int,
@@ -140,6 +142,7 @@ def nce_loss(
     )
 
 
+@extensible
 @explained(_WORDS)
 def sampled_softmax_loss(
     weights: Any, biases: Any, labels: Any, inputs: Any, num_sampled: Any, num_classes: int,

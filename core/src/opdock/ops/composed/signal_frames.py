@@ -9,6 +9,7 @@ from typing import Any
 from opdock import dtypes, shapes
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import maximum, minimum, pow
@@ -39,6 +40,7 @@ def _number(value: Any, name: str) -> Any:
     return tensor if known is None else int(known)
 
 
+@extensible
 def frame(
     signal: Any, frame_length: Any, frame_step: Any, pad_end: bool = False, pad_value: Any = 0,
     axis: int = -1, name: str | None = None,
@@ -122,6 +124,7 @@ def _pad_end(x: Tensor, axis: int, amount: Any, value: Any) -> Tensor:
     return pad(x, paddings, constant_values=value)
 
 
+@extensible
 def overlap_and_add(signal: Any, frame_step: Any, name: str | None = None) -> Tensor:
     """Puts frames back into one signal, adding where they overlap.
 
@@ -185,6 +188,7 @@ def _power_of_two(value: Any) -> Any:
     return cast(pow(2.0, exponent), dtypes.int32)
 
 
+@extensible
 def stft(
     signals: Any, frame_length: Any, frame_step: Any, fft_length: Any = None,
     window_fn: Callable[..., Any] | None = hann_window, pad_end: bool = False,
@@ -214,6 +218,7 @@ def stft(
         return rfft(frames, [size])
 
 
+@extensible
 def inverse_stft(
     stfts: Any, frame_length: Any, frame_step: Any, fft_length: Any = None,
     window_fn: Callable[..., Any] | None = hann_window, name: str | None = None,
@@ -242,6 +247,7 @@ def inverse_stft(
         return overlap_and_add(frames, step)
 
 
+@extensible
 def inverse_stft_window_fn(
     frame_step: Any, forward_window_fn: Callable[..., Any] = hann_window, name: str | None = None
 ) -> Callable[..., Tensor]:
@@ -277,6 +283,7 @@ def _hertz_to_mel(frequencies: Any) -> Tensor:
     return 1127.0 * log(1.0 + frequencies / 700.0)
 
 
+@extensible
 def linear_to_mel_weight_matrix(
     num_mel_bins: int = 20, num_spectrogram_bins: Any = 129, sample_rate: Any = 8000,
     lower_edge_hertz: float = 125.0, upper_edge_hertz: float = 3800.0, dtype: Any = dtypes.float32,
@@ -338,6 +345,7 @@ def _check_mel(bins: int, rate: Any, low: float, high: float, dtype: dtypes.DTyp
         raise ValueError(f"dtype must be a floating point type. Got: {dtype}")
 
 
+@extensible
 def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None = None) -> Tensor:
     """Mel-frequency cepstral coefficients, scaled as HTK does.
 
@@ -362,6 +370,7 @@ def mfccs_from_log_mel_spectrograms(log_mel_spectrograms: Any, name: str | None 
 
 
 # ---------------------------------------------------------------- centre of the spectrum
+@extensible
 def fftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
     """Moves the frequency zero to the centre.
 
@@ -376,6 +385,7 @@ def fftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
     return _shifted(x, axes, name, "fftshift", inverse=False)
 
 
+@extensible
 def ifftshift(x: Any, axes: Any = None, name: str | None = None) -> Tensor:
     """Undoes `fftshift` (which differs for odd sizes).
 

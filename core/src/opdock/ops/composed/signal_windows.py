@@ -9,6 +9,7 @@ from opdock import dtypes
 from opdock.docstrings import explained
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import floormod, maximum
@@ -41,6 +42,7 @@ _WORDS = {
 """What the functions here take."""
 
 
+@extensible
 @explained(
     _WORDS,
     periodic="whether the window continues periodically (for spectra), else it is symmetric (for"
@@ -53,6 +55,7 @@ def hann_window(
     return _raised_cosine(name, "hann_window", window_length, periodic, dtype, 0.5, 0.5)
 
 
+@extensible
 @explained(_WORDS, periodic="whether the window continues periodically, else it is symmetric.")
 def hamming_window(
     window_length: Any, periodic: Any = True, dtype: Any = dtypes.float32, name: str | None = None
@@ -84,6 +87,7 @@ def _raised_cosine(
 
 
 # ---------------------------------------------------------------- cosine transforms
+@extensible
 @explained(
     _WORDS,
     type="the type of transform: 1, 2 or 3.",
@@ -109,6 +113,7 @@ def dct(
         return _dct2(x, norm) if type == 2 else _dct3(x, norm)
 
 
+@extensible
 @explained(
     _WORDS,
     type="the type of the transform to invert: 1, 2 or 3.",

@@ -10,6 +10,7 @@ from opdock import dtypes, shapes
 from opdock.graph.nodes.composite import SparseTensor, SparseTensorValue
 from opdock.graph.nodes.constant_value import constant_value, known_shape
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops import sparse_layout as layout
@@ -148,6 +149,7 @@ def sparse_reorder(sp_input: Any, name: str | None = None) -> SparseTensor:
     return SparseTensor(indices, values, identity(sp_input.dense_shape) if known is None else known)
 
 
+@extensible
 def sparse_reshape(sp_input: Any, shape: Any, name: str | None = None) -> SparseTensor:
     """The same cells in another shape of as many elements.
 

@@ -11,6 +11,7 @@ from opdock import dtypes, shapes
 from opdock.docstrings import explained
 from opdock.graph.nodes.composite import SparseTensor, SparseTensorValue
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import colocate_with, name_scope
 from opdock.ops import sparse_math, sparse_reduce, sparse_serial
@@ -291,6 +292,7 @@ def sparse_dense_cwise_add(sp_t: SparseTensor, dense_t: Any) -> SparseTensor:
     return SparseTensor(indices, values, dense_shape)
 
 
+@extensible
 def serialize_sparse(
     sp_input: Any, name: str | None = None, out_type: Any = dtypes.string
 ) -> Tensor:
@@ -304,6 +306,7 @@ def serialize_sparse(
     return _serialize(sparse_serial.serialize_op, sp_input, out_type, name)
 
 
+@extensible
 def serialize_many_sparse(
     sp_input: Any, name: str | None = None, out_type: Any = dtypes.string
 ) -> Tensor:
@@ -337,6 +340,7 @@ def deserialize_sparse(
     return _ranked(op(serialized_sparse, dtype=dtypes.as_dtype(dtype), name=name), rank)
 
 
+@extensible
 def deserialize_many_sparse(
     serialized_sparse: Any, dtype: Any, rank: int | None = None, name: str | None = None
 ) -> SparseTensor:

@@ -118,7 +118,7 @@ class TensorArray:
     @property
     def graph(self) -> Any:
         """The graph of the flow."""
-        return self._flow.graph
+        return self._flow._op.graph
 
     @property
     def dynamic_size(self) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from opdock import dtypes
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import rank, reshape, shape
@@ -26,6 +27,7 @@ __all__ = ["tensordot"]
 _INTEGERS = (int, np.integer)
 
 
+@extensible
 def tensordot(a: Any, b: Any, axes: Any, name: str | None = None) -> Tensor:
     """Multiplies two tensors and sums over pairs of their axes.
 

@@ -52,7 +52,7 @@ def traced(
         found = python_function(*given, **named)
         results = nest.map_structure(_result, found, expand_composites=False)
         graph.outputs = [
-            t if t.graph is graph else graph._adopt(t)
+            t if t._op.graph is graph else graph._adopt(t)
             for t in nest.flatten(results, expand_composites=True)
             if isinstance(t, Tensor)
         ]
@@ -136,7 +136,7 @@ def _outside(graph: DefinedGraph, outer: Any) -> Callable[..., Any]:
     def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
         value = kwargs.get("initial_value")
         with outer.as_default():
-            if isinstance(value, Tensor) and value.graph is graph:
+            if isinstance(value, Tensor) and value._op.graph is graph:
                 kwargs["initial_value"] = _lifted(graph, value)
             made = next_creator(**{**kwargs, "use_resource": True})
         graph.variables.append(made)

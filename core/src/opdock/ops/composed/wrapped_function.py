@@ -89,7 +89,7 @@ class WrappedFunction:
         graph = get_default_graph()
         inputs = [_fitting(a, p) for a, p in zip(given, self._arguments, strict=True)]
         inputs += [outer for outer, _ in self.graph.captures]
-        inputs = [t if t.graph is graph else graph._adopt(t) for t in inputs]
+        inputs = [t if t._op.graph is graph else graph._adopt(t) for t in inputs]
         call = get("StatefulPartitionedCall" if self.graph.stateful else "PartitionedCall")
         types = [t.dtype.base_dtype for t in self.outputs]
         made = call(inputs, Tout=types, f=self.graph)
@@ -239,7 +239,7 @@ def wrap_function(fn: Callable[..., Any], signature: Any, name: str | None = Non
         given = nest.map_structure(placeholder, list(signature))
         results = nest.map_structure(_result, fn(*given))
         results = nest.map_structure(
-            lambda r: graph._adopt(r) if isinstance(r, Tensor) and r.graph is not graph else r,
+            lambda r: graph._adopt(r) if isinstance(r, Tensor) and r._op.graph is not graph else r,
             results, expand_composites=True,
         )  # fmt: skip
     return WrappedFunction(graph, arguments, results, variables, signature)

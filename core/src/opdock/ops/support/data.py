@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 from collections.abc import Callable
@@ -26,7 +27,8 @@ _RANKS: Final[dict[str, tuple[Callable[..., object], int]]] = {
     "filenames": (shapes.with_rank_at_most, 1), "patterns": (shapes.with_rank_at_most, 1),
     "row_shape": (shapes.with_rank, 1), "select_cols": (shapes.with_rank, 1),
     "optimizations": (shapes.with_rank, 1), "indices": (shapes.with_rank, 2),
-    "dense_shape": (shapes.with_rank, 1), "values": (shapes.with_rank, 1),
+    "transformations": (shapes.with_rank, 1), "dense_shape": (shapes.with_rank, 1),
+    "values": (shapes.with_rank, 1),
 }  # fmt: skip
 
 
@@ -105,6 +107,11 @@ def arguments_shape(inputs: str) -> Callable[[ShapeSig], list[Shape]]:
         return [()] * sig.n_outputs
 
     return shape
+
+
+def gives_elements(op: OpSpec) -> None:
+    """Says that the results of an op are the components of an element, which is as it is."""
+    op.declare(dataclasses.replace(op.traits, promised=True)).shape(element_shapes)
 
 
 def element_shapes(sig: ShapeSig) -> list[Shape]:

@@ -16,20 +16,38 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.variables.variable import Variable
-from opdock.ops.arithmetic import add_op, add_v2_op, floor_mod_op, mul_op, pow, sub_op
+from opdock.ops.arithmetic import (
+    add,
+    add_op,
+    add_v2_op,
+    floor_mod_op,
+    floormod,
+    mul_op,
+    multiply,
+    pow,
+    sub_op,
+    subtract,
+)
 from opdock.ops.compare import (
+    greater,
+    greater_equal,
     greater_equal_op,
     greater_op,
+    less,
+    less_equal,
     less_equal_op,
     less_op,
+    logical_and,
     logical_and_op,
+    logical_not,
     logical_not_op,
+    logical_or,
     logical_or_op,
     logical_xor,
 )  # fmt: skip
 from opdock.ops.composed.division import as_quotient, div, floordiv, truediv
 from opdock.ops.composed.subscripts import slice_helper
-from opdock.ops.elementary import abs, neg_op
+from opdock.ops.elementary import abs, neg_op, negative
 from opdock.ops.registry import OpSpec, get
 
 __all__: list[str] = []
@@ -65,6 +83,8 @@ def _left(fn: BinaryFn, scope_name: str) -> BinaryFn:
     plain = isinstance(fn, OpSpec) or fn is _add or fn is _mul
 
     def operator(x: Any, y: Any) -> Any:
+        if not isinstance(x, Tensor):
+            return _PUBLIC[scope_name](x, y)
         if plain and type(y) is Tensor:
             return fn(x, y, name=scope_name)  # nothing to convert, so no scope to open
         with name_scope(None, scope_name, [x, y]) as scope:
@@ -86,6 +106,10 @@ def _right(fn: BinaryFn, scope_name: str) -> BinaryFn:
     """`y op x` with the tensor on the right; the left operand takes its type."""
 
     def operator(x: Any, y: Any) -> Any:
+        if not isinstance(x, Tensor):
+            if isinstance(y, (int, float, complex)):
+                y = dtypes.as_dtype(x.dtype).as_numpy_dtype(y)
+            return _PUBLIC[scope_name](y, x)
         with name_scope(None, scope_name, [y, x]) as scope:
             y = convert_to_tensor(y, dtype=x.dtype.base_dtype, name="x")
             return fn(y, x, name=scope)
@@ -94,11 +118,11 @@ def _right(fn: BinaryFn, scope_name: str) -> BinaryFn:
     return operator
 
 
-def _method(fn: BinaryFn) -> BinaryFn:
+def _method(fn: BinaryFn, public: BinaryFn) -> BinaryFn:
     """`fn`, often an op definition, as something that becomes a method when a class holds it."""
 
     def operator(*operands: Any) -> Any:
-        return fn(*operands)
+        return fn(*operands) if isinstance(operands[0], Tensor) else public(*operands)
 
     return operator
 
@@ -107,6 +131,15 @@ _BINARY: dict[str, BinaryFn] = {
     "add": _add, "sub": sub_op, "mul": _mul, "div": div, "truediv": truediv, "floordiv": floordiv,
     "mod": floor_mod_op, "pow": pow, "matmul": _matmul, "and": logical_and_op, "or": logical_or_op,
     "xor": logical_xor,
+}  # fmt: skip
+
+
+# What an operator does for a class that has it of `Tensor`, and is none: public functions ask their
+# dispatchers.
+_PUBLIC: dict[str, BinaryFn] = {
+    "add": add, "sub": subtract, "mul": multiply, "div": div, "truediv": truediv,
+    "floordiv": floordiv, "mod": floormod, "pow": pow, "matmul": _matmul, "and": logical_and,
+    "or": logical_or, "xor": logical_xor,
 }  # fmt: skip
 
 
@@ -139,15 +172,15 @@ def install() -> None:
     for scope_name, fn in _BINARY.items():
         override(f"__{scope_name}__", _left(fn, scope_name))
         override(f"__r{scope_name}__", _right(fn, scope_name))
-    for operator, op in (
-        ("__lt__", less_op), ("__le__", less_equal_op), ("__gt__", greater_op),
-        ("__ge__", greater_equal_op),
+    for operator, op, public in (
+        ("__lt__", less_op, less), ("__le__", less_equal_op, less_equal),
+        ("__gt__", greater_op, greater), ("__ge__", greater_equal_op, greater_equal),
     ):  # fmt: skip
-        override(operator, _method(op))
+        override(operator, _method(op, public))
     override("__getitem__", slice_helper)
-    override("__invert__", _method(logical_not_op))
-    override("__neg__", _method(neg_op))
-    override("__abs__", _method(abs))
+    override("__invert__", _method(logical_not_op, logical_not))
+    override("__neg__", _method(neg_op, negative))
+    override("__abs__", _method(abs, abs))
     for scope_name, name in (
         ("mul", "SparseDenseCwiseMul"), ("div", "SparseDenseCwiseDiv"),
     ):  # fmt: skip

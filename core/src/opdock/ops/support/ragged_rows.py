@@ -9,6 +9,7 @@ import numpy as np
 from opdock import dtypes
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import reshape
@@ -29,6 +30,7 @@ def lengths_to_splits(lengths: Tensor) -> Tensor:
     return concat([convert_to_tensor([0], lengths.dtype), cumsum(lengths)], 0)
 
 
+@extensible
 def splits_to_ids(splits: Any, name: str | None = None, out_type: Any = None) -> Tensor:
     """The row of each value: `[0, 0, 0, 2]` for the splits `[0, 3, 3, 4]`.
 
@@ -57,6 +59,7 @@ def splits_to_ids(splits: Any, name: str | None = None, out_type: Any = None) ->
         return reshape(after, [-1]) - 1
 
 
+@extensible
 def ids_to_splits(
     segment_ids: Any, num_segments: Any = None, out_type: Any = None, name: str | None = None
 ) -> Tensor:

@@ -75,7 +75,7 @@ def hand_out(op: Operation, tensor: Tensor, to: Graph) -> Tensor | None:
     Returns:
         A tensor of `to`; None where the branch does not compute the tensor for its own results.
     """
-    body = tensor.graph
+    body = tensor._op.graph
     if not isinstance(body, FuncGraph) or tensor.op not in body.needed():
         return None
     recorded: dict[Tensor, int] = op.__dict__.setdefault("_handed_out", {})

@@ -18,7 +18,6 @@ from opdock.compiler.place.ladder import node_sig
 from opdock.compiler.place.target import Target, memory_of
 from opdock.devices.answers import uploading
 from opdock.failures import FAILURES
-from opdock.graph.nodes.traits import Control
 from opdock.kernels.select.cells import Cell, UserFunction
 from opdock.kernels.select.context import KernelContext
 from opdock.kernels.select.notes import Noting
@@ -205,8 +204,7 @@ def _bind(step: Step, services: Services) -> Call:
         return carry if services.checks is None else services.checks.copy(node, carry)
     if step.kind == "control":
         inner = services.control(node, services)
-        chooses = node.traits.control is Control.COND
-        return HeldControl(node, inner) if node.claimed or chooses else inner
+        return HeldControl(node, inner)
     if step.kind == "segment":
         executable = node.attrs["executable"]
         checks = services.checks

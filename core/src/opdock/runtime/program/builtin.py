@@ -13,11 +13,13 @@ import numpy as np
 
 from opdock import errors, shapes
 from opdock.compiler.ir.block import Node
+from opdock.compiler.ir.state import variable_name
 from opdock.dtypes import proto_name
 from opdock.kernels.select.cells import Cell
 from opdock.runtime.cluster.exchange import bind_receive, bind_send
 from opdock.runtime.handles import delete_tensor, keep_tensor, kept_tensor
 from opdock.runtime.memory_stats import bytes_of_device
+from opdock.runtime.program.claims import strayed
 from opdock.runtime.resources import Cell as Storage
 from opdock.runtime.resources import ResourceManager
 
@@ -25,9 +27,9 @@ Bind = Callable[[Node, ResourceManager], Callable[..., Any]]
 
 
 def _assign(node: Node, resources: ResourceManager) -> Callable[..., Any]:
-    if not node.attrs.get("validate_shape", True):
-        return _store
     static = node.inputs[0].shape
+    if not node.attrs.get("validate_shape", True):
+        return functools.partial(_store, static)
 
     def assign(cell: Any, value: Any) -> Any:
         held, given, expected = cell.held_shape, tuple(value.shape), static
@@ -46,14 +48,27 @@ def _assign(node: Node, resources: ResourceManager) -> Callable[..., Any]:
     return assign
 
 
-def _store(cell: Any, value: Any) -> Any:
+def _store(static: shapes.Shape, cell: Any, value: Any) -> Any:
+    """Writes a value of any shape.
+
+    Raises:
+        ClaimError: what follows is compiled for another shape of the variable.
+    """
     cell.write(value)
+    if not shapes.is_compatible(static, tuple(value.shape)):
+        raise strayed(cell, static, value.shape)
     return cell
 
 
 def _assign_variable(node: Node, resources: ResourceManager) -> Callable[..., Any]:
+    static = node.inputs[0].shape
+
     def assign(cell: Any, value: Any) -> None:
         cell.write(value)
+        if not shapes.is_compatible(static, tuple(value.shape)):
+            error = strayed(cell, static, value.shape)
+            error.results = ()
+            raise error
 
     return assign
 
@@ -267,10 +282,10 @@ BUILTINS: Final[dict[str, Bind]] = {
 
 def variable_cell(node: Node, resources: ResourceManager) -> Cell:
     """The storage that a variable node names."""
-    shared = node.attrs.get("shared_name") or node.name
     dtype = node.attrs.get("dtype")
     container = node.attrs.get("container", "")
-    cell = resources.cell(container, shared, dtype, resource=not node.out_dtypes[0]._is_ref_dtype)
+    resource = not node.out_dtypes[0]._is_ref_dtype
+    cell = resources.cell(container, variable_name(node), dtype, resource=resource)
     if node.target is not None and not cell.initialized:
         cell.home = node.target.name
         # As in TensorFlow, nothing has to be written to a variable that has no elements; only a

@@ -8,7 +8,7 @@ must not reach it: what is left of the step is compiled anew, for the shape that
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from opdock import errors, shapes
 from opdock.compiler.ir.block import Node
 from opdock.graph.nodes.traits import Control
 
-__all__ = ["ClaimError", "HeldControl", "held_to_claims"]
+__all__ = ["ClaimError", "HeldControl", "held_to_claims", "strayed"]
 
 Call = Callable[..., Any]
 
@@ -30,28 +30,46 @@ class ClaimError(errors.InvalidArgumentError):
         whole: the same where each stands for the whole of its claim, as what broadcasts does;
             None where one cannot.
         at: the step of its program.
+        loose: the name of the variable that has been given another shape.
+        ran: the steps that have run, where these are not those before it.
+        values: what there was then, by slot, where the caller cannot see it.
     """
 
     results: Sequence[Any] = ()
     whole: Sequence[Any] | None = None
     at: int | None = None
+    loose: str = ""
+    ran: Collection[int] | None = None
+    values: dict[int, Any] | None = None
 
     def plain(self) -> errors.InvalidArgumentError:
         """The error as who called the program is told it."""
         return errors.InvalidArgumentError(None, self.op, self.message)
 
 
+def strayed(cell: Any, static: shapes.Shape, given: shapes.Shape) -> ClaimError:
+    """The error of an assignment that gave a variable another shape than the program says."""
+    error = ClaimError(
+        None, None,
+        f"Variable {cell.name} has shape {shapes.text(given)} now, but its graph said "
+        f"{shapes.text(static)}, and what follows is compiled for that.",
+    )  # fmt: skip
+    error.results, error.loose = (cell,), cell.name
+    return error
+
+
 def held_to_claims(node: Node, call: Call) -> Call:
     """A node's call, whose results have the shapes that were claimed of them.
 
-    Those of a branch are held to all that is known of them: its function may know it by a claim.
+    Those of control flow are held to all that is known of them: its functions may know it by a
+    claim.
     """
-    chooses = node.traits.control is Control.COND
+    controls = node.traits.control is not Control.NONE
     claims = {
         i: tuple(n or 0 for n in shape)
         for i, shape in enumerate(node.out_shapes)
         if shape is not None and shapes.is_fully_defined(shape)
-        and (i in node.claimed or (chooses and not node.out_dtypes[i]._is_handle))
+        and (i in node.claimed or (controls and not node.out_dtypes[i]._is_handle))
     }  # fmt: skip
     if not claims:
         return call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from opdock.runtime.program.turns import ManyTurns
 
 CompileBranch = Callable[[Any, Node], Program]
-CompileLoop = Callable[[Node], "tuple[Program, Program, ManyTurns | None]"]
+CompileLoop = Callable[[Node, bool], "tuple[Program, Program, ManyTurns | None]"]
 _SOON: Final = 64
 """Turns of a loop, in all its runs, after which code is asked for; and after which once more,
 while it is being compiled."""
@@ -35,8 +36,8 @@ def bind_control(
     Args:
         node: placed on the device that holds the arguments and results of its bodies.
         compile_branch: (function, node) to a program.
-        compile_loop: a node to the programs of its condition and body, and what makes many turns
-            in one call, if there is such a thing.
+        compile_loop: a node, and whether its variables may have any shapes, to the programs of its
+            condition and body, and what makes many turns in one call, if there is such a thing.
         cancellation: ends loops when the session is closed.
     """
     if node.traits.control is Control.COND:
@@ -71,13 +72,17 @@ class Loop:
     """Runs a body while a condition holds; many turns in one call, where there is code for them."""
 
     def __init__(self, node: Node, compile_loop: CompileLoop, session: Cancellation) -> None:
-        self._condition, self._body, self._many = compile_loop(node)
+        self._compile = functools.partial(compile_loop, node)
+        self._condition, self._body, self._many = self._compile(False)
+        self._free: tuple[Program, Program] | None = None
         self._limit = node.attrs.get("_maximum_iterations", sys.maxsize)
         self._session = session
         self._seen = self._last = 0
 
     def __call__(self, *state: Any) -> Any:
         """The loop's variables after the last turn."""
+        if self._body.strayed:
+            return self._freely(state, 0)
         values: Sequence[Any] = state
         count, limit = 0, self._limit
         again = max(_SOON - self._seen, 0 if self._last >= _FEW else _FEW)
@@ -99,6 +104,23 @@ class Loop:
                 values = turn(values)
                 count += 1
                 check(ends)
+                if self._body.strayed:
+                    break
+        return self._freely(values, count)
+
+    def _freely(self, values: Sequence[Any], count: int) -> Any:
+        """The rest of the turns, once one has given values of other shapes than was said."""
+        if self._free is None:
+            condition, body, _ = self._compile(True)
+            self._free = condition, body
+        condition, body = self._free
+        ends = ends_of(self._session)
+        with condition.turns() as keep, body.turns() as turn:
+            while count < self._limit and _decided(keep(values)[0]):
+                values = turn(values)
+                count += 1
+                check(ends)
+        return _unpack(values)
 
     def program(self, name: str) -> Program:
         """The program of "cond" or "body"."""

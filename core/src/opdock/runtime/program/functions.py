@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from opdock import dtypes, errors
+from opdock import dtypes, errors, shapes
 from opdock.compiler.pipeline import Compiled
 from opdock.graph.control.files import reads_files
+from opdock.graph.control.outside import state_outside
 from opdock.graph.control.rows import by_rows
 from opdock.kernels.select.cells import UserCall
 from opdock.kernels.select.streams import RandomStream
@@ -21,11 +22,14 @@ from opdock.runtime.recover.lost import runs_again
 if TYPE_CHECKING:
     from opdock.graph.control.func_graph import FuncGraph
     from opdock.runtime.resources import ResourceManager
+    from opdock.shapes import Shape
 
 __all__ = ["LazyFunction"]
 
-Compiles = Callable[["FuncGraph"], Compiled]
+Compiles = Callable[["FuncGraph", "Sequence[Shape]"], Compiled]
 Binds = Callable[[], "tuple[ResourceManager, Callable[[Compiled], Program]]"]
+Misfits = tuple[tuple[int, tuple[int, ...]], ...]
+_KEPT: Final = 8  # programs of one function, whose arguments have one shape as a rule
 
 
 class _Own:
@@ -70,37 +74,50 @@ class _Instance:
         self._function, self._resources, self._bind = function, resources, bind
         self._session = session
         # A program has its own buffers, so each of several threads takes one for its call.
-        self._idle: list[_Own] = []
+        self._idle: dict[Misfits, list[_Own]] = {(): []}
+        self._expected, self._count = function.expected, function.count
 
     def __call__(self, values: Sequence[Any], places: Sequence[Any] = (), /) -> Sequence[Any]:
         """See `opdock.kernels.select.cells.UserCall`."""
         if self._session is not None:
             check(ends_of(self._session))
+        misfits = self._misfits(values)
+        idle = self._idle[()] if not misfits else self._idle.setdefault(misfits, [])
         while True:
-            own = self._program(values)
             try:
-                results = own.call(values, places)
+                own = idle.pop()
+            except IndexError:
+                own = self._new(values, misfits)
+            try:
+                results = own.call(values, () if misfits else places)
             except errors.OpError as e:
                 if not runs_again(e):
-                    self._idle.append(own)
+                    idle.append(own)
                     raise
                 # A device was lost or full: who called has the element no second time.
-                self._function.give_up(own.compiled)
+                self._function.give_up(own.compiled, misfits)
             except BaseException:
-                self._idle.append(own)
+                idle.append(own)
                 raise
             else:
-                self._idle.append(own)
+                idle.append(own)
                 return results
 
-    def _program(self, values: Sequence[Any]) -> _Own:
+    def _misfits(self, values: Sequence[Any]) -> Misfits:
+        """The arguments whose shapes are not what the program says, and those shapes."""
+        if len(values) != self._count:
+            self._function.check(values)
+        found: Misfits = ()
+        for i, shape in self._expected:
+            if values[i].shape != shape:
+                found = (*found, (i, tuple(values[i].shape)))
+        return found
+
+    def _new(self, values: Sequence[Any], misfits: Misfits) -> _Own:
         """A program that nobody else runs."""
-        try:
-            return self._idle.pop()
-        except IndexError:
-            self._function.check(values)  # elements of one dataset are alike
-            compiled = self._function.program()
-            return _Own(compiled, self._bind(compiled))
+        self._function.check(values)  # elements of one dataset are alike
+        compiled = self._function.program(misfits)
+        return _Own(compiled, self._bind(compiled))
 
     def streams(self) -> dict[str, tuple[int, int]]:
         """See `opdock.kernels.select.cells.UserCall`."""
@@ -117,7 +134,7 @@ class LazyFunction:
 
     Args:
         function: takes and gives host arrays.
-        compiles: the function as the compiler leaves it.
+        compiles: the function, for arguments of some shapes, as the compiler leaves it.
         binds: random streams at their beginning, and what makes programs that share them.
         session: ends whoever calls the function for ever.
     """
@@ -129,7 +146,7 @@ class LazyFunction:
         self._compiles = compiles
         self._binds = binds
         self._session = session
-        self._compiled: Compiled | None = None
+        self._compiled: dict[Misfits, Compiled] = {}
         self._rows: LazyFunction | None = None
         self._has_rows = True
         # Reentrant: the collector may run inside, and a finalizer that it calls may come here.
@@ -166,18 +183,45 @@ class LazyFunction:
                 f"{[t.name for t in given]}",
             )  # fmt: skip
 
-    def program(self) -> Compiled:
-        """The function, compiled."""
-        with self._lock:
-            if self._compiled is None:
-                self._compiled = self._compiles(self._function)
-            return self._compiled
+    @property
+    def count(self) -> int:
+        """The number of its arguments."""
+        return len(self._function.inputs)
 
-    def give_up(self, compiled: Compiled) -> None:
+    @property
+    def expected(self) -> list[tuple[int, tuple[int, ...]]]:
+        """The arguments of one shape only, as the program says, and that shape.
+
+        It may say what is not so, of a `py_func` for example.
+        """
+        found = []
+        for i, tensor in enumerate(self._function.inputs):
+            shape = tensor.raw_shape
+            if tensor.dtype._is_data and shape is not None and shapes.is_fully_defined(shape):
+                found.append((i, tuple(n or 0 for n in shape)))
+        return found
+
+    def program(self, misfits: Misfits = ()) -> Compiled:
+        """The function, compiled.
+
+        Args:
+            misfits: arguments whose shapes are not what the program says.
+        """
+        with self._lock:
+            found = self._compiled.get(misfits)
+            if found is None:
+                others = dict(misfits)
+                given = [others.get(i, t.raw_shape) for i, t in enumerate(self._function.inputs)]
+                found = self._compiles(self._function, given)
+                if len(self._compiled) < _KEPT:
+                    self._compiled[misfits] = found
+            return found
+
+    def give_up(self, compiled: Compiled, misfits: Misfits = ()) -> None:
         """Has the function be compiled anew for the next program, unless it has been since."""
         with self._lock:
-            if self._compiled is compiled:
-                self._compiled = None
+            if self._compiled.get(misfits) is compiled:
+                del self._compiled[misfits]
 
     def by_rows(self) -> LazyFunction | None:
         """See `opdock.kernels.select.cells.UserFunction`."""
@@ -192,3 +236,12 @@ class LazyFunction:
     def reads_files(self) -> bool:
         """See `opdock.kernels.select.cells.UserFunction`."""
         return reads_files(self._function)
+
+    @property
+    def stateful(self) -> bool:
+        """See `opdock.kernels.select.cells.UserFunction`."""
+        return self._function.stateful
+
+    def outside(self) -> str | None:
+        """See `opdock.kernels.select.cells.UserFunction`."""
+        return state_outside(self._function)

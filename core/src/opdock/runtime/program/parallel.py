@@ -18,6 +18,7 @@ from opdock import errors
 from opdock.compiler.emit.overlap import Overlap
 from opdock.runtime.cancellation import patience
 from opdock.runtime.program.bind import Bound
+from opdock.runtime.program.claims import ClaimError
 from opdock.runtime.program.executor import Executor
 from opdock.runtime.recover.lost import RestartError, has_effect
 from opdock.util.threads import begin
@@ -73,6 +74,8 @@ def run_parallel(
     """
     run = _Run(executor, bound, overlap, helpers, feeds)
     run.lead()
+    if isinstance(run.error, ClaimError) and run.error.at is not None:
+        run.error.ran, run.error.values = run.ran, run.values
     if run.error is not None:
         raise run.error
     return bound.fetched(run.values)
@@ -96,6 +99,7 @@ class _Run:
         self.ready: list[int] = []
         self.heavy: list[int] = []
         self.left = len(self.waiting)
+        self.ran: set[int] = set()
         self.running = 0
         self.error: BaseException | None = None
         self.changed = threading.Condition()
@@ -160,6 +164,10 @@ class _Run:
                 # Steps that come later in the straight line may have run already.
                 e.again = e.again and not any(map(has_effect, self.schedule.steps))
             with self.changed:
+                if isinstance(e, ClaimError) and e.at is not None:
+                    outputs = self.schedule.steps[i].outputs
+                    self.values.update(zip(outputs, e.results, strict=True))
+                    self.ran.add(i)
                 self.running -= 1
                 # The first error is the step's; those of others that were under way are not told.
                 self.error = self.error or e
@@ -176,6 +184,7 @@ class _Run:
                 if not self.uses[slot]:
                     del self.values[slot]
             self.left -= 1
+            self.ran.add(i)
             self.running -= 1
             for follower in self.overlap.followers[i]:
                 self.waiting[follower] -= 1

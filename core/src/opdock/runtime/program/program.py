@@ -48,6 +48,7 @@ class Program:
         bound: kernels, constants and buffers.
         line: the steps as one function.
         steps_run: how often it ran.
+        strayed: whether it has gone on with other shapes than the program said of values.
     """
 
     def __init__(self, compiled: Compiled, services: Services, fallback: Fallback) -> None:
@@ -57,6 +58,7 @@ class Program:
         self.block, self.schedule = compiled.block, compiled.schedule
         self.plan, self.overlap = bound.compiled.plan, compiled.overlap
         self.steps_run = 0
+        self.strayed = False
         self._onward = self._onward_of(compiled, services, fallback)
         self._executor = Executor(bound, Rescue(compiled, fallback, self._onward))
         self._waiting = waiting_of(self._executor, bound, self.overlap is not None)
@@ -160,6 +162,8 @@ class Program:
 
         The call's results are what stands in for it, if anything does; nothing runs twice.
         """
+        if isinstance(error, ClaimError) and error.values is not None:
+            return self._follow(error, {**self.bound.initial(feeds), **error.values})
         halted = self.line.halted(error)
         if halted is None:
             raise error
@@ -174,26 +178,31 @@ class Program:
     def _onward_of(
         self, compiled: Compiled, services: Services, fallback: Fallback
     ) -> Onward | None:
-        """What goes on where a claimed shape is none: steps must run one by one for that."""
-        if compiled.overlap is not None or compiled.block.source is None:
+        """What goes on where a claimed shape is none: the graph has to be known for that."""
+        if compiled.block.source is None:
             return None
         return Onward(compiled, fallback.rest, lambda c: Program(c, services, fallback))
 
     def _follow(self, error: ClaimError, values: dict[int, Any]) -> Sequence[Any]:
         """The results of a step in which a value has another shape than was claimed."""
+        at, count = error.at, len(self.schedule.steps)
+        if at is None:
+            raise error.plain() from None
+        ran = range(at + 1) if error.ran is None else error.ran
         with within(self.bound.limited):
-            results = None if self._onward is None else self._onward(error, values)
-            if results is None:
-                if error.at is None or error.whole is None:
-                    raise error.plain() from None
-                step = self.schedule.steps[error.at]
-                values.update(zip(step.outputs, error.whole, strict=True))
-                try:
-                    self._executor.walk(range(error.at + 1, len(self.schedule.steps)), values)
-                except ClaimError as e:
-                    return self._follow(e, values)
-                results = self.bound.fetched(values)
-        return results
+            results = None if self._onward is None else self._onward(error, ran, values)
+            if results is not None:
+                self.strayed = True
+                return results
+            if error.whole is None:
+                raise error.plain() from None
+            values.update(zip(self.schedule.steps[at].outputs, error.whole, strict=True))
+            try:
+                self._executor.walk((i for i in range(count) if i not in ran), values)
+            except ClaimError as e:
+                e.ran = {*ran, *range((e.at or 0) + 1)}
+                return self._follow(e, values)
+            return self.bound.fetched(values)
 
     def _go_on(self, error: BaseException, i: int, values: dict[int, Any]) -> None:
         """Runs what is left of a step whose call `i` raised."""

@@ -81,6 +81,7 @@ class Waiting:
         done: queue.SimpleQueue[_Outcome] = queue.SimpleQueue()
         threads: list[threading.Thread] = []
         running = 0
+        stray: ClaimError | None = None
         if begun is not None:
             del missing[start]
             threads.append(
@@ -99,13 +100,24 @@ class Waiting:
                 now = next((i for i in ready if not self._waits[i]), None)
                 if now is not None:
                     del missing[now]
-                    self._finish(now, self._one(now, values), values, missing)
+                    try:
+                        self._finish(now, self._one(now, values), values, missing)
+                    except ClaimError as e:
+                        self._apart(e, values)
+                        stray = stray or e
                     continue
+                if stray is not None and not running:
+                    stray.ran = set(range(count)) - missing.keys()
+                    raise stray
                 try:
                     i, results, error = done.get(timeout=patience())
                 except queue.Empty:
                     continue
                 running -= 1
+                if isinstance(error, ClaimError):
+                    self._apart(error, values)
+                    stray = stray or error
+                    continue
                 if error is not None:
                     raise error
                 self._finish(i, results, values, missing)
@@ -136,19 +148,25 @@ class Waiting:
         return thread
 
     def _one(self, i: int, values: dict[int, Any]) -> Any:
-        return _as_claimed(functools.partial(self._executor.one, i, values, False))
+        return self._executor.one(i, values, False)
 
     def _taken(self, i: int, begun: Handed, values: dict[int, Any]) -> Any:
         """The results of a step whose call goes on elsewhere."""
         try:
             return self._executor.results(self._bound.schedule.steps[i], begun.outcome())
         except Exception as e:
-            return _as_claimed(functools.partial(self._instead, e, i, values))
+            return self._instead(e, i, values)
 
     def _instead(self, error: Exception, i: int, values: dict[int, Any]) -> Any:
         own = dict(values)
         self._executor.take_over(error, i, own)
         return [own[s] for s in self._bound.schedule.steps[i].outputs]
+
+    def _apart(self, error: ClaimError, values: dict[int, Any]) -> None:
+        """Keeps what a step gave whose users have to be compiled for it: they do not run here."""
+        assert error.at is not None
+        outputs = self._bound.schedule.steps[error.at].outputs
+        values.update(zip(outputs, error.results, strict=True))
 
     def _finish(
         self, i: int, results: Any, values: dict[int, Any], missing: dict[int, set[int]]
@@ -157,19 +175,6 @@ class Waiting:
         values.update(zip(outputs, results, strict=False))
         for needs in missing.values():
             needs.discard(i)
-
-
-def _as_claimed(make: Callable[[], Any]) -> Any:
-    """The results that `make` gives, or what stands for them where their shapes were promised.
-
-    Steps run in any order here, so the rest cannot be told from what has run and compiled anew.
-    """
-    try:
-        return make()
-    except ClaimError as e:
-        if e.whole is None:
-            raise e.plain() from None
-        return e.whole
 
 
 def _polite(call: Call) -> Call:

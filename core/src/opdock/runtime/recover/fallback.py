@@ -42,6 +42,7 @@ class Fallback:
         self._services = services
         self.losses = services.losses
         self.rest = compiler.rest
+        self.loosen = compiler.placer.experience.loosen
 
     def __call__(
         self, node: Node, inputs: Sequence[Any], error: errors.OpError

@@ -7,8 +7,7 @@ its values are fed to the rest, and what has an effect does not happen a second 
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,18 +16,19 @@ import numpy as np
 from opdock.compiler.clean.prune import references
 from opdock.compiler.emit.partition import location
 from opdock.compiler.emit.schedule import Step
-from opdock.compiler.ir.block import SEGMENT, Node, Value
+from opdock.compiler.ir.block import Node, Value
 from opdock.compiler.ir.source import Source
+from opdock.compiler.ir.state import written
 from opdock.compiler.pipeline import Compiled, Given
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.runtime.program.claims import ClaimError
-from opdock.runtime.recover.lost import has_effect
 
 if TYPE_CHECKING:
     from opdock.runtime.program.program import Program
 
 __all__ = ["Onward"]
 
+_MAKING: Final = ("kernel", "builtin", "control", "segment", "alias")
 _KEPT: Final = 4  # rests of one program, which are few: by the step that led there, and shapes
 
 
@@ -51,24 +51,32 @@ class Onward:
         self._compile, self._bind = compile_rest, bind
         self._rests: dict[Any, Program] = {}
 
-    def __call__(self, error: ClaimError, values: dict[int, Any]) -> Sequence[Any] | None:
-        """The results of a step that met `error`, whose values by slot are `values`.
+    def __call__(
+        self, error: ClaimError, ran: Collection[int], values: dict[int, Any]
+    ) -> Sequence[Any] | None:
+        """The results of a run that met `error`.
+
+        Args:
+            error: with what its step gave.
+            ran: the steps that have run, and that one.
+            values: what there is by now, by slot.
 
         Returns:
             None where what is left cannot be told from what has run.
         """
         source, at = self._compiled.block.source, error.at
-        if source is None or at is None or not self.possible:
+        if source is None or at is None:
             return None
         steps = self._compiled.schedule.steps
         values = {**values, **dict(zip(steps[at].outputs, error.results, strict=True))}
-        done = self._done(steps[: at + 1])
-        known = self._known(source, steps[: at + 1], values)
-        used = None if done is None else _used(source, known, done)
+        past = [step for i, step in enumerate(steps) if i in ran]
+        done = _done(past)
+        known = self._known(source, past, values)
+        used = None if done is None else _used(source, known, done, _drawn(past))
         if done is None or used is None:
             return None
-        given = [(t, t.dtype.base_dtype, np.shape(known[t][0]), known[t][1]) for t in used]
-        key = (at, *((t, shape) for t, _, shape, _ in given))
+        given = [_given(t, *known[t]) for t in used]
+        key = (at, frozenset(done), *((t, shape) for t, _, shape, _ in given))
         rest = self._rests.get(key)
         if rest is None:
             compiled = self._compile(source, given, done)
@@ -81,48 +89,70 @@ class Onward:
         shared = zip(results, rest.shared_fetches, strict=True)
         return [r.copy() if s and isinstance(r, np.ndarray) else r for r, s in shared]
 
-    @functools.cached_property
+    @property
     def possible(self) -> bool:
-        """Whether steps run in turn, and their values can be told as the user's."""
-        compiled = self._compiled
-        if compiled.block.source is None or compiled.once is not None:
-            return False
-        return not self._rearranged()
-
-    def _rearranged(self) -> bool:
-        """Whether values may have another layout than the user's, or be out of sight."""
-        return any(n.op == SEGMENT or _changed(n) for n in self._compiled.block.nodes)
-
-    def _done(self, ran: Sequence[Step]) -> set[Operation] | None:
-        """The operations with effects that have run; None where that cannot be said."""
-        done: set[Operation] = set()
-        for node in (s.node for s in ran if has_effect(s)):
-            for member in [node] if node.fused is None else node.fused.members:
-                if member.origin is None or not _same(member):
-                    return None
-                done.add(member.origin)
-        return done
+        """Whether it is known what the program was made from."""
+        return self._compiled.block.source is not None
 
     def _known(
         self, source: Source, ran: Sequence[Step], values: dict[int, Any]
     ) -> dict[Tensor, tuple[Any, str]]:
         """The user's tensors whose values there are, and where these lie."""
-        known = {}
-        feeds = zip(source.feeds, self._compiled.block.feeds, strict=True)
-        for (tensor, value), slot in zip(feeds, self._compiled.schedule.params, strict=True):
+        known, block = {}, self._compiled.block
+        # What is computed before a loop's first turn comes in as further feeds: it has no effects.
+        feeds = zip(source.feeds, block.feeds, strict=False)
+        for (tensor, value), slot in zip(feeds, self._compiled.schedule.params, strict=False):
             if slot in values:
                 known[tensor] = values[slot], location(value)
         for value, slot in _results(ran):
-            if slot in values and value.node.origin is not None and _same(value.node):
-                tensor = value.node.origin.outputs[value.index]
-                if tensor.dtype._is_data:
+            node = value.node
+            if slot in values and value not in block.turned and _same(node) and not _changed(node):
+                assert node.origin is not None
+                tensor = node.origin.outputs[value.index]
+                if not tensor.dtype._is_ref_dtype:
                     known[tensor] = values[slot], location(value)
         return known
 
 
+def _given(tensor: Tensor, value: Any, lies: str) -> Given:
+    """A tensor and what is known of the value that it has."""
+    if tensor.dtype._is_data:
+        return tensor, tensor.dtype, np.shape(value), lies
+    return tensor, tensor.dtype, tensor.raw_shape, lies
+
+
+def _members(step: Step) -> Iterator[Node]:
+    """The nodes that a step stands for."""
+    waiting = [step.node]
+    while waiting:
+        node = waiting.pop()
+        if node.fused is None:
+            yield node
+        else:
+            waiting += node.fused.members
+
+
+def _done(ran: Sequence[Step]) -> set[Operation] | None:
+    """The operations with effects that have run; None where that cannot be said."""
+    done: set[Operation] = set()
+    for member in (m for step in ran if step.kind in _MAKING for m in _members(step)):
+        if (member.spec is not None and member.spec.has_effect) or written(member):
+            if not _same(member):
+                return None
+            assert member.origin is not None
+            done.add(member.origin)
+    return done
+
+
+def _drawn(ran: Sequence[Step]) -> set[Operation]:
+    """The random operations that have run: they give something else when they run again."""
+    members = (m for step in ran if step.kind in _MAKING for m in _members(step))
+    return {m.origin for m in members if m.origin is not None and m.traits.random}
+
+
 def _results(ran: Sequence[Step]) -> Iterator[tuple[Value, int]]:
     for step in ran:
-        if step.kind in ("kernel", "builtin", "control"):
+        if step.kind in _MAKING:
             node = step.node
             made = node.values() if node.fused is None else node.fused.results
             yield from zip(made, step.outputs, strict=False)
@@ -144,7 +174,10 @@ def _changed(node: Node) -> bool:
 
 
 def _used(
-    source: Source, known: dict[Tensor, Any], done: AbstractSet[Operation]
+    source: Source,
+    known: dict[Tensor, Any],
+    done: AbstractSet[Operation],
+    drawn: AbstractSet[Operation],
 ) -> list[Tensor] | None:
     """What of the known values the rest needs; None if it needs one that is not known any more."""
     stands = references(done)
@@ -154,7 +187,7 @@ def _used(
     fed, seen = {t.op for t in source.feeds}, set()
     while waiting:
         op = waiting.pop()
-        if op in done or (op in fed and op.spec.traits.placeholder):
+        if op in done or op in drawn or (op in fed and op.spec.traits.placeholder):
             return None
         if op in seen:
             continue

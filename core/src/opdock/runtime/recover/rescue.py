@@ -66,6 +66,8 @@ class Rescue:
 
     def _held(self, error: ClaimError, i: int) -> Sequence[Any]:
         """What stands for results of other shapes than were claimed, where nothing else helps."""
+        if error.loose:
+            self._fallback.loosen(error.loose)
         goes_on = self._onward is not None and self._onward.possible
         if error.whole is not None and not goes_on:
             return error.whole
@@ -74,6 +76,7 @@ class Rescue:
         if not goes_on:
             raise located.plain() from None
         located.results, located.whole, located.at = error.results, error.whole, i
+        located.loose = error.loose
         raise located
 
     def _restart(self, found: errors.OpError, i: int, error: BaseException) -> None:

@@ -12,6 +12,7 @@ from opdock import dtypes, errors
 from opdock.api import logging
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.operation import graph_behind
 from opdock.graph.variables import initializers, variable_scope
 from opdock.train import training_util
 from opdock.train.loops.hook import (
@@ -127,7 +128,7 @@ def graph_element(value: Any) -> Any:
     """
     graph = get_default_graph()
     if not isinstance(value, str):
-        if getattr(value, "graph", None) is not graph:
+        if graph_behind(value) is not graph:
             raise ValueError(
                 f"Passed {value} should have graph attribute that is equal to current graph "
                 f"{graph}."

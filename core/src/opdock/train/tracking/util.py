@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -21,9 +20,9 @@ from opdock.graph.variables.trackable import NoDependency, Trackable
 from opdock.graph.variables.tracked_attributes import AutoTrackable, wrap
 from opdock.graph.variables.variable import Variable
 from opdock.graph.variables.variable_store import default_initializer
-from opdock.io import protos
+from opdock.io import filesystems, protos
 from opdock.io.checkpoint_reader import NewCheckpointReader
-from opdock.io.files import as_path, tf_errors
+from opdock.io.files import as_path, make_directories
 from opdock.io.parsing import parsed
 from opdock.ops.identity import identity, placeholder_with_default
 from opdock.train.checkpoint_management import update_checkpoint_state_internal
@@ -165,10 +164,9 @@ class TrackableSaver:
         path = as_path(file_prefix)
         if checkpoint_number is not None:
             path = f"{path}-{int(checkpoint_number)}"
-        directory = os.path.dirname(path)
+        directory = filesystems.parent(path)
         if directory:
-            with tf_errors(directory):
-                os.makedirs(directory, exist_ok=True)
+            make_directories(directory)
         graph, saveables, feeds = self._graph().serialize(self._saveables)
         data = graph.SerializeToString(deterministic=True)
         prefix = self._prefix_tensor()
@@ -298,7 +296,7 @@ class Checkpoint(AutoTrackable):
         if executing_eagerly():
             number = int(self.save_counter.assign_add(1).read_value())
             path = self.write(f"{as_path(file_prefix)}-{number}")
-            update_checkpoint_state_internal(os.path.dirname(path), path, [path], None, True)
+            update_checkpoint_state_internal(filesystems.parent(path), path, [path], None, True)
             return path
         session = session or get_session()
         new = self._save_counter is None
@@ -308,7 +306,7 @@ class Checkpoint(AutoTrackable):
         if self._count is None:
             self._count = NoDependency(counter.assign_add(1, read_value=True))
         path = self.write(f"{as_path(file_prefix)}-{session.run(self._count)}", session)
-        update_checkpoint_state_internal(os.path.dirname(path), path, [path], None, True)
+        update_checkpoint_state_internal(filesystems.parent(path), path, [path], None, True)
         return path
 
     def restore(self, save_path: Any) -> Any:
