@@ -278,6 +278,10 @@ from opdock.ops.composed.function import Function as Function
 from opdock.ops.composed.function import function as function
 from opdock.ops.composed.function_spec import FunctionSpec as FunctionSpec
 from opdock.ops.composed.function_spec import described as described
+from opdock.ops.composed.function_traces import Traces as Traces
+from opdock.ops.composed.function_traces import as_tensors as as_tensors
+from opdock.ops.composed.function_traces import functions_run_eagerly as functions_run_eagerly
+from opdock.ops.composed.function_traces import run_functions_eagerly as run_functions_eagerly
 from opdock.ops.composed.functional import foldl as foldl
 from opdock.ops.composed.functional import foldr as foldr
 from opdock.ops.composed.functional import map_fn as map_fn

@@ -91,6 +91,7 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "TensorShape": ("opdock.shapes", "TensorShape"),
     "TensorSpec": ("opdock.graph.nodes.typespec", "TensorSpec"),
     "TextLineReader": ("opdock.ops.composed.readers", "TextLineReader"),
+    "Traces": ("opdock.ops.composed.function_traces", "Traces"),
     "TypeSpec": ("opdock.graph.nodes.typespec", "TypeSpec"),
     "UnconnectedGradients": ("opdock.autodiff.gradients", "UnconnectedGradients"),
     "VERSION": ("opdock.version", "VERSION"),
@@ -122,6 +123,7 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "argsort": ("opdock.ops.sorting", "argsort"),
     "as_dtype": ("opdock.dtypes", "as_dtype"),
     "as_string": ("opdock.ops.encoding", "as_string"),
+    "as_tensors": ("opdock.ops.composed.function_traces", "as_tensors"),
     "asin": ("opdock.ops.trig", "asin"),
     "asinh": ("opdock.ops.trig", "asinh"),
     "assert_equal": ("opdock.ops.check", "assert_equal"),
@@ -275,6 +277,7 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "foldr": ("opdock.ops.composed.functional", "foldr"),
     "for_loop": ("opdock.ops.composed.vectorized_map", "for_loop"),
     "function": ("opdock.ops.composed.function", "function"),
+    "functions_run_eagerly": ("opdock.ops.composed.function_traces", "functions_run_eagerly"),
     "gather": ("opdock.ops.gather", "gather"),
     "gather_nd": ("opdock.ops.gather", "gather_nd"),
     "get_collection": ("opdock.graph.nodes.collections", "get_collection"),
@@ -462,6 +465,7 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "roll": ("opdock.ops.tiling", "roll"),
     "round": ("opdock.ops.elementary", "round"),
     "rsqrt": ("opdock.ops.elementary", "rsqrt"),
+    "run_functions_eagerly": ("opdock.ops.composed.function_traces", "run_functions_eagerly"),
     "saturate_cast": ("opdock.ops.cast", "saturate_cast"),
     "scalar_mul": ("opdock.ops.sums", "scalar_mul"),
     "scan": ("opdock.ops.composed.functional", "scan"),
@@ -682,4 +686,4 @@ SUBMODULES: Final = {
     "version": "opdock.version",
     "xla": "opdock.api.xla",
 }
-INTERNAL: Final = frozenset(["axes", "codegen", "codes", "docstrings", "nearest", "plugin", "shapes", "syntax", "values", "windows"])
+INTERNAL: Final = frozenset(["axes", "codegen", "codes", "docstrings", "failures", "fields", "nearest", "plugin", "shapes", "syntax", "values", "windows"])
