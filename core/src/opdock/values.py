@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+import math
+from collections.abc import Iterable
+from typing import Any, Final
 
 import numpy as np
 
 from opdock import dtypes
 from opdock.dtypes import DType
 
-__all__ = ["is_array_like", "to_array"]
+__all__ = ["MOST", "counted", "is_array_like", "to_array"]
+
+MOST: Final = 2**59
+"""Elements that no array of any type has."""
+
+
+def counted(dims: Iterable[int]) -> int:
+    """The elements that NumPy counts for a shape: what stands beside a 0 counts as well."""
+    return math.prod(d for d in dims if d)
 
 
 def to_array(value: Any, dtype: DType | None) -> np.ndarray[Any, Any]:

@@ -85,8 +85,9 @@ def test_what_is_absent_is_fetched_and_unpacked_files_serve_too(folder: Path, tm
         (struct.pack(">4I", 2049, 1, 28, 28) + bytes(784), "magic number 2049"),
         (struct.pack(">4I", 2051, 2**31, 28, 28) + bytes(784), "has 784 bytes"),
         (b"\0\0", "ends within its head"),
+        (struct.pack(">4I", 2051, 0, 2**32 - 1, 2**32 - 1), "has 0 bytes for shape"),
     ],
-    ids=["magic", "short", "head"],
+    ids=["magic", "short", "head", "none of many"],
 )
 def test_broken_files(folder: Path, head: bytes, said: str) -> None:
     (folder / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(head))

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from opdock import dtypes
 from opdock.data.util import structure
-from opdock.graph.control.acts import acts
+from opdock.graph.control.effects import acts
 from opdock.graph.control.func_graph import FuncGraph, read_reference
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor

@@ -96,7 +96,12 @@ def safetensors_to_checkpoint(path: Any, prefix: Any) -> list[str]:
             names = sorted(file.keys())
             with BundleWriter(local_path(prefix)) as writer:
                 for name in names:
-                    writer.add(name, file.get_tensor(name))
+                    try:
+                        value = file.get_tensor(name)
+                    except ValueError as e:  # NumPy's word on a shape that no array has
+                        told = f"{source}: tensor {name}: {e}"
+                        raise errors.DataLossError(None, None, told) from None
+                    writer.add(name, value)
     except library.SafetensorError as e:
         raise errors.DataLossError(None, None, f"{source}: {e}") from None
     return names

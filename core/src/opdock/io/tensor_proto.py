@@ -13,7 +13,7 @@ import numpy as np
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
 from opdock.io import protos
-from opdock.values import is_array_like, to_array
+from opdock.values import MOST, counted, is_array_like, to_array
 
 __all__ = ["make_ndarray", "make_tensor_proto"]
 
@@ -250,9 +250,9 @@ def _wire_dims(shape: Any) -> tuple[int, ...]:
     if shape.unknown_rank or any(d.size < 0 for d in shape.dim):
         raise ValueError(f"A TensorProto needs a fully defined shape, got {shape}")
     dims = tuple(d.size for d in shape.dim)
-    if len(dims) > _MAX_RANK or math.prod(dims) >= 2**59:
+    if len(dims) > _MAX_RANK or counted(dims) >= MOST:
         raise ValueError(
-            f"A tensor has {len(dims)} dimensions and {math.prod(dims)} elements, too many"
+            f"A tensor of shape {list(dims[:_MAX_RANK])} has too many dimensions or elements"
         )
     return dims
 

@@ -20,7 +20,7 @@ from opdock.compiler.ir.state import cell_inputs, written
 from opdock.compiler.place.experience import ALL, Loss
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
-from opdock.graph.control.acts import does_something
+from opdock.graph.control.effects import does_something
 from opdock.runtime.resources import ResourceManager
 
 __all__ = [
