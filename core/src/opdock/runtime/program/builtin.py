@@ -61,7 +61,9 @@ def _store(static: shapes.Shape, cell: Any, value: Any) -> Any:
 
 
 def _assign_variable(node: Node, resources: ResourceManager) -> Callable[..., Any]:
-    static = node.inputs[0].shape
+    holder = node.inputs[0].node
+    # A handle itself is a scalar, and one that came as an argument tells of no variable.
+    static: shapes.Shape = holder.attrs.get("shape") if holder.traits.holds else None
 
     def assign(cell: Any, value: Any) -> None:
         cell.write(value)
