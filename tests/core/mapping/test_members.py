@@ -14,8 +14,6 @@ from opdock.mapping import coverage, names
 LIBRARIES = ("estimator.", "keras.")
 # Class and member -> why it is not there.
 MISSING = {
-    "layers.InputSpec.from_config": "models of tf.keras have specs that are saved",
-    "layers.InputSpec.get_config": "models of tf.keras have specs that are saved",
     "random.experimental.Generator.split": "makes generators of a tensor's values: eager execution",
     "train.LooperThread.isAlive": "threads have lost it in Python 3.9; `opdock run` puts it back",
 }

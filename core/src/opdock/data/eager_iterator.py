@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from opdock import errors
+from opdock import dtypes, errors
 from opdock.data.iterators import Iterator
-from opdock.data.spec import IteratorSpec
 from opdock.data.util import structure
 from opdock.graph.nodes.composite import CompositeTensor
+from opdock.graph.nodes.operation import Tensor
+from opdock.graph.nodes.typespec import TensorSpec, TypeSpec
 from opdock.graph.variables.trackable import Trackable
 from opdock.ops.data_iterators import iterator_get_next_op, iterator_v2_op, make_iterator_op
 
 if TYPE_CHECKING:
     from opdock.data.dataset import DatasetV2
 
-__all__ = ["EagerIterator"]
+__all__ = ["EagerIterator", "IteratorSpec"]
 
 
 class EagerIterator(Iterator, Trackable, CompositeTensor):
@@ -66,3 +67,35 @@ class EagerIterator(Iterator, Trackable, CompositeTensor):
         """
         flat = iterator_get_next_op(self._iterator_resource, name=name, **self._flat)
         return structure.from_tensor_list(self._element_spec, flat)
+
+
+class IteratorSpec(TypeSpec):
+    """What is known of an iterator of eager programs.
+
+    Args:
+        element_spec: the structure of specs of its elements.
+    """
+
+    __slots__ = ("_element_spec",)
+
+    def __init__(self, element_spec: Any) -> None:
+        self._element_spec = element_spec
+
+    @property
+    def value_type(self) -> type:
+        """The class of such iterators."""
+        return EagerIterator
+
+    def _serialize(self) -> tuple[Any, ...]:
+        return (self._element_spec,)
+
+    @property
+    def _component_specs(self) -> TensorSpec:
+        return TensorSpec((), dtypes.resource)
+
+    def _to_components(self, value: Any) -> Tensor:
+        found: Tensor = value._iterator_resource
+        return found
+
+    def _from_components(self, components: Any) -> Any:
+        return EagerIterator.of_handle(components, self._element_spec)

@@ -1,4 +1,4 @@
-"""What is known of a dataset, or a walk through one, that is an element, argument or result."""
+"""`DatasetSpec`: what is known of a dataset that is an element, an argument or a result."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 from opdock import dtypes
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.typespec import BatchableTypeSpec, TensorSpec, TypeSpec
+from opdock.graph.nodes.typespec import BatchableTypeSpec, TensorSpec
 from opdock.shapes import TensorShape
 
-__all__ = ["DatasetSpec", "IteratorSpec"]
+__all__ = ["DatasetSpec"]
 
 
 class DatasetSpec(BatchableTypeSpec):
@@ -82,40 +82,3 @@ class DatasetSpec(BatchableTypeSpec):
 
     def _to_legacy_output_classes(self) -> Any:
         return self
-
-
-class IteratorSpec(TypeSpec):
-    """What is known of an iterator of eager programs.
-
-    Args:
-        element_spec: the structure of specs of its elements.
-    """
-
-    __slots__ = ("_element_spec",)
-
-    def __init__(self, element_spec: Any) -> None:
-        self._element_spec = element_spec
-
-    @property
-    def value_type(self) -> type:
-        """The class of such iterators."""
-        # Iterators say their specs, and specs make iterators.
-        from opdock.data.eager_iterator import EagerIterator
-
-        return EagerIterator
-
-    def _serialize(self) -> tuple[Any, ...]:
-        return (self._element_spec,)
-
-    @property
-    def _component_specs(self) -> TensorSpec:
-        return TensorSpec((), dtypes.resource)
-
-    def _to_components(self, value: Any) -> Tensor:
-        found: Tensor = value._iterator_resource
-        return found
-
-    def _from_components(self, components: Any) -> Any:
-        from opdock.data.eager_iterator import EagerIterator
-
-        return EagerIterator.of_handle(components, self._element_spec)

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from opdock.autodiff.split import watched
 from opdock.dtypes import DType
 from opdock.eager.calls import Calls, makes_a_resource
 from opdock.eager.tensor import EagerOperation, EagerTensor
@@ -186,10 +187,15 @@ class EagerGraph(Graph):
         found.begin()
         return found
 
-    @property
-    def is_watched(self) -> bool:
-        """Whether a tape watches what this thread runs."""
-        return bool(self._local.tapes)
+    def _as_run(self, function: Any) -> Any:
+        """A function; where a tape watches, as one that hands out what its gradient will need."""
+        if not self._local.tapes:
+            return function
+        try:
+            return watched(function)
+        except LookupError:
+            # Who asks for the gradient is told of what has none.
+            return function
 
     # ------------------------------------------------------------ names and scopes
     def unique_name(self, name: str, mark_as_used: bool = True) -> str:

@@ -17,11 +17,6 @@ class GraphMode:
     _seed_used: bool
 
     @property
-    def is_watched(self) -> bool:
-        """Whether a tape keeps what this thread runs; a graph keeps all of it in any case."""
-        return False
-
-    @property
     def _program(self) -> Any:
         """The graph that the program's variables are of."""
         return self
@@ -38,6 +33,10 @@ class GraphMode:
     def _resource_name(self, name: str) -> str:
         """The name by which a session keeps the state of what is made under `name`."""
         return name
+
+    def _as_run(self, function: Any) -> Any:
+        """A function as a call runs it whose results are the first ones."""
+        return function
 
     def _record(self, tape: Any = None) -> Any:
         """What keeps operations that run as they are made; a graph keeps its own."""

@@ -453,12 +453,9 @@ def get(name: str) -> OpSpec:
     """
     spec = find(name) or _brought(name)
     if spec is None:
-        raise errors.NotFoundError(
-            None,
-            None,
-            f"Op type not registered '{name}'. Make sure the op is defined by opdock or by an "
-            "installed plugin (hook opdock_ops); `opdock doctor` lists the plugins.",
-        )
+        told = f"Op type not registered '{name}'. Make sure the op is defined by opdock or by an "
+        told += "installed plugin (hook opdock_ops); `opdock doctor` lists the plugins."
+        raise errors.NotFoundError(None, None, told)
     return spec
 
 

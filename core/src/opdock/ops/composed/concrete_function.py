@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from opdock.autodiff.split import watched
 from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.control.function_op import copy_operations
 from opdock.graph.nodes.convert import convert_to_tensor
@@ -49,13 +48,7 @@ def run_body(body: FuncGraph, arguments: Sequence[Tensor], graph: Graph) -> list
     Returns:
         Its results.
     """
-    function = body
-    if graph.is_watched:
-        try:
-            function = watched(body)
-        except LookupError:
-            # Who asks for the gradient is told of what has none.
-            function = body
+    function = graph._as_run(body)
     call = get("StatefulPartitionedCall" if function.stateful else "PartitionedCall")
     made = call(list(arguments), Tout=[t.dtype.base_dtype for t in function.outputs], f=function)
     return list(made[: len(body.outputs)]) if function.outputs else []
