@@ -148,7 +148,12 @@ def _remove_other_data(prefix: str, shards: int | None) -> None:
 def give_up(prefix: str) -> None:
     """Removes all parts of a sharded save of which one, with this prefix, cannot be written."""
     directory = filesystems.parent(prefix)
-    if _PARTS.search(directory):
+    if not _PARTS.search(directory):
+        return
+    if filesystems.is_local(directory):
+        # What can be removed is, though something in it cannot.
+        shutil.rmtree(filesystems.here(directory), ignore_errors=True)
+    else:
         with suppress(OSError):
             filesystems.of(directory).rmtree(directory)
 

@@ -64,6 +64,9 @@ class FileSystem(Protocol):
     def remove(self, path: str) -> None:
         """Deletes a file."""
 
+    def rmdir(self, path: str) -> None:
+        """Deletes a directory that has nothing in it."""
+
     def rmtree(self, path: str) -> None:
         """Deletes a directory with all in it, or a file."""
 
@@ -123,6 +126,10 @@ class Local:
     def remove(self, path: str) -> None:
         """Deletes a file."""
         os.remove(here(path))
+
+    def rmdir(self, path: str) -> None:
+        """Deletes a directory that has nothing in it."""
+        os.rmdir(here(path))
 
     def rmtree(self, path: str) -> None:
         """Deletes a directory with all in it, or a file."""
@@ -203,6 +210,10 @@ class Remote:
     def remove(self, path: str) -> None:
         """Deletes a file."""
         self.inner.rm_file(self._name(path))
+
+    def rmdir(self, path: str) -> None:
+        """Deletes a directory that has nothing in it."""
+        self.inner.rmdir(self._name(path))
 
     def rmtree(self, path: str) -> None:
         """Deletes a directory with all in it, or a file."""

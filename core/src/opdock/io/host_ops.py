@@ -204,9 +204,7 @@ def merge_checkpoints(prefixes: Any, destination: Any, delete_old_dirs: bool) ->
     if delete_old_dirs:
         for directory in {filesystems.parent(p) for p in parts} - {filesystems.parent(merged), ""}:
             with suppress(OSError):
-                there = filesystems.of(directory)
-                if not there.listdir(directory):
-                    there.rmtree(directory)
+                filesystems.of(directory).rmdir(directory)
 
 
 def sharded_filename(basename: Any, shard: Any, num_shards: Any) -> bytes:

@@ -9,7 +9,6 @@ import numpy as np
 
 from opdock import dtypes
 from opdock.graph.nodes.constant import constant as dense_constant
-from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.composed.ragged_tensor import RaggedTensor, is_ragged
 from opdock.ops.composed.ragged_value import RaggedTensorValue
@@ -19,7 +18,6 @@ from opdock.shapes import TensorShape
 __all__: list[str] = []
 
 
-@extensible
 def constant(
     pylist: Any,
     dtype: Any = None,
@@ -57,7 +55,6 @@ def constant(
         return found
 
 
-@extensible
 def constant_value(
     pylist: Any,
     dtype: Any = None,
@@ -89,7 +86,6 @@ def constant_value(
     return found
 
 
-@extensible
 def placeholder(
     dtype: Any, ragged_rank: int, value_shape: Any = None, name: str | None = None
 ) -> Any:

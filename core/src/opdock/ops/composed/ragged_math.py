@@ -11,7 +11,6 @@ import numpy as np
 from opdock import dtypes
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
-from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.ops import reduce as dense
@@ -50,7 +49,6 @@ Segment = Callable[..., Any]
 _RANGE_TYPES = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
 
 
-@extensible
 def range(
     starts: Any,
     limits: Any = None,
@@ -83,7 +81,6 @@ def range(
         return RaggedTensor.from_row_splits(values, splits, validate=False)  # type: ignore[no-any-return]
 
 
-@extensible
 def map_flat_values(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Applies a function to the flat values of ragged tensors.
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from opdock import dtypes
 from opdock.graph.nodes.convert import convert_to_tensor
-from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.ops.array import expand_dims as dense_expand_dims
@@ -225,7 +224,6 @@ def concat(values: Any, axis: Any, name: str | None = "concat") -> Any:
         return _joined(_operands(values), axis, stacked=False)
 
 
-@extensible
 def stack(values: Any, axis: int = 0, name: str | None = None) -> Any:
     """Stacks ragged tensors and dense ones along a new dimension.
 
@@ -324,7 +322,6 @@ def _side_by_side(parts: Sequence[RaggedTensor]) -> RaggedTensor:
 
 
 # ---------------------------------------------------------------- masked, chosen, partitioned
-@extensible
 def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
     """What a mask selects, in the rows where it was.
 
@@ -416,7 +413,6 @@ def _coordinates(condition: Any) -> Tensor:
     return dense_concat([*lead, inner[:, 1:]], 1)
 
 
-@extensible
 def stack_dynamic_partitions(
     data: Any, partitions: Any, num_partitions: Any, name: str | None = None
 ) -> Any:
