@@ -80,7 +80,7 @@ def check_fields(record: Any, owner: str) -> None:
 
 def check_value(name: str, value: Any, annotation: str) -> None:
     """The same for one value, an argument say."""
-    kinds = _kinds(annotation, {})
+    kinds = _plain_kinds(annotation)
     if not _fits(value, kinds):
         raise _wrong(name, kinds, value)
 
@@ -116,6 +116,11 @@ def _kinds(annotation: str, scope: Mapping[str, Any]) -> tuple[_Kind, ...]:
     """What an annotation admits; nothing where it is not that plain."""
     kinds = [_kind(part, scope) for part in _split(annotation, "|")]
     return () if None in kinds else tuple(kind for kind in kinds if kind is not None)
+
+
+@functools.cache
+def _plain_kinds(annotation: str) -> tuple[_Kind, ...]:
+    return _kinds(annotation, {})
 
 
 def _kind(text: str, scope: Mapping[str, Any]) -> _Kind | None:
