@@ -121,6 +121,23 @@ def test_each_trace_of_a_defun_may_make_variables():
     assert [made(n).numpy() for n in (1.0, 2.0)] == [1, 2]
 
 
+def test_layers_and_cells_are_built_within_functions():
+    """Each function has its own names: nothing in an eager program is shared by name."""
+    for _ in range(2):
+        dense = tf.layers.Dense(3)
+        call = defun(dense)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(call(tf.ones([2, 4])))
+        assert [v.shape.as_list() for v in dense.trainable_variables] == [[4, 3], [3]]
+        assert all(g is not None for g in tape.gradient(loss, dense.trainable_variables))
+    norm = tf.layers.BatchNormalization(momentum=0.0)
+    tf.function(lambda x: norm(x, training=True))(tf.constant([[1.0], [3.0]]))
+    assert norm.moving_mean.numpy().tolist() == [2]
+    cell = tf.nn.rnn_cell.LSTMCell(4)
+    output, _ = defun(lambda x, s: cell(x, s))(tf.ones([2, 3]), cell.zero_state(2, tf.float32))
+    assert output.shape == (2, 4) and len(cell.trainable_variables) == 2
+
+
 def test_gradients_are_those_of_the_call_that_was_made():
     """Nothing is drawn or written again for the gradient."""
     w = tf.Variable([2.0, 3.0])

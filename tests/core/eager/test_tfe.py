@@ -189,6 +189,8 @@ def test_a_network_has_the_variables_of_its_layers():
 
 
 def test_layers_follow_each_other():
+    asks = tfe.Sequential([tf.sign, lambda x, training=None: x if training is None else -x])
+    assert [asks(tf.constant(2.0), training=t).numpy() for t in (None, True)] == [1, -1]
     net = tfe.Sequential([tf.layers.Dense(4), tf.nn.relu])
     net.add(tf.layers.Dropout(0.5))
     x = tf.ones([2, 3])

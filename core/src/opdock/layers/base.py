@@ -311,7 +311,7 @@ class Layer(Weighted, KerasSurface, Module):
         for part in list(variable) if _partitioned(variable) else [variable]:
             # A custom getter may have overruled what was wanted.
             trained = trainable and (
-                part.trainable if graph.eager
+                part.trainable if part.graph.eager
                 else graph._collection_index(GraphKeys.TRAINABLE_VARIABLES, part) >= 0
             )  # fmt: skip
             listed = self._trainable_weights if trained else self._non_trainable_weights

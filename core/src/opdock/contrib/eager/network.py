@@ -123,13 +123,17 @@ class Sequential(Network):
             training: for layers that ask for it, whether they are trained.
         """
         for step in self._steps:
-            asks = training is not None and isinstance(step, Layer) and _asks(step)
+            asks = training is not None and _asks(step)
             inputs = step(inputs, training=training) if asks else step(inputs)
         return inputs
 
 
-def _asks(layer: Layer) -> bool:
-    return "training" in inspect.signature(layer.call).parameters
+def _asks(step: Callable[..., Any]) -> bool:
+    called = step.call if isinstance(step, Layer) else step
+    try:
+        return "training" in inspect.signature(called).parameters
+    except ValueError:  # a function of C that does not tell its arguments
+        return False
 
 
 def _of(layers: list[Layer], what: str) -> list[Any]:

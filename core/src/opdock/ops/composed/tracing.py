@@ -40,7 +40,8 @@ def traced(
         ValueError: it returns what is no tensor, or makes a variable of an argument.
     """
     outer = root_of(get_default_graph())
-    variable_store()  # the function's graph and the one around it share it from now on
+    if not outer.eager:
+        variable_store()  # the function's graph and the one around it share it from now on
     graph = DefinedGraph(f"__inference_{name}_{next(_numbers)}", outer)
     # As in TF, and not as in the functions of `Defun`: the seed is that of the program.
     graph._seed = outer.seed
