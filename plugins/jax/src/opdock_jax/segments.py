@@ -133,8 +133,7 @@ class Trace:
         through = [functools.partial(carry.through, side, self.call) for side in sides]
         if carry.arrays or any(value.dtype is dtypes.variant for value in sides[0].outputs):
             carry.agree(sides, self.call, jax.eval_shape)
-        out = lax.cond(jnp.reshape(inputs[0], ()), *through, carry.values())
-        return single(carry.taken(out))
+        return single(carry.taken(lax.cond(jnp.reshape(inputs[0], ()), *through, carry.values())))
 
     def loop(self, node: SegmentNode, inputs: list[Any]) -> Any:
         """A loop of XLA."""
@@ -143,14 +142,12 @@ class Trace:
             raise NotImplementedError("the condition of the loop changes what it reads")
         limit = node.attrs.get("_maximum_iterations")
         with jax.ensure_compile_time_eval():
-            counted = tracing.turns(namespace, condition, body, inputs, limit)
-        count, known = counted or (None, {})
+            count, known = tracing.turns(namespace, condition, body, inputs, limit) or (None, {})
         if count == 0:
             return single(inputs)
         carry = tracing.Carry(namespace, inputs, [body])
-        if carry.lists:
-            if count is None:
-                raise NotImplementedError("how often the loop turns is not known beforehand")
+        if carry.lists and count is None:
+            raise NotImplementedError("how often the loop turns is not known beforehand")
         if carry.lists or carry.arrays:
             carry.make_room(body, self.call, count, jax.eval_shape)
 
@@ -169,8 +166,7 @@ class Trace:
             return turn + 1, carry.through(body, self.call, values, turn)
 
         _, out = lax.while_loop(goes_on, once, (jnp.int64(0), carry.values()))
-        results = carry.settled(out, count)
-        return single([known.get(i, x) for i, x in enumerate(results)])
+        return single([known.get(i, x) for i, x in enumerate(carry.settled(out, count))])
 
 
 def single(results: list[Any]) -> Any:
@@ -224,21 +220,20 @@ class Program:
         given = state if self.reads_all else [state[i] for i in self.trace.read]
         drawn = (places,) if self.draws else _NOTHING
         run = self.run if self.plain else self.traced
-        written = self.written
         try:
             out = run(*spare, *inputs, *given, *drawn)
-            if written:
+            if self.written:
                 out[0].block_until_ready()  # a program's results come together, or not at all
             if len(out) > self.count and bool(out[-1]):
                 raise errors.UnimplementedError(None, None, "a kernel's check of values failed")
         except jax.errors.JaxRuntimeError as e:
             raise told(e) from None
-        results = out[written : self.count]
+        results = out[self.written : self.count]
         if self.updated:
             self.replaced = [state[i] for i in self.updated]
         for i in self.large:
             self.device.gave(results[i])
-        return results, out[:written]
+        return results, out[: self.written]
 
     def traced(self, *given: Any) -> Any:
         """A run that JAX may trace and compile first, or that has 64 bits."""
