@@ -14,8 +14,6 @@ import opdock as tf
 from opdock.io import filesystems
 from opdock.io.files import atomic_write
 
-fsspec = pytest.importorskip("fsspec")
-
 
 @pytest.fixture(params=["memory", "file"])
 def base(request: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:

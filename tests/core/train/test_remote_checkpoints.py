@@ -5,16 +5,13 @@ from __future__ import annotations
 import errno
 from typing import Any
 
+import fsspec
 import numpy as np
 import pytest
 
 import opdock as tf
 from opdock.io import filesystems
 from opdock.io.checkpoint_v2 import BundleReader, BundleWriter
-
-fsspec = pytest.importorskip(
-    "fsspec", reason="fsspec is optional: without it paths have no schemes"
-)
 
 
 @pytest.fixture(autouse=True)

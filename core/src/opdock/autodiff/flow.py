@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from typing import Any, Final
 
 from opdock import dtypes
@@ -12,10 +13,11 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
 from opdock.ops import tensor_list
+from opdock.ops.fill import zeros_like
 from opdock.shapes import Shape
 
 __all__ = [
-    "dense", "is_source", "may_flow", "returned", "start_zeros", "total_shape",
+    "dense", "gradient_or_zeros", "is_source", "may_flow", "returned", "start_zeros", "total_shape",
     "total_shape_of", "zeros",
 ]  # fmt: skip
 
@@ -34,6 +36,12 @@ def is_source(tensor: Tensor, body: FuncGraph) -> bool:
     if tensor.dtype.base_dtype is dtypes.resource:
         return _variable_dtype(tensor) is not None
     return may_flow(tensor.dtype)
+
+
+def gradient_or_zeros(parameter: Tensor, found: Mapping[Tensor, Any]) -> Tensor:
+    """The gradient that was found for a parameter; zeros where there is none."""
+    grad = found.get(parameter)
+    return zeros_like(parameter) if grad is None else convert_to_tensor(grad)
 
 
 def _variable_dtype(handle: Tensor) -> DType | None:

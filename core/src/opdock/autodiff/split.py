@@ -10,14 +10,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from opdock.autodiff.flow import is_source
+from opdock.autodiff.flow import gradient_or_zeros, is_source
 from opdock.autodiff.gradients import gradients
 from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.control.function_op import DefinedGraph, copy_operations
-from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.ops.fill import zeros_like
 
 __all__ = ["Backward", "backward_of", "watched"]
 
@@ -72,8 +70,8 @@ def _split(function: FuncGraph) -> FuncGraph:
         sources = [t for t in inputs if is_source(t, forward)]
         found = gradients(results, sources, [op.outputs[0] for op in flowing])
         of_sources = dict(zip(sources, found, strict=True))
-        ends = [_gradient_of(t, of_sources) for t in inputs]
-    handed = _cut(forward, first, flowing, ends, results)
+        ends = [gradient_or_zeros(t, of_sources) for t in inputs]
+    handed = _cut(forward, first, flowing, ends)
     backward = DefinedGraph(f"{function.func_name}_backward", outer)
     with backward.as_default():
         given = [*inputs, *handed, *(op.outputs[0] for op in flowing)]
@@ -85,15 +83,9 @@ def _split(function: FuncGraph) -> FuncGraph:
     return forward
 
 
-def _gradient_of(parameter: Tensor, found: dict[Tensor, object]) -> Tensor:
-    grad = found.get(parameter)
-    return zeros_like(parameter) if grad is None else convert_to_tensor(grad)
-
-
 def _cut(
-    forward: FuncGraph, first: set[Operation], flowing: list[Operation], ends: list[Tensor],
-    results: list[Tensor],
-) -> list[Tensor]:  # fmt: skip
+    forward: FuncGraph, first: set[Operation], flowing: list[Operation], ends: list[Tensor]
+) -> list[Tensor]:
     """What of the function's own tensors its gradients are computed from, parameters excepted."""
     given = {*forward.inputs, *(op.outputs[0] for op in flowing)}
     found: dict[Tensor, None] = {}

@@ -8,9 +8,8 @@ from typing import Any
 from opdock import dtypes, errors
 from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.control.function_op import DefinedGraph, FunctionSpec, copied_into
-from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
-from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.operation import Operation
 from opdock.ops.fill import zeros_like
 from opdock.ops.registry import Control, ShapeSig, Traits, define_op
 from opdock.ops.support import common_shapes
@@ -162,7 +161,7 @@ def gradient_function(function: FuncGraph) -> FuncGraph:
 
 
 def _differentiated(function: FuncGraph) -> FuncGraph:
-    from opdock.autodiff.flow import is_source
+    from opdock.autodiff.flow import gradient_or_zeros, is_source
     from opdock.autodiff.gradients import gradients
 
     outer = function.outer or get_default_graph()
@@ -173,10 +172,5 @@ def _differentiated(function: FuncGraph) -> FuncGraph:
         results = copied_into(function, inputs)
         sources = [t for t in inputs if is_source(t, graph)]
         found = dict(zip(sources, gradients(results, sources, grads), strict=True))
-        graph.outputs = [_gradient_of(t, found) for t in inputs]
+        graph.outputs = [gradient_or_zeros(t, found) for t in inputs]
     return graph
-
-
-def _gradient_of(parameter: Tensor, found: dict[Tensor, Any]) -> Tensor:
-    grad = found.get(parameter)
-    return zeros_like(parameter) if grad is None else convert_to_tensor(grad)

@@ -118,10 +118,10 @@ class Function:
             extra = len(args) - len(self.input_signature)
             own = args[:extra] if extra == 1 and not self._own else ()
             args, kwargs = self.function_spec.canonical(args[len(own) :], kwargs)
-        self._note(args, kwargs)
         graph = get_default_graph()
         if graph.eager:
             return self._run(own, args, kwargs)
+        self._note(args, kwargs)
         before, known = len(graph.get_operations()), _variables(graph)
         with name_scope(self._name), inside_function():
             result = self._called(*self._own, *own, *args, **kwargs)
@@ -131,11 +131,16 @@ class Function:
     def _run(self, own: tuple[Any, ...], args: Any, kwargs: Any) -> Any:
         """Runs the function as one operation."""
         if functions_run_eagerly():
+            self._note(args, kwargs)
             return self.python_function(*self._own, *own, *args, **kwargs)
         given = as_tensors(self.function_spec.canonical(args, kwargs))
         wanted = given if self.input_signature is None else (tuple(self.input_signature), {})
-        function = self._known.calls.find((own, wanted), lambda found: self._trace(own, *found[1]))
-        return function.apply(given)
+
+        def trace(found: Any) -> ConcreteFunction:
+            self._note(args, kwargs)
+            return self._trace(own, *found[1])
+
+        return self._known.calls.find((own, wanted), trace).apply(given)
 
     def _trace(self, own: tuple[Any, ...], args: Any, kwargs: Any) -> ConcreteFunction:
         """The function for arguments with specs in the place of tensors."""
