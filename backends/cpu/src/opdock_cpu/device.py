@@ -8,7 +8,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import BaseDevice, DType, MemoryStats, errors
+from opdock.plugin import BaseDevice, DeviceAttributes, DType, MemoryStats, deterministic, errors
+from opdock_cpu import blas
 from opdock_cpu.crew import sharing
 from opdock_cpu.namespace import namespace
 from opdock_cpu.threads import at_most, threads
@@ -21,6 +22,11 @@ class CpuDevice(BaseDevice):
 
     is_host = True
     namespace = namespace
+
+    def __init__(self, attributes: DeviceAttributes) -> None:
+        super().__init__(attributes)
+        if deterministic():
+            blas.only_one()
 
     def upload(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """A contiguous copy."""
