@@ -377,7 +377,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "_case_helper": "opdock.ops.composed.case:case_by",
         "cond_v1": "opdock:cond",
         "get_enclosing_xla_context": "opdock.util.graph_helpers:get_enclosing_xla_context",
-        "with_dependencies": "opdock.util.graph_helpers:with_dependencies",
+        "with_dependencies": "opdock.ops.control:with_dependencies",
     },
     "python.ops.metrics_impl": {
         "_aggregate_variable": "opdock.metrics.common:aggregate_variable",
