@@ -268,6 +268,8 @@ _GFILE: Final = {
 
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
+    "python.eager.context": {"device": "opdock:device"},
+    "python.eager.test": {"main": "opdock.util.eager_context:main"},
     "python.eager.function": {
         "defun": "opdock.ops.composed.function:defun",
         "defun_with_attributes": "opdock.ops.composed.function:defun_with_attributes",
