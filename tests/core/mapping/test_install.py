@@ -212,7 +212,7 @@ if __name__ == "__main__":
     test.main()
 """)
     done = subprocess.run(
-        [sys.executable, "-m", "opdock", "run", str(program)],
+        [sys.executable, "-m", "opdock.cli.main", "run", str(program)],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0 and "OK" in done.stderr, done.stderr
