@@ -205,3 +205,9 @@ def test_seeds_draw_what_they_draw_in_tensorflow():
     image = tf.reshape(tf.range(64 * 3), [8, 8, 3])
     crops = [tf.random_crop(image, [2, 2, 3], seed=3) for _ in range(2)]
     assert [int(crop[0, 0, 0]) for crop in crops] == [156, 39]
+
+
+def test_an_array_of_no_tensors_stacks_to_nothing():
+    assert tf.TensorArray(tf.string, 0).stack().shape == (0,)
+    assert tf.TensorArray(tf.float32, 0, element_shape=[3]).stack().shape == (0, 3)
+    assert tf.map_fn(lambda x: tf.constant(""), tf.constant([]), dtype=tf.string).dtype == tf.string
