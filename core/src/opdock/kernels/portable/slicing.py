@@ -44,8 +44,8 @@ def subscript(sig: NodeSig, shape: Any, begin: Any, end: Any, strides: Any) -> s
     if len(given[0]) != 1 or given.count(given[0]) != 3:
         first, second, third = map(dims, given)
         raise invalid(
-            f"Expected begin, end, and strides to be 1D equal size tensors, but got shapes {first}, "
-            f"{second}, and {third} instead."
+            "Expected begin, end, and strides to be 1D equal size tensors, but got shapes "
+            f"{first}, {second}, and {third} instead."
         )
     try:
         found = slicespec.resolve(tuple(shape), ints(begin), ints(end), ints(strides), sig.attrs)
