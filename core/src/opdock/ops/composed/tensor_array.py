@@ -200,7 +200,7 @@ class TensorArray:
     def stack(self, name: str | None = None) -> Tensor:
         """All elements, stacked along a new first axis. They must have one shape."""
         with self._scope(name, "TensorArrayStack"):
-            size = self.size()
+            size: Any = self.size()
             if executing_eagerly() and not self.element_shape.is_fully_defined() and not int(size):
                 # As TensorFlow's eager arrays do: they are lists, and of nothing comes a vector.
                 return convert_to_tensor([], self._dtype)
