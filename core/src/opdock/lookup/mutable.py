@@ -150,9 +150,13 @@ class _MutableTable(LookupInterface):
                 keys, values = get("LookupTableExportV2")(
                     handle, Tkeys=self._key_dtype, Tvalues=self._value_dtype
                 )
-        keys.set_shape(shapes.concat((None,), self._key_shape))
-        values.set_shape(shapes.concat((None,), self._value_shape))
+        keys.set_shape(shapes.concat((None,), self._exported_shape(self._key_shape)))
+        values.set_shape(shapes.concat((None,), self._exported_shape(self._value_shape)))
         return keys, values
+
+    def _exported_shape(self, shape: shapes.Shape) -> shapes.Shape:
+        """What `export` gives for a key or a value of this shape."""
+        return shape
 
 
 class MutableHashTable(_MutableTable):
@@ -217,6 +221,10 @@ class DenseHashTable(_MutableTable):
             self._empty_key, self._deleted_key, **self._attrs(), value_shape=self._value_shape,
             initial_num_buckets=self._buckets,
         )  # fmt: skip
+
+    def _exported_shape(self, shape: shapes.Shape) -> shapes.Shape:
+        # A row of the array of buckets.
+        return (shapes.num_elements(shape),)
 
     def insert_or_assign(self, keys: Any, values: Any, name: str | None = None) -> Operation:
         """The same as `insert`."""

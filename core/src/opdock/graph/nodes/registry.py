@@ -319,8 +319,8 @@ class OpSpec:
             **attrs: attributes that the inputs do not determine.
 
         Returns:
-            An Operation (no output), a Tensor, a list of tensors (one list output), or a
-            namedtuple (several outputs).
+            An Operation (no output; None where operations run as they are made), a Tensor, a
+            list of tensors (one list output), or a namedtuple (several outputs).
 
         Raises:
             TypeError: an input or attribute has the wrong type.
