@@ -83,8 +83,10 @@ def test_a_predicate_that_captures_is_no_part_of_a_map(walk):
 
 
 def test_a_map_with_its_filter_is_saved_and_batched(walk):
-    pairs = Dataset.range(40).map(lambda x: (x, {"text": tf.as_string(x)})).filter(
-        lambda x, _: tf.equal(x % 3, 0)
+    pairs = (
+        Dataset.range(40)
+        .map(lambda x: (x, {"text": tf.as_string(x)}))
+        .filter(lambda x, _: tf.equal(x % 3, 0))
     )
     dataset = only(pairs.batch(4), "map_and_filter_fusion")
     found = [(b.tolist(), t["text"].tolist()) for b, t in walk(dataset)]

@@ -14,8 +14,7 @@ import opdock as tf
 from opdock.io import filesystems, lmdb_files
 from opdock.io.files import atomic_write
 from opdock.io.safetensors_files import checkpoint_to_safetensors, safetensors_to_checkpoint
-
-from .lmdb_sample import DATABASE, PAIRS
+from tests.core.io.lmdb_sample import DATABASE, PAIRS
 
 
 @pytest.fixture(params=["memory", "file"])
