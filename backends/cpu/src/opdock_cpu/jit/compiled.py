@@ -19,7 +19,7 @@ from typing import Any, Final
 from opdock.plugin import deterministic
 from opdock_cpu.jit import llvm
 
-__all__ = ["Function", "caller", "ffi", "request"]
+__all__ = ["Function", "address", "caller", "ffi", "request"]
 
 _DELAY: Final = 0.1
 """Seconds from a request to compiling, in which most first steps are over.
@@ -159,6 +159,12 @@ def caller(arguments: int) -> Callable[[int], Any]:
     pointers = (cffi.new_pointer_type(nothing),) * arguments
     kind = cffi.new_function_type((*pointers, number), nothing)
     return lambda address: cffi.cast(kind, address)
+
+
+def address(array: Any) -> int:
+    """Where an array's first element is."""
+    found: int = array.__array_interface__["data"][0]
+    return found
 
 
 def ffi() -> Any:
