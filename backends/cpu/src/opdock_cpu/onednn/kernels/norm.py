@@ -41,10 +41,11 @@ _BACKWARD: Final = ("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNor
 
 def _in_parts(sig: NodeSig) -> bool:
     """Whether clusters are faster: not where oneDNN has fast code, and data that fit in a cache."""
-    attrs, shape = sig.attrs, sig.in_shapes[0]
-    known = numpy_kernels.in_parts(sig)
-    fast = known and attrs["is_training"] and attrs["data_format"] == "NHWC" and shape[-1] % 8 == 0
-    return known and not (fast and math.prod(shape) < _CACHED)
+    if not numpy_kernels.in_parts(sig):
+        return False
+    shape = [n or 0 for n in sig.in_shapes[0] or ()]
+    fast = sig.attrs["data_format"] == "NHWC" and shape[-1] % 8 == 0
+    return not (fast and sig.attrs["is_training"] and math.prod(shape) < _CACHED)
 
 
 @table.binder(*_FORWARD, T=F32, priority=PRIORITY, when=_when, unfold=_in_parts)
