@@ -129,17 +129,34 @@ def keys(indices: Array) -> Array:
     """Numbers that order cells as their coordinates do, wherever they are."""
     if not indices.size:
         return np.zeros(indices.shape[0], np.int64)
-    low = [int(n) for n in indices.min(axis=0)]
-    span = [int(n) - start + 1 for n, start in zip(indices.max(axis=0), low, strict=True)]
-    key, count = np.zeros(len(indices), np.int64), 1
-    for column, start, size in zip(indices.T, low, span, strict=True):
-        wide = size > _LIMIT // len(indices)
-        places, most = (_ranks(column), len(indices)) if wide else (column - start, size)
+    columns = np.ascontiguousarray(indices.T, np.int64)
+    low = columns.min(axis=1)
+    span = [b - a + 1 for a, b in zip(low.tolist(), columns.max(axis=1).tolist(), strict=True)]
+    key, count, at = np.zeros(len(indices), np.int64), 1, 0
+    while at < len(span):
+        factors = _factors(span[at:], _LIMIT // len(indices))
+        end, most = at + len(factors) - 1, factors[0]
+        if end == at:  # alone it says too much
+            part, most, end = _ranks(columns[at]), len(indices), at + 1
+        else:
+            part = np.array(factors[1:]) @ (columns[at:end] - low[at:end, None])
         if count * most > _LIMIT:
             # Numbers that grow too large give way to their ranks, of which there are few.
             key, count = _ranks(key), len(indices)
-        key, count = key * most + places, count * most
+        key, count, at = key * most + part, count * most, end
     return key
+
+
+def _factors(span: Sequence[int], limit: int) -> list[int]:
+    """How many places the first dimensions have that a number below a limit tells apart.
+
+    Returns:
+        The places of all of them, then behind each, 1 behind the last.
+    """
+    most, count = 1, 0
+    while count < len(span) and most * span[count] <= limit:
+        most, count = most * span[count], count + 1
+    return [most // math.prod(span[:n]) for n in range(count + 1)]
 
 
 def _ranks(values: Array) -> Array:
