@@ -17,7 +17,7 @@ from opdock.kernels.array_api import dims, invalid
 
 __all__ = [
     "Array", "Runs", "Union", "check_inside", "check_order", "check_parts", "check_ranks",
-    "combined", "distinct", "flat", "keys", "pick", "runs", "sizes", "unflat", "union",
+    "combined", "distinct", "flat", "keys", "outside", "pick", "runs", "sizes", "unflat", "union",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -61,7 +61,7 @@ def sizes(shape: Array) -> tuple[int, ...]:
 
 def check_inside(indices: Array, shape: tuple[int, ...]) -> None:
     """Raises InvalidArgumentError for the first cell that is outside of the shape."""
-    bad = _outside(indices, shape)
+    bad = outside(indices, shape)
     if bad.any():
         row = int(np.argmax(bad))
         raise invalid(
@@ -70,7 +70,8 @@ def check_inside(indices: Array, shape: tuple[int, ...]) -> None:
         )
 
 
-def _outside(indices: Array, shape: tuple[int, ...]) -> Array:
+def outside(indices: Array, shape: tuple[int, ...]) -> Array:
+    """Which cells are outside of the shape."""
     # As numbers without a sign what is negative is beyond every limit.
     places = np.ascontiguousarray(indices, np.int64).view(np.uint64)
     bad = np.zeros(len(places), np.bool_)
