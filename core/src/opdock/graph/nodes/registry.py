@@ -7,7 +7,6 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -19,6 +18,7 @@ from opdock.graph.nodes import opdef
 from opdock.graph.nodes._families import OPS
 from opdock.graph.nodes.dispatch import of_any_function, or_others
 from opdock.graph.nodes.traits import PLAIN, Traits
+from opdock.late import record
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class ShapeSig:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Handle:
     """What a handle tells: type and static shape of a variable, or of the elements of a list."""
 
