@@ -113,6 +113,39 @@ def test_what_a_class_says_itself_stays() -> None:
     assert one == one and one != Same(value=1) and hash(one) == object.__hash__(one)
 
 
+@pytest.mark.parametrize("made_before", [0, 20])
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ((), {}), ((1, 2, [], 4), {}), ((1,), {"x": 2}), ((1,), {"z": 2}), ((), {"y": 1}),
+        ((1,), {"words": ["a"]}), ((), {"y": 3, "x": 1}),
+    ],
+)  # fmt: skip
+def test_first_instances_are_made_as_later_ones(
+    made_before: int, args: tuple[Any, ...], words: dict[str, Any]
+) -> None:
+    @record(frozen=True)
+    class Fresh:
+        """Like a point."""
+
+        x: int
+        y: int = 2
+        words: list[str] = dataclasses.field(default_factory=list)
+        z: int = dataclasses.field(default=7, init=False)
+
+    plain = _plain(Fresh, frozen=True)
+    for n in range(made_before):
+        Fresh(n)
+    try:
+        wanted = plain(*args, **words)
+    except TypeError as e:
+        with pytest.raises(TypeError) as found:
+            Fresh(*args, **words)
+        assert str(found.value).split(".")[-1] == str(e).split(".")[-1]
+    else:
+        assert vars(Fresh(*args, **words)) == vars(wanted)
+
+
 def test_a_method_is_written_when_it_is_called() -> None:
     @record(frozen=True)
     class Late:
@@ -125,6 +158,8 @@ def test_a_method_is_written_when_it_is_called() -> None:
 
     assert pending() == {"__init__", "__repr__", "__eq__", "__hash__"}
     one = Late(1)
+    assert pending() == {"__init__", "__repr__", "__eq__", "__hash__"}
+    assert [Late(n).x for n in range(20)] == [*range(20)]
     assert pending() == {"__repr__", "__eq__", "__hash__"}
     assert repr(one).endswith("Late(x=1)")
     assert pending() == {"__eq__", "__hash__"}

@@ -23,6 +23,8 @@ _ASKED: Final[dict[str, Options]] = {
     "__hash__": {"eq": True},
 }  # fmt: skip
 """What `dataclass` is asked for when a method is called."""
+_FEW: Final = 4
+"""Instances that are made before it pays to write how."""
 _NOTHING: Final[Options] = {"init": False, "repr": False, "eq": False, "match_args": False}
 
 
@@ -50,8 +52,37 @@ def _written(made: type, name: str, frozen: bool) -> Any:
     return vars(dataclasses.dataclass(**options)(type(made.__name__, (), body)))[name]
 
 
+def _fill(made: type, frozen: bool, self: Any, args: tuple[Any, ...], words: Any) -> bool:
+    """Does what the method that makes instances would do; False where that has to raise."""
+    fields = dataclasses.fields(made)
+    places = [f.name for f in fields if f.init and not f.kw_only]
+    given = dict(zip(places, args, strict=False))
+    if len(args) > len(places) or given.keys() & words.keys():
+        return False
+    given |= words
+    keep, slots = object.__setattr__ if frozen else setattr, "__slots__" in vars(made)
+    for f in fields:
+        if f.init and f.name in given:
+            keep(self, f.name, given.pop(f.name))
+        elif not f.init and f.default is not dataclasses.MISSING and not slots:
+            continue  # the class has it
+        elif f.default is not dataclasses.MISSING:
+            keep(self, f.name, f.default)
+        elif f.default_factory is not dataclasses.MISSING:
+            keep(self, f.name, f.default_factory())
+        elif f.init:
+            return False
+    if not given and hasattr(made, "__post_init__"):
+        self.__post_init__()
+    return not given
+
+
 def _lent(made: type, name: str, frozen: bool) -> Callable[..., Any]:
-    """What stands for a method until it is called, and then calls the written one."""
+    """What stands for a method until it is called, and then calls the written one.
+
+    Of many classes there are a few instances: the first are filled field by field.
+    """
+    few = iter(range(_FEW))
 
     def written() -> Any:
         if vars(made).get(name) is method:
@@ -60,6 +91,9 @@ def _lent(made: type, name: str, frozen: bool) -> Callable[..., Any]:
 
     @functools.wraps(getattr(object, name), assigned=("__doc__", "__name__"), updated=())
     def method(*args: Any, **words: Any) -> Any:
+        if name == "__init__" and next(few, None) is not None:
+            if _fill(made, frozen, args[0], args[1:], words):
+                return None
         return written()(*args, **words)
 
     del method.__wrapped__
