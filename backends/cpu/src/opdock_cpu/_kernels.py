@@ -164,7 +164,8 @@ TABLES: Final[Mapping[str, str]] = {
     ),
     "opdock_cpu.kernels.ragged:table": "RaggedTensorFromVariant RaggedTensorToVariant",
     "opdock_cpu.kernels.random:table": (
-        "RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt StatelessRandomNormal "
+        "RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt "
+        "StatefulStandardNormalV2 StatefulTruncatedNormal StatefulUniform StatelessRandomNormal "
         "StatelessRandomUniform StatelessRandomUniformInt StatelessTruncatedNormal "
         "TruncatedNormal"
     ),

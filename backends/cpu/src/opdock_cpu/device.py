@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
@@ -17,6 +18,17 @@ from opdock_cpu.threads import at_most, threads
 _LINE: Final = 64
 
 
+@functools.cache
+def _keep_freed_memory() -> None:
+    """Has arrays of up to 32 MiB, once freed, leave their memory to the next ones.
+
+    The allocator of glibc gives memory of 128 KiB and more back to the system, and each page of
+    it costs as much to have again as to compute; once a larger piece was freed, what is smaller
+    stays. Programs come to that sooner or later, by whatever they free first: here it is sooner.
+    """
+    np.empty((32 << 20) - (1 << 16), np.uint8)
+
+
 class CpuDevice(BaseDevice):
     """Host memory and NumPy. Several of them share both; they differ in name only."""
 
@@ -27,6 +39,7 @@ class CpuDevice(BaseDevice):
         super().__init__(attributes)
         if deterministic():
             blas.only_one()
+        _keep_freed_memory()
 
     def upload(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """A contiguous copy."""

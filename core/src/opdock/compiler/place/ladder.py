@@ -8,7 +8,6 @@ is `place`'s step.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -26,6 +25,7 @@ from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.kernels.select.selection import Entry, Rejection, judge_alone, select
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.table import Kernel
+from opdock.late import record
 from opdock.shapes import Shape
 
 MAX_DEPTH = 6
@@ -33,7 +33,7 @@ SESSION: Final = "session"
 """The plugin's name of kernels that the user gives to a session."""
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Choice:
     """How a device would run a node.
 

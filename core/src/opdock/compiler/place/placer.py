@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from opdock import errors
@@ -19,13 +19,14 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.graph.nodes.traits import Control
 from opdock.kernels.select.selection import Rejection
+from opdock.late import record
 from opdock.nearest import near
 
 _Offers = dict[str, tuple[Sequence[Target], bool]]  # for each request what `candidates` answers
 PlaceHook = Callable[[Sequence[Node], Sequence[Target], "Placer"], "tuple[Target, str] | None"]
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Placer:
     """What placement needs to know of the session.
 

@@ -7,7 +7,6 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -20,6 +19,7 @@ from opdock.graph.nodes._families import OPS
 from opdock.graph.nodes.declared import check_declared
 from opdock.graph.nodes.dispatch import of_any_function, or_others
 from opdock.graph.nodes.traits import PLAIN, Traits
+from opdock.late import record
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class ShapeSig:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Handle:
     """What a handle tells: type and static shape of a variable, or of the elements of a list."""
 

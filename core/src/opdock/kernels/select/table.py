@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar
 
 from opdock.dtypes import DType
 from opdock.fields import check_fields, check_value
 from opdock.kernels.select.signature import NodeSig
+from opdock.late import record
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -18,7 +19,7 @@ PORTABLE: Final = "portable"
 """The label of core's portable kernels: the one label that needs no request."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@record(frozen=True, kw_only=True, eq=False)
 class Kernel:
     """An op's computation on one backend.
 
