@@ -268,7 +268,6 @@ _GFILE: Final = {
 
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
-    "python.eager.context": {"device": "opdock:device"},
     "python.eager.test": {"main": "opdock.util.eager_context:main"},
     "python.eager.function": {
         "defun": "opdock.ops.composed.function:defun",
