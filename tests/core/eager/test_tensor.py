@@ -18,7 +18,7 @@ def test_values_are_there_at_once():
     np.testing.assert_array_equal(y.numpy(), [[8, 11], [16, 23]])
     assert float(y[0, 1]) == 11.0
     assert [row.numpy().tolist() for row in y] == [[8.0, 11.0], [16.0, 23.0]]
-    assert len(x) == 2 and x.ndim == 2
+    assert len(x) == 2 and x.ndim == x._rank() == 2
 
 
 def test_tensors_serve_where_python_and_numpy_want_values():

@@ -291,3 +291,28 @@ def test_a_dense_table_of_an_eager_program_exports_and_is_saved(tmp_path):
         other = lookup.MutableDenseHashTable(tf.int64, tf.int64, -1, 0, -1, 8, checkpoint=True)
         tf.train.Checkpoint(table=other).restore(path)
         assert [int(v) for v in other.lookup(_int64(5, 6))] == [7, -1]
+
+
+def test_dense_tables_where_operations_run_at_once():
+    with eager_mode(alone=True):
+        table = tf.lookup.experimental.DenseHashTable(
+            tf.int64, tf.float32, default_value=-1.0, empty_key=-1, deleted_key=-2,
+            initial_num_buckets=4,
+        )  # fmt: skip
+        table.insert([1, 2], [3.0, 4.0])
+        keys, values = table.export()
+        assert keys.shape == values.shape == (4, 1) and sorted(keys.numpy()[:, 0]) == [-1, -1, 1, 2]
+        assert table.lookup(tf.constant([1, 5], tf.int64)).numpy().tolist() == [3.0, -1.0]
+
+
+def test_values_of_tables_may_be_lists_of_tensors():
+    with eager_mode(alone=True):
+        empty = tf.raw_ops.EmptyTensorList(
+            element_shape=[2], max_num_elements=3, element_dtype=tf.float32
+        )
+        table = tf.lookup.experimental.DenseHashTable(
+            tf.int64, tf.variant, default_value=empty, empty_key=-1, deleted_key=-2
+        )
+        found = table.lookup(tf.constant([1, 7, 9], tf.int64))
+        assert found.shape == (3,) and found.dtype == tf.variant
+        assert tf.raw_ops.TensorListLength(input_handle=found[1]).numpy() == 0

@@ -8,7 +8,7 @@ from opdock import dtypes, shapes
 from opdock.graph.nodes.collections import GraphKeys, add_to_collection
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.scopes import colocate_with, name_scope
+from opdock.graph.nodes.scopes import colocate_with, executing_eagerly, name_scope
 from opdock.lookup.tables import LookupInterface
 from opdock.ops.registry import get
 from opdock.train.saveable import SaveableObject, SaveSpec
@@ -56,7 +56,7 @@ class _MutableTable(LookupInterface):
         self._checkpoint, self._shared_name, self._name = checkpoint, shared_name, name
         self._resource_handle = self._create_resource()
         self._table_name = self._resource_handle.op.name.split("/")[-1]
-        if checkpoint:
+        if checkpoint and not executing_eagerly():
             add_to_collection(GraphKeys.SAVEABLE_OBJECTS, _TableSaveable(self, name))
 
     def _create_resource(self) -> Tensor:

@@ -418,6 +418,11 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "_zero_state_tensors": "opdock.layers.rnn_base:zero_states",
         "assert_like_rnncell": "opdock.layers.rnn_base:checked_cell",
     },
+    "python.ops.state_ops": {
+        "init_variable": "opdock.util.variable_helpers:init_variable",
+        "variable_op": "opdock.util.variable_helpers:variable_op",
+        "variable_op_v2": "opdock.util.variable_helpers:variable_op_v2",
+    },
     "python.ops.variables": {
         "PartitionedVariable": "opdock.graph.variables.partitioned:PartitionedVariable",
         "_all_saveable_objects": "opdock.train.saveable:all_saveable_objects",
