@@ -8,10 +8,10 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from opdock import errors
+from opdock.late import record
 
 __all__ = [
     "Dim", "Format", "Layout", "Pool", "Window", "check_depth", "check_shape", "groups",
@@ -60,7 +60,7 @@ def positions(
     return count, pads
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Window:
     """The positions of a window over some spatial dimensions.
 

@@ -219,3 +219,24 @@ def test_importing_opdock_installs_nothing() -> None:
         "assert importlib.util.find_spec('tensorflow') is None\n",
         start="",
     )
+
+
+def test_tests_of_eager_programs_run_eagerly(tmp_path: Path) -> None:
+    program = tmp_path / "a_test.py"
+    program.write_text("""
+from tensorflow.python.eager import context, test
+import tensorflow as tf
+
+class ATest(test.TestCase):
+    def test_it(self):
+        with context.device("/cpu:0"):
+            self.assertEqual((tf.constant(1) + 1).numpy(), 2)
+
+if __name__ == "__main__":
+    test.main()
+""")
+    done = subprocess.run(
+        [sys.executable, "-m", "opdock.cli.main", "run", str(program)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0 and "OK" in done.stderr, done.stderr

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from opdock.compiler.clean import bodies
@@ -58,6 +58,7 @@ from opdock.devices.routes import RouteTable
 from opdock.dtypes import DType
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.traits import Control
+from opdock.late import record
 from opdock.plugins.ownership import CORE_PASSES
 from opdock.shapes import Shape
 
@@ -83,7 +84,7 @@ Given = tuple[Tensor, DType, Shape, str]
 """A tensor with the type and shape of the value that it has, and where that lies."""
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Options:
     """What a session asks of the compiler.
 
@@ -112,7 +113,7 @@ class Options:
         return frozenset(OPTIONAL) - off
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Compiled:
     """All that a program is bound from.
 
@@ -140,7 +141,7 @@ class Compiled:
         return replace(self, plan=plan_memory(self.schedule, share=False))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CompiledLoop:
     """A loop.
 
@@ -154,7 +155,7 @@ class CompiledLoop:
     whole: Whole | str
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Compiler:
     """From blocks to what programs are bound from; `lower` is the order of all passes.
 

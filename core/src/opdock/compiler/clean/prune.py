@@ -319,15 +319,21 @@ def lone_node(op: Operation) -> Node:
 
 def _release_constants(block: Block) -> None:
     """A constant waits for nothing: what it was made to wait for, its consumers wait for."""
-    held = {n for n in block.nodes if n.is_const and n.control}
-    if not held:
-        return
+    waits: dict[Node, list[Node]] = {}
+    kept = {*block.targets, *(v.node for v in block.fetches)}
     for node in block.nodes:
-        for source, _ in node.inputs:
-            if source in held:
-                node.control = list(dict.fromkeys([*node.control, *source.control]))
-    for node in held.difference(block.targets, [v.node for v in block.fetches]):
-        node.control = []
+        if node.control:
+            if waits:  # one constant may wait for another, and a node for one without its value
+                node.control = [*dict.fromkeys(d for c in node.control for d in waits.get(c, (c,)))]
+            if node.is_const:
+                waits[node] = node.control
+                if node not in kept:
+                    node.control = []
+                continue
+        if waits:
+            behind = [c for source, _ in node.inputs for c in waits.get(source, ())]
+            if behind:
+                node.control = [*dict.fromkeys([*node.control, *behind])]
 
 
 def refine_shapes(block: Block) -> None:
