@@ -181,7 +181,7 @@ def discover(config: SessionConfig, experience: Experience, task: str) -> Sessio
 
 
 def _admitted(device: PoolDevice, config: SessionConfig) -> bool:
-    """Whether the filters let a device in: those for other tasks choose tasks, and none of these."""
+    """Whether the filters let a device in, which they do if all are for other tasks."""
     own = DeviceSpec.from_string(device.name)
     wanted = [
         spec.device_type
