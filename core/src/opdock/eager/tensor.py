@@ -34,9 +34,10 @@ class EagerTensor(Tensor):
         """Takes the value, once it is computed, and what is known of it if it is a handle."""
         self.value, self._known_handle = value, handle
         self._id = next(_numbers)
+        if isinstance(value, np.ndarray):  # of variants as well, unless there is only one
+            self._shape = value.shape
         if not self._dtype._is_handle:
             self._known = value
-            self._shape = value.shape
 
     # ------------------------------------------------------------ as Python's values
     def numpy(self) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from opdock import errors
@@ -20,13 +19,14 @@ from opdock.devices.pool import DevicePool, PoolDevice, PoolOptions
 from opdock.devices.router import Place, Router
 from opdock.failures import FAILURES
 from opdock.graph.nodes.devicespec import DeviceSpec
+from opdock.late import record
 from opdock.plugins.manager import OpenDevice, PluginManager, get_manager
 from opdock.plugins.records import Candidate, PluginError
 from opdock.runtime.config import SessionConfig
 from opdock.util.lazy import lazy
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class DeviceInfo:
     """One line of `Session.list_devices()`.
 
@@ -45,7 +45,7 @@ class DeviceInfo:
     incarnation: int = 0
 
 
-@dataclass
+@record
 class SessionDevices:
     """The devices that a session may use, best first; no value passes through lost ones."""
 
