@@ -105,7 +105,7 @@ def _cells(params: Any, indices: Tensor) -> Any:
     """What a vector or matrix of coordinates names."""
     if not isinstance(params, RaggedTensor):
         return dense_gather_nd(params, indices)
-    depth, single = dimension_value(indices.shape[-1]), indices.shape.ndims == 1
+    depth, single = as_dimension(indices.shape[-1]).value, indices.shape.ndims == 1
     if depth == 0:
         return _repeated(params, indices)
     if single:
