@@ -24,7 +24,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Backends and devices": (
         "BackendSpec", "Probe", "DeviceAttributes", "Device", "BaseDevice", "Buffer", "MemoryStats",
         "KernelTime", "RecordingDevice", "Recording", "ArenaDevice", "LimitedDevice", "CopyRoute",
-        "HOST",
+        "HOST", "deterministic",
     ),
     "Kernels": (
         "Kernel", "KernelTable", "KernelModule", "NodeSig", "KernelContext", "Cell", "Resources",

@@ -110,6 +110,7 @@ from opdock.plugins.records import (
     Requirement,
     ToleranceRow,
 )
+from opdock.util.determinism import deterministic
 
 if TYPE_CHECKING:
     from opdock import codegen, kept
@@ -209,6 +210,7 @@ __all__ = [
     "checks",
     "codegen",
     "define_op",
+    "deterministic",
     "dtypes",
     "errors",
     "find_op",

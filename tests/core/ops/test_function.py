@@ -203,3 +203,35 @@ def test_a_signature_of_values_of_several_tensors():
         f(tf.ragged.constant([[1.0]]), sparse)
     with pytest.raises(ValueError, match="incompatible with input_signature"):
         f(ragged, tf.zeros([2, 3]))
+
+
+def test_values_that_a_function_returns_become_tensors_that_wait_for_its_effects():
+    count = tf.get_variable("count", [], tf.int32, initializer=tf.zeros_initializer())
+
+    @tf.function
+    def counted(x):
+        count.assign_add(x)
+        return "text", [2.5, None], {"n": np.arange(3), "x": x}
+
+    text, (number, nothing), more = counted(tf.constant(2))
+    assert (text.dtype, number.dtype, nothing) == (tf.string, tf.float32, None)
+    with tf.Session() as session:
+        session.run(count.initializer)
+        assert session.run(text) == b"text"
+        assert session.run(count) == 2
+        assert session.run([number, more["n"], more["x"]])[1].tolist() == [0, 1, 2]
+        assert session.run(count) == 4
+
+
+def test_arrays_among_the_arguments_are_tensors_in_the_function():
+    spec = tf.TensorSpec((2,), tf.float32)
+
+    @tf.function
+    def first(rows, others):
+        assert tf.is_tensor(rows) and tf.is_tensor(others["number"])
+        assert spec.is_compatible_with(rows[0]) and rows.op.name.startswith("first")
+        return rows[0] * others["number"]
+
+    with tf.Graph().as_default(), tf.Session() as sess:
+        found = first(np.ones((1, 2), np.float32), {"number": np.float32(3)})
+        assert sess.run(found).tolist() == [3.0, 3.0]

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import BaseDevice, DeviceAttributes, DType, MemoryStats, errors
+from opdock.plugin import BaseDevice, DeviceAttributes, DType, MemoryStats, deterministic, errors
+from opdock_cpu import blas
 from opdock_cpu.crew import sharing
 from opdock_cpu.namespace import namespace
 from opdock_cpu.threads import at_most, threads
@@ -37,6 +38,8 @@ class CpuDevice(BaseDevice):
     def __init__(self, attributes: DeviceAttributes) -> None:
         super().__init__(attributes)
         _keep_freed_memory()
+        if deterministic():
+            blas.only_one()
 
     def upload(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """A contiguous copy."""

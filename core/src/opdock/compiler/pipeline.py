@@ -23,6 +23,7 @@ from opdock.compiler.clean.prune import (
     has_switches,
     prune,
     refine_shapes,
+    reshaped_variables,
 )
 from opdock.compiler.clean.waits import waits
 from opdock.compiler.emit.members import Bind, Members, OnHost
@@ -281,11 +282,18 @@ class Compiler:
         """All that comes before placement."""
         calls(block)
         self.placer.experience.mark(block.nodes)
-        doubt_variables(block, self.placer.experience.loose)
+        self._doubt(block)
         refine_shapes(block)
         if home is not None:
             bodies.stay(block, home, self.placer)
         self._improve(block)
+
+    def _doubt(self, block: Block) -> None:
+        """Relies on no shape of a variable that has had another, or may get one here."""
+        experience = self.placer.experience
+        for name in set(reshaped_variables(block)) - experience.loose:
+            experience.loosen(name)
+        doubt_variables(block, experience.loose)
 
     def _finish(self, block: Block, home: Target | None, results_at: str) -> Compiled:
         """What comes after `_clean`."""
@@ -362,7 +370,7 @@ class Compiler:
         for name in node.traits.control.functions:
             block = found[name] = bodies.body(node.attrs[name], node, int(cond))
             self.placer.experience.mark(block.nodes)
-            doubt_variables(block, self.placer.experience.loose)
+            self._doubt(block)
             refine_shapes(block)
             assert node.target is not None
             bodies.stay(block, node.target, self.placer)

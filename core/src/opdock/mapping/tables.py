@@ -268,6 +268,8 @@ _GFILE: Final = {
 
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
+    "python.eager.context": {"device": "opdock:device"},
+    "python.eager.test": {"main": "opdock.util.eager_context:main"},
     "python.eager.function": {
         "defun": "opdock.ops.composed.function:defun",
         "defun_with_attributes": "opdock.ops.composed.function:defun_with_attributes",
@@ -377,7 +379,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "_case_helper": "opdock.ops.composed.case:case_by",
         "cond_v1": "opdock:cond",
         "get_enclosing_xla_context": "opdock.util.graph_helpers:get_enclosing_xla_context",
-        "with_dependencies": "opdock.util.graph_helpers:with_dependencies",
+        "with_dependencies": "opdock.ops.control:with_dependencies",
     },
     "python.ops.metrics_impl": {
         "_aggregate_variable": "opdock.metrics.common:aggregate_variable",
@@ -416,6 +418,11 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "_concat": "opdock.layers.rnn_base:joined_sizes",
         "_zero_state_tensors": "opdock.layers.rnn_base:zero_states",
         "assert_like_rnncell": "opdock.layers.rnn_base:checked_cell",
+    },
+    "python.ops.state_ops": {
+        "init_variable": "opdock.util.variable_helpers:init_variable",
+        "variable_op": "opdock.util.variable_helpers:variable_op",
+        "variable_op_v2": "opdock.util.variable_helpers:variable_op_v2",
     },
     "python.ops.variables": {
         "PartitionedVariable": "opdock.graph.variables.partitioned:PartitionedVariable",

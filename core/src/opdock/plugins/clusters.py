@@ -121,8 +121,13 @@ class Channel(Protocol):
         """
         ...
 
-    def tell(self, packet: Packet) -> None:
-        """Brings a packet to the task, and waits for nothing: the answer is dropped."""
+    def tell(self, packet: Packet) -> Future[Any] | None:
+        """Brings a packet to the task, and waits for nothing: the answer is dropped.
+
+        Returns:
+            What ends when the packet has arrived, with UnavailableError as soon as it is known that
+            it will not; None where that is not known, or where all methods tell from then on.
+        """
         ...
 
 

@@ -34,6 +34,7 @@ __all__ = [
     "in_graph_mode",
     "list_devices",
     "list_logical_devices",
+    "main",
     "num_gpus",
     "set_execution_mode",
 ]  # fmt: skip
@@ -116,6 +117,15 @@ def get_config() -> Any:
 def get_device_name() -> str:
     """The device that `tf.device` chose for eager code: none."""
     return ""
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Runs the tests of the calling script as an eager program's."""
+    from opdock.api import test
+    from opdock.eager.modes import enable_eager_execution
+
+    enable_eager_execution()
+    test.main(argv)
 
 
 class LogicalDevice(NamedTuple):

@@ -16,6 +16,7 @@ from opdock import errors, shapes
 from opdock.dtypes import DType, resource
 from opdock.graph.nodes import opdef
 from opdock.graph.nodes._families import OPS
+from opdock.graph.nodes.declared import check_declared
 from opdock.graph.nodes.dispatch import of_any_function, or_others
 from opdock.graph.nodes.traits import PLAIN, Traits
 from opdock.late import record
@@ -263,7 +264,9 @@ class OpSpec:
         return fn
 
     def declare(self, traits: Traits) -> OpSpec:
-        """Declares what the op means to the compiler and the runtime."""
+        """Declares what the op means to compiler and runtime; ValueError for what it cannot."""
+        if not self._is_core:
+            check_declared(self.definition, traits, self.callee_fn is not None)
         self.traits = traits
         return self
 
@@ -319,8 +322,8 @@ class OpSpec:
             **attrs: attributes that the inputs do not determine.
 
         Returns:
-            An Operation (no output), a Tensor, a list of tensors (one list output), or a
-            namedtuple (several outputs).
+            An Operation (no output; None where operations run as they are made), a Tensor, a
+            list of tensors (one list output), or a namedtuple (several outputs).
 
         Raises:
             TypeError: an input or attribute has the wrong type.

@@ -153,7 +153,9 @@ class Traits(_Checked):
     """The traits of an op type.
 
     Attributes:
-        holds: the op names state, such as a variable: its output is a reference or a handle.
+        holds: the op is a variable, by reference or by handle: the runtime keeps its value for it
+            (so it is `builtin`), by its attributes `shape` and `dtype`, and kernels get a `Cell`. A
+            kernel that makes another resource needs nothing of this.
         local: the state that it names, or works on, ends with the step, and whoever traces a whole
             program knows how to tell it in arrays.
         reads: arguments, references or handles, whose state is left as it is. All others of these
