@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.graph.variables.resource_variable import ResourceVariable
 from opdock.runtime.cache import programs as module
 
 
@@ -272,3 +273,20 @@ def test_a_closed_session_keeps_nothing():
     assert not session._cache.entries()
     with pytest.raises(RuntimeError, match="closed Session"):
         call(np.array(1, np.float32))
+
+
+def test_what_is_fetched_is_not_compared_by_an_equality_of_its_own():
+    """That of a variable with a copy on each device makes a node, if `==` is of values."""
+
+    class Compared(ResourceVariable):
+        __hash__ = object.__hash__
+
+        def __eq__(self, other):
+            raise AssertionError("nobody asks")
+
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        variable = Compared(3.0)
+        session.run(variable.initializer)
+        graph.finalize()
+        for _ in range(2):
+            assert session.run({"a": [variable]}) == {"a": [3.0]}

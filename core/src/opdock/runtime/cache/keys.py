@@ -75,4 +75,5 @@ def _tree(fetch: Any) -> Hashable | None:
         # An object of the user's own may stand for another tensor the next time.
         return None
     keys = [_tree(p) for p in parts]
-    return None if None in keys else (_TREE, kind, *names, *keys)
+    # A variable may have an `==` of its own, which makes a node.
+    return None if any(k is None for k in keys) else (_TREE, kind, *names, *keys)
