@@ -103,17 +103,24 @@ def climb(
     rejections += selection.rejections
     admitted = () if selection.chosen is None else (selection.chosen, *selection.alternatives)
     mine = [e for e in admitted if not e.guest]
+    guests = [e for e in admitted if e.guest]
     found = _first(node, target, mine, experience, rejections)
     if found is not None:
-        return found, rejections
+        return found, rejections + [_last(e, target) for e in guests]
     decomposed, why = decompose(node, target, resources, experience, depth)
     if decomposed is None and node.is_alias:
         return Choice("builtin", plugin="core"), rejections
     if decomposed is None:
         rejections.append(Rejection(device=target.name, kernel="decomposition", reason=why))
-        guests = [e for e in admitted if e.guest]
         return _first(node, target, guests, experience, rejections), rejections
-    return decomposed, rejections
+    return decomposed, rejections + [_last(e, target) for e in guests]
+
+
+def _last(guest: Entry, target: Target) -> Rejection:
+    """Why a kernel is not asked that a plugin has brought for another's backend."""
+    reason = f"it comes last, as the backend does not admit the plugin: OPDOCK_ADMIT={guest.plugin}"
+    name = guest.kernel.qualname
+    return Rejection(device=target.name, kernel=name, plugin=guest.plugin, reason=reason)
 
 
 def _first(
