@@ -72,6 +72,7 @@ SUITES = (
     ),
     Suite(
         "tensorlayer", "tensorlayer==1.11.1", ("tests",),
+        bare=(SLIM,),
         needs=("requests", "progressbar2", "scikit-learn", "scikit-image", "tqdm", "wrapt",
                "imageio", "lxml", "matplotlib", "networkx", "simplejpeg"),
         left_out={

@@ -132,7 +132,15 @@ EXTRA: dict[str, dict[str, str]] = {
     },
     "opdock.autodiff.tape": {"GradientTape": "GradientTape"},
     "opdock.util.module": {"Module": "Module"},
-    "opdock.eager.modes": {"enable_eager_execution": "enable_eager_execution"},
+    "opdock.eager.modes": {
+        n: n
+        for n in (
+            "disable_eager_execution",
+            "disable_v2_behavior",
+            "enable_eager_execution",
+            "enable_v2_behavior",
+        )
+    },
     "opdock.api.scripts": {"py_function": "py_function"},
     "opdock.api.logging": {"get_logger": "get_logger"},
     "opdock.autodiff.custom": {

@@ -39,7 +39,10 @@ from opdock.dtypes import uint32 as uint32
 from opdock.dtypes import uint64 as uint64
 from opdock.dtypes import uint8 as uint8
 from opdock.dtypes import variant as variant
+from opdock.eager.modes import disable_eager_execution as disable_eager_execution
+from opdock.eager.modes import disable_v2_behavior as disable_v2_behavior
 from opdock.eager.modes import enable_eager_execution as enable_eager_execution
+from opdock.eager.modes import enable_v2_behavior as enable_v2_behavior
 from opdock.errors import OpError as OpError
 from opdock.graph.nodes.collections import GraphKeys as GraphKeys
 from opdock.graph.nodes.collections import add_to_collection as add_to_collection
@@ -293,13 +296,10 @@ from opdock.ops.composed.masks import sparse_mask as sparse_mask
 from opdock.ops.composed.matrix_norm import norm as norm
 from opdock.ops.composed.modes import control_flow_v2_enabled as control_flow_v2_enabled
 from opdock.ops.composed.modes import disable_control_flow_v2 as disable_control_flow_v2
-from opdock.ops.composed.modes import disable_eager_execution as disable_eager_execution
 from opdock.ops.composed.modes import disable_tensor_equality as disable_tensor_equality
-from opdock.ops.composed.modes import disable_v2_behavior as disable_v2_behavior
 from opdock.ops.composed.modes import disable_v2_tensorshape as disable_v2_tensorshape
 from opdock.ops.composed.modes import enable_control_flow_v2 as enable_control_flow_v2
 from opdock.ops.composed.modes import enable_tensor_equality as enable_tensor_equality
-from opdock.ops.composed.modes import enable_v2_behavior as enable_v2_behavior
 from opdock.ops.composed.modes import enable_v2_tensorshape as enable_v2_tensorshape
 from opdock.ops.composed.modes import load_file_system_library as load_file_system_library
 from opdock.ops.composed.modes import load_library as load_library

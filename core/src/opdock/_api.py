@@ -222,10 +222,10 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "dimension_at_index": ("opdock.shapes", "dimension_at_index"),
     "dimension_value": ("opdock.shapes", "dimension_value"),
     "disable_control_flow_v2": ("opdock.ops.composed.modes", "disable_control_flow_v2"),
-    "disable_eager_execution": ("opdock.ops.composed.modes", "disable_eager_execution"),
+    "disable_eager_execution": ("opdock.eager.modes", "disable_eager_execution"),
     "disable_resource_variables": ("opdock.graph.variables.flavour", "disable_resource_variables"),
     "disable_tensor_equality": ("opdock.ops.composed.modes", "disable_tensor_equality"),
-    "disable_v2_behavior": ("opdock.ops.composed.modes", "disable_v2_behavior"),
+    "disable_v2_behavior": ("opdock.eager.modes", "disable_v2_behavior"),
     "disable_v2_tensorshape": ("opdock.ops.composed.modes", "disable_v2_tensorshape"),
     "div": ("opdock.ops.composed.division", "div"),
     "div_no_nan": ("opdock.ops.composed.division", "div_no_nan"),
@@ -240,7 +240,7 @@ NAMES: Final[dict[str, tuple[str, str]]] = {
     "enable_eager_execution": ("opdock.eager.modes", "enable_eager_execution"),
     "enable_resource_variables": ("opdock.graph.variables.flavour", "enable_resource_variables"),
     "enable_tensor_equality": ("opdock.ops.composed.modes", "enable_tensor_equality"),
-    "enable_v2_behavior": ("opdock.ops.composed.modes", "enable_v2_behavior"),
+    "enable_v2_behavior": ("opdock.eager.modes", "enable_v2_behavior"),
     "enable_v2_tensorshape": ("opdock.ops.composed.modes", "enable_v2_tensorshape"),
     "encode_base64": ("opdock.ops.encoding", "encode_base64"),
     "ensure_shape": ("opdock.ops.array", "ensure_shape"),
@@ -686,4 +686,4 @@ SUBMODULES: Final = {
     "version": "opdock.version",
     "xla": "opdock.api.xla",
 }
-INTERNAL: Final = frozenset(["axes", "codegen", "codes", "docstrings", "failures", "fields", "nearest", "plugin", "shapes", "syntax", "values", "windows"])
+INTERNAL: Final = frozenset(["axes", "codegen", "codes", "docstrings", "failures", "fields", "kept", "late", "nearest", "plugin", "shapes", "syntax", "values", "windows"])

@@ -307,7 +307,10 @@ def as_dimension(value: Any) -> Dimension:
 
 
 class TensorShape:
-    """A possibly partial shape: unknown rank, or a rank with known and unknown dimensions."""
+    """A possibly partial shape: unknown rank, or a rank with known and unknown dimensions.
+
+    Its entries are `Dimension`s; after `tf.enable_v2_tensorshape` they are integers and None.
+    """
 
     __slots__ = ("raw",)
 
@@ -422,22 +425,22 @@ class TensorShape:
     def __bool__(self) -> bool:
         return self.raw is not None
 
-    def __iter__(self) -> Iterator[Dimension]:
+    def __iter__(self) -> Iterator[Any]:
         if self.raw is None:
             raise ValueError("Cannot iterate over a shape with unknown rank.")
-        return iter([Dimension(d) for d in self.raw])
+        return iter(self.raw if self._v2_behavior else [Dimension(d) for d in self.raw])
 
     def __getitem__(self, key: Any) -> Any:
         if self.raw is not None:
             if isinstance(key, slice):
                 return TensorShape(self.raw[key])
-            return Dimension(self.raw[key])
+            return self.raw[key] if self._v2_behavior else Dimension(self.raw[key])
         if isinstance(key, slice):
             start, stop = key.start or 0, key.stop
             if key.step is not None or stop is None or start < 0 or stop < 0:
                 return TensorShape(None)
             return TensorShape((None,) * max(stop - start, 0))
-        return Dimension(None)
+        return None if self._v2_behavior else Dimension(None)
 
     def __add__(self, other: Any) -> TensorShape:
         return self.concatenate(other)
@@ -473,7 +476,7 @@ class TensorShape:
         return "(" + ", ".join("?" if d is None else str(d) for d in self.raw) + ")"
 
     def __repr__(self) -> str:
-        return "TensorShape(None)" if self.raw is None else f"TensorShape({self.dims})"
+        return f"TensorShape({self.raw if self.raw is None else list(self)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return TensorShape, (self.dims,)

@@ -37,6 +37,16 @@ def test_a_merge_call_is_across_replicas():
     assert tf.distribute.get_replica_context() is context
 
 
+def test_rows_stay_rows_where_there_is_one_replica():
+    context = tf.distribute.get_replica_context()
+    with tf.Graph().as_default(), tf.Session() as sess:
+        rows = tf.IndexedSlices(tf.constant([[1.0, 2.0]]), tf.constant([3]), tf.constant([9, 2]))
+        found = context.all_reduce("sum", {"rows": rows, "dense": tf.constant(4.0)})
+        assert isinstance(found["rows"], tf.IndexedSlices)
+        assert sess.run([found["rows"].indices, found["dense"]])[0].tolist() == [3]
+        assert {op.type for op in tf.get_default_graph().get_operations()} == {"Const"}
+
+
 def test_a_function_runs_once_in_a_replica_of_its_own():
     def step(x):
         context = tf.distribute.get_replica_context()

@@ -153,6 +153,23 @@ def test_a_checkpoint_has_one_copy_and_restores_all(session, tmp_path):
         assert [c.tolist() for c in sess.run(v.values)] == [[3.0, 3.0]] * 2
 
 
+def test_rows_of_replicas_stay_rows(session):
+    strategy = tf.distribute.MirroredStrategy(TWO)
+
+    def replica(x):
+        context = tf.distribute.get_replica_context()
+        rows = tf.IndexedSlices(x, tf.reshape(context.replica_id_in_sync_group, [1]), [7, 2])
+        total = context.all_reduce("sum", [rows])[0]
+        assert isinstance(total, tf.IndexedSlices)
+        return tf.convert_to_tensor(total)
+
+    with strategy.scope():
+        found = strategy.experimental_run_v2(replica, args=(tf.constant([[1.0, 2.0]]),))
+        with session() as sess:
+            values = sess.run(strategy.unwrap(found))
+    assert [v[:3].tolist() for v in values] == [[[1, 2], [1, 2], [0, 0]]] * 2
+
+
 def test_replicas_meet_and_differ(session):
     strategy = tf.distribute.MirroredStrategy(TWO)
 

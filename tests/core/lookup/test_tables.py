@@ -7,6 +7,7 @@ import pytest
 
 import opdock as tf
 from opdock.contrib import lookup
+from opdock.eager.modes import eager_mode
 
 WORDS = ["brain", "salad", "surgery"]
 
@@ -200,9 +201,11 @@ def test_a_dense_tables_buckets_are_rows(tmp_path, empty, deleted, default, key,
     with tf.Graph().as_default(), tf.Session() as sess:
         table = build()
         sess.run(table.insert(_int64(key), _int64(value)))
-        keys, values = sess.run(table.export())
+        exported = table.export()
+        keys, values = sess.run(exported)
         assert keys.shape == (4, np.size(key))
         assert values.shape == (4, np.size(value))
+        assert [t.shape.as_list() for t in exported] == [[None, np.size(v)] for v in (key, value)]
         path = tf.train.Saver().save(sess, str(tmp_path / "model"))
         assert tf.train.load_checkpoint(path).get_tensor("t-keys").shape == keys.shape
     with tf.Graph().as_default(), tf.Session() as sess:
@@ -278,3 +281,38 @@ def test_sessions_have_tables_of_their_own():
     with tf.Session() as first, tf.Session() as second:
         first.run(insert)
         assert (first.run(size), second.run(size)) == (1, 0)
+
+
+def test_a_dense_table_of_an_eager_program_exports_and_is_saved(tmp_path):
+    with eager_mode(alone=True):
+        table = lookup.MutableDenseHashTable(tf.int64, tf.int64, -1, 0, -1, 4, checkpoint=True)
+        table.insert(_int64(5), _int64(7))
+        path = tf.train.Checkpoint(table=table).save(str(tmp_path / "model"))
+        other = lookup.MutableDenseHashTable(tf.int64, tf.int64, -1, 0, -1, 8, checkpoint=True)
+        tf.train.Checkpoint(table=other).restore(path)
+        assert [int(v) for v in other.lookup(_int64(5, 6))] == [7, -1]
+
+
+def test_dense_tables_where_operations_run_at_once():
+    with eager_mode(alone=True):
+        table = tf.lookup.experimental.DenseHashTable(
+            tf.int64, tf.float32, default_value=-1.0, empty_key=-1, deleted_key=-2,
+            initial_num_buckets=4,
+        )  # fmt: skip
+        table.insert([1, 2], [3.0, 4.0])
+        keys, values = table.export()
+        assert keys.shape == values.shape == (4, 1) and sorted(keys.numpy()[:, 0]) == [-1, -1, 1, 2]
+        assert table.lookup(tf.constant([1, 5], tf.int64)).numpy().tolist() == [3.0, -1.0]
+
+
+def test_values_of_tables_may_be_lists_of_tensors():
+    with eager_mode(alone=True):
+        empty = tf.raw_ops.EmptyTensorList(
+            element_shape=[2], max_num_elements=3, element_dtype=tf.float32
+        )
+        table = tf.lookup.experimental.DenseHashTable(
+            tf.int64, tf.variant, default_value=empty, empty_key=-1, deleted_key=-2
+        )
+        found = table.lookup(tf.constant([1, 7, 9], tf.int64))
+        assert found.shape == (3,) and found.dtype == tf.variant
+        assert tf.raw_ops.TensorListLength(input_handle=found[1]).numpy() == 0

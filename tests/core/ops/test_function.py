@@ -221,3 +221,17 @@ def test_values_that_a_function_returns_become_tensors_that_wait_for_its_effects
         assert session.run(count) == 2
         assert session.run([number, more["n"], more["x"]])[1].tolist() == [0, 1, 2]
         assert session.run(count) == 4
+
+
+def test_arrays_among_the_arguments_are_tensors_in_the_function():
+    spec = tf.TensorSpec((2,), tf.float32)
+
+    @tf.function
+    def first(rows, others):
+        assert tf.is_tensor(rows) and tf.is_tensor(others["number"])
+        assert spec.is_compatible_with(rows[0]) and rows.op.name.startswith("first")
+        return rows[0] * others["number"]
+
+    with tf.Graph().as_default(), tf.Session() as sess:
+        found = first(np.ones((1, 2), np.float32), {"number": np.float32(3)})
+        assert sess.run(found).tolist() == [3.0, 3.0]

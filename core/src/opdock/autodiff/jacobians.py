@@ -17,6 +17,7 @@ from opdock.ops.gather import gather
 from opdock.ops.identity import stop_gradient
 from opdock.ops.joining import concat
 from opdock.ops.matrix import transpose
+from opdock.shapes import as_dimension
 from opdock.util import nest
 
 __all__ = ["batch_jacobian", "hessian_vector_product", "jacobian"]
@@ -63,7 +64,7 @@ def batch_jacobian(
     Raises:
         ValueError: the first dimensions differ.
     """
-    if not output.shape[0].is_compatible_with(inp.shape[0]):
+    if not as_dimension(output.shape[0]).is_compatible_with(inp.shape[0]):
         raise ValueError(
             f"Need first dimension of output shape ({output.shape}) and inp shape ({inp.shape}) "
             "to match."

@@ -10,6 +10,7 @@ from opdock.autodiff.custom import custom_gradient
 from opdock.distribute import device_util
 from opdock.distribute.modes import require_replica_context
 from opdock.distribute.reductions import ReduceOp
+from opdock.graph.nodes.composite import IndexedSlices
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.replication import Mode, inside
 from opdock.util import nest
@@ -94,6 +95,7 @@ class ReplicaContext:
 
         Returns:
             The structure, of tensors with a gradient: that of a sum is the sum of the gradients.
+            Where an IndexedSlices is among the values, they stay rows, and there is no gradient.
         """
         op = ReduceOp.of(reduce_op)
 
@@ -105,9 +107,11 @@ class ReplicaContext:
             ys = self.merge_call(reduced, args=xs)
             return ys, lambda *dys: self.all_reduce(op, list(dys))
 
-        found = through(*nest.flatten(value))
-        return nest.pack_sequence_as(value, nest.flatten(found))
+        flat = nest.flatten(value)
+        if any(isinstance(x, IndexedSlices) for x in flat):
+            return nest.pack_sequence_as(value, self.merge_call(reduced, args=tuple(flat)))
+        return nest.pack_sequence_as(value, nest.flatten(through(*flat)))
 
 
 def _place(value: Any) -> Any:
-    return value.device if isinstance(value, Tensor) else value
+    return value.device if isinstance(value, (Tensor, IndexedSlices)) else value

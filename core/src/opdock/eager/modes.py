@@ -1,4 +1,4 @@
-"""`tf.enable_eager_execution`, and what goes from one mode to the other for a while."""
+"""What goes from one mode to the other: for a while, or with all of TF 2's ways for good."""
 
 from __future__ import annotations
 
@@ -13,9 +13,15 @@ from opdock.graph.nodes.graph import (
     get_default_graph,
     set_default_everywhere,
 )
+from opdock.graph.variables import flavour
 from opdock.io import protos
+from opdock.ops.composed import modes
+from opdock.util import tf2
 
-__all__ = ["eager_graph", "eager_mode", "enable_eager_execution", "graph_mode"]
+__all__ = [
+    "disable_eager_execution", "disable_v2_behavior", "eager_graph", "eager_mode",
+    "enable_eager_execution", "enable_v2_behavior", "graph_mode",
+]  # fmt: skip
 
 _eager: EagerGraph | None = None
 _plain: Graph | None = None
@@ -56,6 +62,39 @@ def enable_eager_execution(
     if graph.version:
         raise ValueError("tf.enable_eager_execution must be called at program startup.")
     _plain = set_default_everywhere(_eager_graph(config))
+
+
+def disable_eager_execution() -> None:
+    """Has operations be added to a graph again, if `enable_eager_execution` was called."""
+    if default_graphs()[0].eager:
+        set_default_everywhere(None)
+
+
+def enable_v2_behavior() -> None:
+    """Enables at once all that TF 1.15 can have as TF 2 has it.
+
+    That is: operations run as they are made, variables are resource variables, entries of shapes
+    are integers, `==` compares elements, and control flow is that of version 2.
+
+    Raises:
+        ValueError: the program has made operations already.
+    """
+    enable_eager_execution()
+    tf2.enable()
+    flavour.enable_resource_variables()
+    modes.enable_v2_tensorshape()
+    modes.enable_tensor_equality()
+    modes.enable_control_flow_v2()
+
+
+def disable_v2_behavior() -> None:
+    """Undoes `enable_v2_behavior`."""
+    disable_eager_execution()
+    tf2.disable()
+    flavour.disable_resource_variables()
+    modes.disable_v2_tensorshape()
+    modes.disable_tensor_equality()
+    modes.disable_control_flow_v2()
 
 
 def _eager_graph(config: Any = None) -> EagerGraph:

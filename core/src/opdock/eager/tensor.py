@@ -34,9 +34,10 @@ class EagerTensor(Tensor):
         """Takes the value, once it is computed, and what is known of it if it is a handle."""
         self.value, self._known_handle = value, handle
         self._id = next(_numbers)
+        if isinstance(value, np.ndarray):  # of variants as well, unless there is only one
+            self._shape = value.shape
         if not self._dtype._is_handle:
             self._known = value
-            self._shape = value.shape
 
     # ------------------------------------------------------------ as Python's values
     def numpy(self) -> Any:
@@ -133,6 +134,10 @@ class EagerTensor(Tensor):
     def ndim(self) -> int:
         """The number of dimensions."""
         return len(self._shape or ())
+
+    def _rank(self) -> int:
+        """`ndim`, as tensorflow-estimator asks for it."""
+        return self.ndim
 
     @property
     def device(self) -> str:

@@ -8,7 +8,7 @@ from opdock import dtypes, shapes
 from opdock.graph.nodes.collections import GraphKeys, add_to_collection
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.scopes import colocate_with, name_scope
+from opdock.graph.nodes.scopes import colocate_with, executing_eagerly, name_scope
 from opdock.lookup.tables import LookupInterface
 from opdock.ops.registry import get
 from opdock.train.saveable import SaveableObject, SaveSpec
@@ -56,7 +56,7 @@ class _MutableTable(LookupInterface):
         self._checkpoint, self._shared_name, self._name = checkpoint, shared_name, name
         self._resource_handle = self._create_resource()
         self._table_name = self._resource_handle.op.name.split("/")[-1]
-        if checkpoint:
+        if checkpoint and not executing_eagerly():
             add_to_collection(GraphKeys.SAVEABLE_OBJECTS, _TableSaveable(self, name))
 
     def _create_resource(self) -> Tensor:
@@ -150,9 +150,13 @@ class _MutableTable(LookupInterface):
                 keys, values = get("LookupTableExportV2")(
                     handle, Tkeys=self._key_dtype, Tvalues=self._value_dtype
                 )
-        keys.set_shape(shapes.concat((None,), self._key_shape))
-        values.set_shape(shapes.concat((None,), self._value_shape))
+        keys.set_shape(shapes.concat((None,), self._exported_shape(self._key_shape)))
+        values.set_shape(shapes.concat((None,), self._exported_shape(self._value_shape)))
         return keys, values
+
+    def _exported_shape(self, shape: shapes.Shape) -> shapes.Shape:
+        """What `export` gives for a key or a value of this shape."""
+        return shape
 
 
 class MutableHashTable(_MutableTable):
@@ -217,6 +221,10 @@ class DenseHashTable(_MutableTable):
             self._empty_key, self._deleted_key, **self._attrs(), value_shape=self._value_shape,
             initial_num_buckets=self._buckets,
         )  # fmt: skip
+
+    def _exported_shape(self, shape: shapes.Shape) -> shapes.Shape:
+        # A row of the array of buckets.
+        return (shapes.num_elements(shape),)
 
     def insert_or_assign(self, keys: Any, values: Any, name: str | None = None) -> Operation:
         """The same as `insert`."""

@@ -68,6 +68,7 @@ _MOVED: Final[dict[str, str]] = {
     "saving.saved_model": "saving.legacy.saved_model",
     "saving.saved_model_experimental": "saving.legacy.saved_model_experimental",
     "saving.saving_utils": "saving.legacy.saving_utils",
+    "testing_utils": "testing_infra.test_utils",
     "utils": "@utils utils",
     "utils.generic_utils": (
         "utils.generic_utils saving.object_registration saving.legacy.serialization"

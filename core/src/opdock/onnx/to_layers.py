@@ -10,6 +10,7 @@ import numpy as np
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.onnx.exporting import Exporter, exports
 from opdock.onnx.library import NoRuleError
+from opdock.shapes import dimension_value
 
 _FIRST, _LAST = [0, 3, 1, 2], [0, 2, 3, 1]
 
@@ -65,7 +66,7 @@ def _sizes(kernel: Tensor) -> list[int]:
 @exports("Conv2D")
 def _convolution(to: Exporter, op: Operation) -> None:
     sizes = _sizes(op.inputs[1])
-    channels = op.inputs[0].get_shape()[1 if _format(op) == "NCHW" else 3].value
+    channels = dimension_value(op.inputs[0].get_shape()[1 if _format(op) == "NCHW" else 3])
     if channels is None:
         raise NoRuleError("its shapes are not known")
     kernel = to.emit("Transpose", op.inputs[1], perm=[3, 2, 0, 1])
@@ -128,8 +129,8 @@ def _resize(to: Exporter, op: Operation) -> None:
     nearest = op.type == "ResizeNearestNeighbor"
     if nearest and where != "asymmetric":
         raise NoRuleError(f"{where} rounds in another way in ONNX")
-    x, channels = op.inputs[0], op.inputs[0].get_shape()[3].value
-    batch = x.get_shape()[0].value
+    x, channels = op.inputs[0], dimension_value(op.inputs[0].get_shape()[3])
+    batch = dimension_value(x.get_shape()[0])
     if batch is None or channels is None:
         raise NoRuleError("its shape is not known")
     sizes = [batch, channels, *map(int, to.known(op.inputs[1], "size"))]

@@ -17,6 +17,7 @@ from opdock.ops.support.array_util import multiply
 from opdock.ops.support.conv_grad import Convolution, each
 from opdock.ops.support.nn_util import renamed
 from opdock.ops.support.windows import check_length
+from opdock.shapes import as_dimension
 from opdock.windows import Layout
 
 __all__ = [
@@ -199,8 +200,8 @@ def separable_conv2d(
         deep = convert_to_tensor(depthwise_filter, name="depthwise_filter")
         point = convert_to_tensor(pointwise_filter, name="pointwise_filter")
         point_shape = point.get_shape().with_rank(4)
-        point_shape[0].assert_is_compatible_with(1)
-        point_shape[1].assert_is_compatible_with(1)
+        as_dimension(point_shape[0]).assert_is_compatible_with(1)
+        as_dimension(point_shape[1]).assert_is_compatible_with(1)
 
         def native(converted: Tensor, _: Any, padding: str) -> Tensor:
             return depthwise_conv2d_native(

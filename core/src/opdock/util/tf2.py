@@ -11,7 +11,7 @@ _force_enable: bool | None = None
 
 
 def enable() -> None:
-    """Has `enabled` say yes. opdock itself behaves as TF 1 in either case."""
+    """Has `enabled` say yes, and no more; `tf.enable_v2_behavior` changes what is done."""
     global _force_enable
     _force_enable = True
 

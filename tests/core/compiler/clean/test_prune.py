@@ -128,3 +128,34 @@ def test_shapes_of_feeds_are_checked_before_anything_runs():
         for part in ("Matrix size-incompatible", "[1,2]", "[1,1]", "product", __file__):
             assert part in str(caught.value)
         assert session.run(c, {a: [[2.0]], b: [[3.0]]}) == [[6]]
+
+
+@pytest.mark.parametrize("through", ["value", "control", "fetch"])
+def test_constants_wait_for_what_they_were_made_to_wait_for(through):
+    v = tf.get_variable("v", [], tf.int32, initializer=tf.zeros_initializer())
+    with tf.control_dependencies([v.assign_add(1)]):
+        first = tf.constant(10)
+    with tf.control_dependencies([first]):
+        second = tf.constant(20)
+    with tf.control_dependencies([second]):
+        by_control = v.read_value()  # has no constant of its own
+    result = {"value": second + 1, "control": by_control, "fetch": second}[through]
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert session.run(result) == {"value": 21, "control": 1, "fetch": 20}[through]
+        assert session.run(v) == 1
+
+
+def test_a_step_waits_for_the_step_before_through_its_own_constant():
+    v = tf.get_variable("v", [], tf.int32, initializer=tf.zeros_initializer())
+
+    def step(action):
+        with tf.control_dependencies([action]):
+            return v.assign_add(1)  # a constant in front of it holds the edge
+
+    with tf.control_dependencies([step(tf.constant(1))]):
+        action = tf.constant(2)
+    last = step(action)
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert session.run(last) == 2

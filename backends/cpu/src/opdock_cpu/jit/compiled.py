@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Final
 
+from opdock.plugin import deterministic
 from opdock_cpu.jit import llvm
 
 __all__ = ["Function", "address", "caller", "ffi", "request"]
@@ -79,11 +80,11 @@ def request(write: Callable[[str], str]) -> Function:
     """The function that `write(name)` gives the source of, compiled in the background.
 
     Who asks for the same source shares it, while somebody holds it. `OPDOCK_JIT=sync` compiles
-    before returning.
+    before returning, and so does `TF_DETERMINISTIC_OPS`: what serves until then rounds otherwise.
     """
     text = write("NAME")
     key = hashlib.sha256(text.encode()).hexdigest()
-    waits = os.environ.get("OPDOCK_JIT") == "sync"
+    waits = os.environ.get("OPDOCK_JIT") == "sync" or deterministic()
     with _lock:
         found = _known.get(key)
         if found is None:

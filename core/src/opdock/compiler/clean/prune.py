@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final
 
@@ -319,15 +319,21 @@ def lone_node(op: Operation) -> Node:
 
 def _release_constants(block: Block) -> None:
     """A constant waits for nothing: what it was made to wait for, its consumers wait for."""
-    held = {n for n in block.nodes if n.is_const and n.control}
-    if not held:
-        return
+    waits: dict[Node, list[Node]] = {}
+    kept = {*block.targets, *(v.node for v in block.fetches)}
     for node in block.nodes:
-        for source, _ in node.inputs:
-            if source in held:
-                node.control = list(dict.fromkeys([*node.control, *source.control]))
-    for node in held.difference(block.targets, [v.node for v in block.fetches]):
-        node.control = []
+        if node.control:
+            if waits:  # one constant may wait for another, and a node for one without its value
+                node.control = [*dict.fromkeys(d for c in node.control for d in waits.get(c, (c,)))]
+            if node.is_const:
+                waits[node] = node.control
+                if node not in kept:
+                    node.control = []
+                continue
+        if waits:
+            behind = [c for source, _ in node.inputs for c in waits.get(source, ())]
+            if behind:
+                node.control = [*dict.fromkeys([*node.control, *behind])]
 
 
 def refine_shapes(block: Block) -> None:
@@ -361,6 +367,15 @@ def doubt_variables(block: Block, names: AbstractSet[str]) -> None:
         if node in doubtful or not doubtful.isdisjoint(v.node for v in node.inputs):
             _doubt(node)
             doubtful.add(node)
+
+
+def reshaped_variables(block: Block) -> Iterator[str]:
+    """The variables that the block itself may give other shapes than the graph says."""
+    for node in block.nodes:
+        if node.attrs.get("validate_shape") is False:
+            variable, value = node.inputs[:2]
+            if variable.node.traits.holds and variable.shape not in (None, value.shape):
+                yield variable_name(variable.node)
 
 
 def is_doubted(node: Node) -> bool:

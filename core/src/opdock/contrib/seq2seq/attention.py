@@ -31,6 +31,7 @@ from opdock.ops.elementary import rsqrt, square, tanh
 from opdock.ops.linalg import matmul
 from opdock.ops.reduce import reduce_sum
 from opdock.ops.xent import softmax
+from opdock.shapes import as_dimension
 
 __all__ = [
     "AttentionMechanism", "BahdanauAttention", "BahdanauMonotonicAttention", "LuongAttention",
@@ -50,7 +51,7 @@ def _soft(probability_fn: Callable[[Any], Any] | None) -> Probability:
 # ------------------------------------------------------------------------------------ scores
 def luong_score(query: Any, keys: Any, scale: Any) -> Tensor:
     """The products of a query with all keys."""
-    depth, units = query.shape[-1], keys.shape[-1]
+    depth, units = as_dimension(query.shape[-1]), as_dimension(keys.shape[-1])
     if depth != units:
         raise ValueError(
             "Incompatible or unknown inner dimensions between query and keys.  "

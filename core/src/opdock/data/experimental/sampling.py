@@ -32,6 +32,7 @@ from opdock.ops.random_stateless import stateless_multinomial
 from opdock.ops.reduce import reduce_max, reduce_min, reduce_sum
 from opdock.ops.select import one_hot
 from opdock.ops.tiling import tile
+from opdock.shapes import dimension_value
 
 __all__ = [
     "RandomDataset", "choose_from_datasets", "rejection_resample", "sample_from_datasets",
@@ -185,12 +186,12 @@ def _accepted(dataset: Any, acceptances: Any, initials: Any, classes: Any, seed:
 
 def _estimated(target: Tensor, classes: Any) -> Any:
     """The distribution of the classes that have come, for each element."""
-    known = target.shape[0]
-    count = int(known) if known.value is not None else shape(target)[0]
+    known = dimension_value(target.shape[0])
+    count = shape(target)[0] if known is None else known
     seen_before = fill([count], np.int64(_SEEN_BEFORE))
 
     def update(seen: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-        number = seen.shape[0].value
+        number = dimension_value(seen.shape[0])
         seen = seen + reduce_sum(one_hot(labels, number, dtype=dtypes.int64), 0)
         estimate = cast(truediv(seen, reduce_sum(seen)), dtypes.float32)
         return seen, tile(expand_dims(estimate, 0), [_ESTIMATED_AT_ONCE, 1])

@@ -469,8 +469,8 @@ def _own_graph() -> Graph:
 _everywhere: Graph | None = None
 
 
-def set_default_everywhere(graph: Graph) -> Graph:
-    """Puts a graph in the place of all threads' own ones; gives back this thread's."""
+def set_default_everywhere(graph: Graph | None) -> Graph:
+    """Puts a graph in the place of all threads' own ones, or none; gives back this thread's."""
     global _everywhere
     own, _everywhere = _own_graph(), graph
     return own

@@ -275,7 +275,8 @@ def _public_attr(value: Any, attr_type: str | None) -> Any:
 class Tensor(Referable):
     """An edge: one output of an operation, with a type and a static shape.
 
-    `==` is identity; `tf.equal` compares elements.
+    `==` is identity; `tf.equal` compares elements. After `tf.enable_tensor_equality`, where
+    operations run as they are made, `==` does so too; `hash` stays that of the identity.
     """
 
     __slots__ = (
@@ -285,12 +286,13 @@ class Tensor(Referable):
 
     __array_priority__ = 100
     _is_tensor_like: ClassVar[bool] = True
+    _USE_EQUALITY: ClassVar[bool] = False
     OVERLOADABLE_OPERATORS: ClassVar[set[str]] = {
         "__add__", "__radd__", "__sub__", "__rsub__", "__mul__", "__rmul__", "__div__", "__rdiv__",
         "__truediv__", "__rtruediv__", "__floordiv__", "__rfloordiv__", "__mod__", "__rmod__",
         "__lt__", "__le__", "__gt__", "__ge__", "__and__", "__rand__", "__or__", "__ror__",
         "__xor__", "__rxor__", "__getitem__", "__pow__", "__rpow__", "__invert__", "__neg__",
-        "__abs__", "__matmul__", "__rmatmul__",
+        "__abs__", "__matmul__", "__rmatmul__", "__eq__", "__ne__",
     }  # fmt: skip
 
     if TYPE_CHECKING:

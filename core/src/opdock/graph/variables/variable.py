@@ -326,12 +326,6 @@ class Variable(TrackableVariable, Referable, Scattered, metaclass=Flavoured):
     def __iter__(self) -> Iterator[Any]:
         raise TypeError("'Variable' object is not iterable.")
 
-    def __hash__(self) -> int:
-        return id(self)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other
-
     def __repr__(self) -> str:
         return f"<tf.Variable '{self.name}' shape={self.shape} dtype={self.dtype.name}>"
 

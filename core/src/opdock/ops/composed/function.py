@@ -129,6 +129,7 @@ class Function:
         self._note(args, kwargs)
         before, known = len(graph.get_operations()), _variables(graph)
         with name_scope(self._name), inside_function():
+            args, kwargs = as_tensors((args, kwargs))
             result = _with_tensors(self._called(*self._own, *own, *args, **kwargs))
             self._check_new([v for v in _variables(graph) if v not in known])
             return after(in_order(graph.get_operations()[before:]), result)

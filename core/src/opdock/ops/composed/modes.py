@@ -1,36 +1,19 @@
-"""The switches between TF 1 and TF 2 behaviour: opdock has TF 1's."""
+"""The switches between single ways of TF 1 and TF 2, and what libraries in C++ would load."""
 
 from __future__ import annotations
 
 from typing import NoReturn
 
 from opdock import errors
+from opdock.graph.nodes.operation import Tensor
 from opdock.ops.support import control_mode
+from opdock.shapes import TensorShape
 
 __all__ = [
-    "control_flow_v2_enabled", "disable_control_flow_v2", "disable_eager_execution",
-    "disable_tensor_equality", "disable_v2_behavior", "disable_v2_tensorshape",
-    "enable_control_flow_v2", "enable_tensor_equality",
-    "enable_v2_behavior", "enable_v2_tensorshape",
-    "load_file_system_library", "load_library", "load_op_library",
+    "control_flow_v2_enabled", "disable_control_flow_v2", "disable_tensor_equality",
+    "disable_v2_tensorshape", "enable_control_flow_v2", "enable_tensor_equality",
+    "enable_v2_tensorshape", "load_file_system_library", "load_library", "load_op_library",
 ]  # fmt: skip
-
-
-def disable_eager_execution() -> None:
-    """Does nothing: it is off until a program enables it."""
-
-
-def disable_v2_behavior() -> None:
-    """Does nothing: opdock behaves as TF 1."""
-
-
-def disable_v2_tensorshape() -> None:
-    """Does nothing: shapes have TF 1's `Dimension` entries."""
-
-
-def enable_v2_behavior() -> NoReturn:
-    """Raises UnimplementedError: opdock has TF 1's behaviour only."""
-    raise errors.UnimplementedError(None, None, "opdock has TF 1's behaviour only")
 
 
 def control_flow_v2_enabled() -> bool:
@@ -48,20 +31,27 @@ def disable_control_flow_v2() -> None:
     control_mode.ENABLE_CONTROL_FLOW_V2 = False
 
 
+def enable_tensor_equality() -> None:
+    """Has `==` compare elements of tensors and variables, where operations run as they are made.
+
+    In graphs that sessions run it compares identities in either case.
+    """
+    Tensor._USE_EQUALITY = True
+
+
 def disable_tensor_equality() -> None:
-    """Does nothing: `==` compares tensors by identity."""
+    """Undoes `enable_tensor_equality`."""
+    Tensor._USE_EQUALITY = False
 
 
-def enable_tensor_equality() -> NoReturn:
-    """Raises UnimplementedError: `==` compares tensors by identity, as TF 1 does by default."""
-    raise errors.UnimplementedError(
-        None, None, "`==` compares tensors by identity; use tf.equal to compare their elements"
-    )
+def enable_v2_tensorshape() -> None:
+    """Has the entries of a `TensorShape` be integers and None."""
+    TensorShape._v2_behavior = True
 
 
-def enable_v2_tensorshape() -> NoReturn:
-    """Raises UnimplementedError: shapes have TF 1's `Dimension` entries."""
-    raise errors.UnimplementedError(None, None, "shapes have TF 1's `Dimension` entries")
+def disable_v2_tensorshape() -> None:
+    """Undoes `enable_v2_tensorshape`: entries are `Dimension`s."""
+    TensorShape._v2_behavior = False
 
 
 def load_op_library(library_filename: str) -> NoReturn:

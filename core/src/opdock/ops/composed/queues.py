@@ -15,7 +15,7 @@ from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.nodes.seeds import get_seed
 from opdock.ops import queues as raw
 from opdock.ops.registry import get
-from opdock.shapes import TensorShape
+from opdock.shapes import TensorShape, as_dimension
 
 __all__ = [
     "FIFOQueue", "PaddingFIFOQueue", "PriorityQueue", "QueueBase", "RandomShuffleQueue",
@@ -122,7 +122,7 @@ class QueueBase:
         """
         with name_scope(name, f"{self._name}_EnqueueMany", _values(vals)) as scope:
             tensors = self._check_enqueue_dtypes(vals)
-            rows = tensors[0].get_shape().with_rank_at_least(1)[0]
+            rows = as_dimension(tensors[0].get_shape().with_rank_at_least(1)[0])
             for tensor, shape in zip(tensors, self._shapes, strict=False):
                 given = tensor.get_shape().with_rank_at_least(1)
                 rows = rows.merge_with(given[0])

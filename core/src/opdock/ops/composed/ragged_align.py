@@ -31,6 +31,7 @@ from opdock.ops.ragged import range_op
 from opdock.ops.reduce import reduce_all
 from opdock.ops.support.ragged_rows import assert_splits_match, lengths_to_splits, splits_to_ids
 from opdock.ops.tiling import tile as dense_tile
+from opdock.shapes import dimension_value
 
 __all__: list[str] = []
 
@@ -170,7 +171,7 @@ def _have_same_rows(x: Any, y: Any) -> bool:
     if all(a is b for a, b in pairs):
         return True
     ranks = {x.flat_values.shape.ndims, y.flat_values.shape.ndims}
-    rows = {x.shape[0].value, y.shape[0].value}
+    rows = {dimension_value(x.shape[0]), dimension_value(y.shape[0])}
     return len(ranks) == 1 and None not in ranks and (len(rows) == 1 or 1 not in rows)
 
 

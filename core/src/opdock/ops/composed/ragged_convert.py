@@ -27,7 +27,7 @@ from opdock.ops.ragged_padding import to_tensor_op
 from opdock.ops.reduce import reduce_all, reduce_any, reduce_max, reduce_prod, reduce_sum
 from opdock.ops.select import where
 from opdock.ops.support.ragged_rows import lengths_to_splits
-from opdock.shapes import as_tensor_shape
+from opdock.shapes import as_tensor_shape, dimension_value
 
 __all__: list[str] = []
 
@@ -72,7 +72,7 @@ def from_tensor(
             lengths = _unpadded(tensor, padding, sizes[1], dtype)
         if lengths is None:
             splits = range(sizes[0] + 1) * sizes[1]
-            splits.set_shape([None if (n := tensor.shape[0].value) is None else n + 1])
+            splits.set_shape([None if (n := dimension_value(tensor.shape[0])) is None else n + 1])
             values = reshape(tensor, concat([stack([sizes[0] * sizes[1]]), sizes[2:]], 0))
             return RaggedTensor.from_row_splits(values, splits, validate=False)  # type: ignore[no-any-return]
         if _is_nested(lengths):

@@ -25,6 +25,7 @@ from opdock.ops.identity import identity
 from opdock.ops.joining import concat, stack
 from opdock.ops.reduce import reduce_sum
 from opdock.ops.support.ragged_rows import lengths_to_splits
+from opdock.shapes import dimension_value
 
 __all__: list[str] = []
 
@@ -75,7 +76,7 @@ class RaggedTensorDynamicShape:
         lambda self: len(self._outer), doc="How many dimensions are partitioned."
     )
     num_inner_dimensions: Any = property(
-        lambda self: self._inner.shape[0].value,
+        lambda self: dimension_value(self._inner.shape[0]),
         doc="How many dimensions the values of a row have, or None if that is not known.",
     )
     dim_size_dtype: Any = property(lambda self: self._inner.dtype, doc="The type of the sizes.")

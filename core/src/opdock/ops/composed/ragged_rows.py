@@ -36,6 +36,7 @@ from opdock.ops.select import where as dense_where
 from opdock.ops.sorting import argsort
 from opdock.ops.support.ragged_rows import assert_splits_match, positive_axis
 from opdock.ops.unsorted_segment import unsorted_segment_sum
+from opdock.shapes import as_dimension, dimension_value
 
 __all__: list[str] = []
 
@@ -88,7 +89,7 @@ def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: in
             raise ValueError("indices.rank must be at least 1.")
         if isinstance(indices, RaggedTensor) and rank == indices.ragged_rank + 1:
             raise ValueError("The innermost dimension of indices may not be ragged")
-        if indices.shape[-1].value is None:
+        if dimension_value(indices.shape[-1]) is None:
             raise ValueError("indices.shape[-1] must be statically known.")
         if rank <= 2:
             return _cells(params, indices)
@@ -104,7 +105,7 @@ def _cells(params: Any, indices: Tensor) -> Any:
     """What a vector or matrix of coordinates names."""
     if not isinstance(params, RaggedTensor):
         return dense_gather_nd(params, indices)
-    depth, single = indices.shape[-1].value, indices.shape.ndims == 1
+    depth, single = as_dimension(indices.shape[-1]).value, indices.shape.ndims == 1
     if depth == 0:
         return _repeated(params, indices)
     if single:
@@ -144,7 +145,7 @@ def batch_gather(params: Any, indices: Any, name: str | None = None) -> Any:
         if params.shape.ndims is not None and params.shape.ndims < rank:
             raise ValueError("batch shape from indices does not match params shape")
         for given, wanted in zip(params.shape, indices.shape[: rank - 1], strict=False):
-            given.assert_is_compatible_with(wanted)
+            as_dimension(given).assert_is_compatible_with(wanted)
         if isinstance(indices, RaggedTensor):
             if isinstance(params, RaggedTensor) and rank > 2:
                 check = _same_splits(params, indices)
@@ -315,7 +316,8 @@ def _side_by_side(parts: Sequence[RaggedTensor]) -> RaggedTensor:
         turns = transpose(reshape(range(rows * n), dense_stack([n, -1])))
         taken = gather(whole, reshape(turns, [-1]))
         splits = taken.row_splits[::n]
-        known = next((p.shape[0].value for p in parts if p.shape[0].value is not None), None)
+        counts = [dimension_value(p.shape[0]) for p in parts]
+        known = next((count for count in counts if count is not None), None)
         if known is not None:
             splits.set_shape([known + 1])
         return RaggedTensor.from_row_splits(taken.values, splits, validate=False)  # type: ignore[no-any-return]

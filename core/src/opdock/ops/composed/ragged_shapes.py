@@ -26,6 +26,7 @@ from opdock.ops.reduce import reduce_all
 from opdock.ops.select import one_hot as dense_one_hot
 from opdock.ops.support import array_util
 from opdock.ops.support.ragged_rows import positive_axis
+from opdock.shapes import dimension_value
 
 __all__: list[str] = []
 
@@ -44,7 +45,7 @@ def expand_dims(input: Any, axis: Any = None, name: str | None = None, dim: Any 
             return RaggedTensor.from_row_splits(input, stack([zero, input.nrows()]), validate=False)
         if at == 1:
             splits = range(input.nrows() + 1)
-            rows = input.shape[0].value
+            rows = dimension_value(input.shape[0])
             splits.set_shape([None if rows is None else rows + 1])
             return RaggedTensor.from_row_splits(input, splits, validate=False)
         return input.with_values(expand_dims(input.values, at - 1))

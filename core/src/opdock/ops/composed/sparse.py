@@ -115,7 +115,7 @@ def sparse_expand_dims(sp_input: Any, axis: Any = None, name: str | None = None)
         TypeError: the axis is neither an integer nor a tensor.
     """
     sp_input = as_sparse(sp_input)
-    rank = sp_input.dense_shape.get_shape()[0].value
+    rank = shapes.dimension_value(sp_input.dense_shape.get_shape()[0])
     axis = -1 if axis is None else axis
     with name_scope(name, "expand_dims", [sp_input.indices]):
         if isinstance(axis, (int, np.integer)):

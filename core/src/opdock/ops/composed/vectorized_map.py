@@ -29,6 +29,7 @@ from opdock.ops.gather import gather
 from opdock.ops.identity import identity
 from opdock.ops.reduce import reduce_mean, reduce_sum
 from opdock.ops.registry import get
+from opdock.shapes import dimension_value
 from opdock.util import nest
 
 __all__ = ["for_loop", "pfor", "vectorized_map"]
@@ -47,7 +48,8 @@ def vectorized_map(fn: Callable[[Any], Any], elems: Any) -> Any:
     elems = nest.map_structure(convert_to_tensor, elems)
     first = nest.flatten(elems)[0]
     # Rows are gathered by number: a gradient taken in `fn` goes on from the row to the whole.
-    count = shape(first)[0] if first.shape[0].value is None else first.shape[0].value
+    known = dimension_value(first.shape[0])
+    count = shape(first)[0] if known is None else known
     return _of_each(
         lambda i: fn(nest.map_structure(partial(gather, indices=i), elems)),
         numbers_up_to(count),

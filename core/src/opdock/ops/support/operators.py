@@ -1,6 +1,6 @@
 """Python's operators on tensors and sparse tensors.
 
-Importing this module installs them. `==` stays identity: `tf.equal` compares.
+Importing this module installs them. `==` stays identity until `tf.enable_tensor_equality`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from opdock.compat.forward import forward_compatible
 from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.nodes.scopes import executing_eagerly_outside_functions, name_scope
 from opdock.graph.variables.variable import Variable
 from opdock.ops.arithmetic import (
     add,
@@ -29,6 +29,7 @@ from opdock.ops.arithmetic import (
     subtract,
 )
 from opdock.ops.compare import (
+    equal_op,
     greater,
     greater_equal,
     greater_equal_op,
@@ -44,6 +45,7 @@ from opdock.ops.compare import (
     logical_or,
     logical_or_op,
     logical_xor,
+    not_equal_op,
 )  # fmt: skip
 from opdock.ops.composed.division import as_quotient, div, floordiv, truediv
 from opdock.ops.composed.subscripts import slice_helper
@@ -127,6 +129,20 @@ def _method(fn: BinaryFn, public: BinaryFn) -> BinaryFn:
     return operator
 
 
+def _compared(op: OpSpec, same: bool) -> BinaryFn:
+    """`==` or `!=`: of elements, where a program asked for it and its operations run at once."""
+
+    def operator(x: Any, y: Any) -> Any:
+        if Tensor._USE_EQUALITY and y is not None and executing_eagerly_outside_functions():
+            # A tensor that has its value, like a variable there, tells no graph.
+            graph = getattr(x, "graph", None) if isinstance(x, Tensor) else None
+            if graph is None or graph.building_function:
+                return op(x, y, incompatible_shape_error=False)
+        return (x is y) == same if x is y or y is None else NotImplemented
+
+    return operator
+
+
 _BINARY: dict[str, BinaryFn] = {
     "add": _add, "sub": sub_op, "mul": _mul, "div": div, "truediv": truediv, "floordiv": floordiv,
     "mod": floor_mod_op, "pow": pow, "matmul": _matmul, "and": logical_and_op, "or": logical_or_op,
@@ -177,6 +193,9 @@ def install() -> None:
         ("__gt__", greater_op, greater), ("__ge__", greater_equal_op, greater_equal),
     ):  # fmt: skip
         override(operator, _method(op, public))
+    for operator, op, same in (("__eq__", equal_op, True), ("__ne__", not_equal_op, False)):
+        override(operator, _compared(op, same))
+        setattr(Variable, operator, _compared(op, same))
     override("__getitem__", slice_helper)
     override("__invert__", _method(logical_not_op, logical_not))
     override("__neg__", _method(neg_op, negative))
@@ -187,7 +206,7 @@ def install() -> None:
         setattr(SparseTensor, f"__{scope_name}__", _sparse(name, scope_name))
     setattr(SparseTensor, "__truediv__", _sparse_truediv)  # noqa: B010
     # Those of variables only read the variable first, and are documented as the same.
-    for operator in Tensor.OVERLOADABLE_OPERATORS - {"__getitem__"}:
+    for operator in Tensor.OVERLOADABLE_OPERATORS - {"__getitem__", "__eq__", "__ne__"}:
         if hasattr(Tensor, operator):
             functools.update_wrapper(getattr(Variable, operator), getattr(Tensor, operator))
 
