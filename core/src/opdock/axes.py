@@ -15,8 +15,8 @@ import numpy as np
 from opdock import errors
 
 __all__ = [
-    "block", "gathered", "ints", "joined", "permutation", "reduced", "reversed_", "rolled",
-    "scanned", "searched", "split",
+    "block", "gathered", "joined", "permutation", "reduced", "reversed_", "rolled", "scanned",
+    "searched", "split",
 ]  # fmt: skip
 
 

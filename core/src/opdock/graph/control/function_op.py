@@ -117,7 +117,7 @@ class FunctionSpec(OpSpec):
         ]
         self.gradient_spec: FunctionSpec | None = None
         self.python_gradient: Callable[..., Any] | None = None
-        self.declare(_CALL)
+        self.traits = _CALL  # not declared: it is the runtime's own, whoever wrote the function
         self.callee(lambda attrs: self.function)
         self.gradient(_gradient)
         self._def = OpDef(
