@@ -96,7 +96,8 @@ fuzz: $(TESTED)  ## read 100,000 hostile files of each kind (ARGS="--formats png
 numbers: $(TESTED)  ## compute with nan, infinities, least and largest numbers by each form of the CPU's kernels, and run random programs
 	$(VENV)/python -W ignore tools/special_values.py $(ARGS)
 	for device in $(NUMBERS); do \
-	  $(VENV)/python -W ignore tools/random_programs.py --device /device:$$device:0 || exit 1; \
+	  $(VENV)/python -W ignore tools/random_programs.py --device /device:$$device:0 && \
+	  $(VENV)/python -W ignore tools/same_bits.py --device /device:$$device:0 || exit 1; \
 	done
 
 # JAX and TORCH need `make jax` and `make torch` first.

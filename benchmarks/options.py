@@ -51,6 +51,11 @@ def parser(description: str) -> argparse.ArgumentParser:
         choices=WAYS,
         help="ratios on a busy machine: beside burning processes, or with one processor's time",
     )
+    p.add_argument(
+        "--processor",
+        action="store_true",
+        help="measure the time of processors, all threads together, not the time that passes",
+    )
     p.add_argument("--write", type=Path, metavar="PAGE", help="replace the tables in this page")
     p.add_argument("--markdown", type=Path, metavar="FILE", help="write a page of its own")
     p.add_argument("--json", type=Path, metavar="FILE", help="keep the figures as JSON")

@@ -18,6 +18,7 @@ only with --strict, because a busy machine is no broken program.
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import datetime as dt
 import json
 import subprocess
@@ -56,10 +57,10 @@ def setting_of(args: argparse.Namespace) -> Setting:
     """What the command line says about all measurements."""
     effort = compare.FULL if args.full else compare.SHORT
     sides = (Side("opdock"), *args.peer)
-    setting = Setting(sides, args.threads, None, args.peer_gpu, effort)
+    setting = Setting(sides, args.threads, None, args.peer_gpu, effort, args.processor)
     if args.device is None:
         return setting
-    return Setting(sides, args.threads, compare.placed(args.device, setting), args.peer_gpu, effort)
+    return dataclasses.replace(setting, device=compare.placed(args.device, setting))
 
 
 def measure(args: argparse.Namespace, words: Sequence[str]) -> dict[str, Any]:

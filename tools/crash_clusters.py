@@ -167,7 +167,11 @@ class Cluster:
         return all(task in self._up for task in self._tasks.values())
 
     def _wait(self, limit: float, ready: Callable[[], bool]) -> None:
-        begin, given, waits = time.monotonic(), 0.0, self._waits()
+        begin, given = time.monotonic(), 0.0
+        with self._changed:
+            if self._changed.wait_for(ready, _PORTION):
+                return  # nobody asks who waited: that costs more than a step
+        waits = self._waits()
         while given < limit:
             at = time.monotonic()
             with self._changed:

@@ -8,6 +8,10 @@ checkpoint. After the last kill one runs to the end: its weights must be, bit by
 that nobody has disturbed. No code is compiled (OPDOCK_JIT=off): when it is there depends on the
 clock, and what stands in for it until then may round in another way.
 
+Batches come from an iterator over shuffled epochs that is saved with the variables; with `--input
+fed` from the number of the step. An element that came twice, or not at all, would show in the
+weights.
+
 With `--signal INT` or `TERM` the signal comes from outside, whenever it likes. Ctrl-C has to end a
 run within a minute as KeyboardInterrupt, with no file half-written beside the checkpoints.
 """
@@ -64,11 +68,35 @@ class Bomb:
         setattr(os, name, call)
 
 
-def model() -> tuple[Any, Any, dict[str, Any]]:
-    """A small model with slots: the operation of a step, its input, and the variables."""
-    x = tf.placeholder(tf.float32, [4, 8])
+Feed = Callable[[int], dict[Any, Any]]
+"""What a step of a number is fed."""
+
+
+def model(saved: bool) -> tuple[Any, Feed, dict[str, Any]]:
+    """A small model with slots: the operation of a step, what it is fed, and the variables.
+
+    Args:
+        saved: whether its batches come from a saved iterator.
+    """
+    x = elements() if saved else tf.placeholder(tf.float32, [4, 8])
     train, _ = network(x)
-    return train, x, {v.op.name: v for v in tf.global_variables()}
+    feed: Feed = (lambda _: {}) if saved else (lambda step: {x: batch(step)})
+    return train, feed, {v.op.name: v for v in tf.global_variables()}
+
+
+def elements() -> Any:
+    """The next batch of epochs of eleven rows, shuffled anew each, by an iterator that is saved."""
+    rows = tf.data.Dataset.range(11).shuffle(7, seed=3).repeat()
+    made = rows.map(_row, num_parallel_calls=2).batch(4, drop_remainder=True).prefetch(2)
+    # One that initializes itself: a checkpoint is restored before any initializer runs.
+    iterator = tf.data.make_one_shot_iterator(made)
+    saveable = tf.data.experimental.make_saveable_from_iterator(iterator)
+    tf.add_to_collection(tf.GraphKeys.SAVEABLE_OBJECTS, saveable)
+    return iterator.get_next()
+
+
+def _row(number: Any) -> Any:
+    return tf.sin(tf.cast(number, tf.float32) + tf.range(8.0))
 
 
 def network(x: Any) -> tuple[Any, Any]:
@@ -84,9 +112,9 @@ def batch(step: int) -> Any:
     return np.random.RandomState(step).standard_normal((4, 8)).astype(np.float32)
 
 
-def monitored(folder: str, bomb: Bomb) -> dict[str, Any]:
+def monitored(folder: str, bomb: Bomb, saved: bool) -> dict[str, Any]:
     """Trains under a MonitoredTrainingSession."""
-    train, x, variables = model()
+    train, feed, variables = model(saved)
     hooks = [tf.train.StopAtStepHook(last_step=STEPS)]
     values: dict[str, Any] = {}
     with tf.train.MonitoredTrainingSession(
@@ -94,7 +122,7 @@ def monitored(folder: str, bomb: Bomb) -> dict[str, Any]:
     ) as session:
         step = session.run_step_fn(lambda step_context: _step(step_context.session))
         while not session.should_stop():
-            session.run(train, {x: batch(step)})
+            session.run(train, feed(step))
             step += 1
             bomb.tick()
             if step == STEPS:
@@ -102,14 +130,14 @@ def monitored(folder: str, bomb: Bomb) -> dict[str, Any]:
     return values
 
 
-def supervised(folder: str, bomb: Bomb) -> dict[str, Any]:
+def supervised(folder: str, bomb: Bomb, saved: bool) -> dict[str, Any]:
     """Trains under a Supervisor."""
-    train, x, variables = model()
+    train, feed, variables = model(saved)
     supervisor = tf.train.Supervisor(logdir=folder, summary_op=None, save_model_secs=0)
     with supervisor.managed_session() as session:
         step = _step(session)
         while step < STEPS and not supervisor.should_stop():
-            session.run(train, {x: batch(step)})
+            session.run(train, feed(step))
             step += 1
             bomb.tick()
             if step % EVERY == 0:
@@ -118,7 +146,7 @@ def supervised(folder: str, bomb: Bomb) -> dict[str, Any]:
     return values
 
 
-def estimated(folder: str, bomb: Bomb) -> dict[str, Any]:
+def estimated(folder: str, bomb: Bomb, saved: bool) -> dict[str, Any]:
     """Trains an Estimator."""
 
     def steps() -> Any:
@@ -139,9 +167,8 @@ def estimated(folder: str, bomb: Bomb) -> dict[str, Any]:
     known = tf.train.latest_checkpoint(folder) is not None
     done = int(estimator.get_variable_value("global_step")) if known else 0
     if done < STEPS:
-        estimator.train(
-            lambda: tf.data.Dataset.from_generator(steps, tf.float32, [4, 8]), max_steps=STEPS
-        )
+        generated = functools.partial(tf.data.Dataset.from_generator, steps, tf.float32, [4, 8])
+        estimator.train(elements if saved else generated, max_steps=STEPS)
     return {name: estimator.get_variable_value(name) for name in estimator.get_variable_names()}
 
 
@@ -149,7 +176,7 @@ def _step(session: Any) -> int:
     return int(session.run(tf.train.get_global_step()))
 
 
-KINDS: dict[str, Callable[[str, Bomb], dict[str, Any]]] = {
+KINDS: dict[str, Callable[[str, Bomb, bool], dict[str, Any]]] = {
     "estimated": estimated,
     "monitored": monitored,
     "supervised": supervised,
@@ -162,11 +189,14 @@ PATIENCE = 60
 """Seconds in which a run that was signalled has to end."""
 
 
-def run(kind: str, folder: Path, moment: int, signalled: tuple[int, float] | None = None) -> bool:
+def run(
+    kind: str, saved: bool, folder: Path, moment: int, signalled: tuple[int, float] | None = None
+) -> bool:
     """A run in a process of its own; whether it came to its end.
 
     Args:
         kind: which.
+        saved: whether its batches come from a saved iterator.
         folder: where it keeps its checkpoints.
         moment: when it kills itself; 0 for never.
         signalled: the signal that it gets from outside, and after how many seconds.
@@ -182,7 +212,7 @@ def run(kind: str, folder: Path, moment: int, signalled: tuple[int, float] | Non
             bomb = Bomb(moment)
             for name in ("replace", "rename", "fsync", "unlink", "remove"):
                 bomb.arm(name)
-            values = KINDS[kind](str(folder), bomb)
+            values = KINDS[kind](str(folder), bomb, saved)
             np.savez(folder / "weights.npz", **{k.replace("/", "."): v for k, v in values.items()})
             status = 0
         except KeyboardInterrupt:
@@ -218,11 +248,14 @@ def _signalled(child: int, number: int, after: float) -> int:
         time.sleep(0.002)
 
 
-def crash(kind: str, kills: int, seed: int, folder: Path, number: int = signal.SIGKILL) -> int:
+def crash(
+    kind: str, saved: bool, kills: int, seed: int, folder: Path, number: int = signal.SIGKILL
+) -> int:
     """Runs that are killed, and one to the end; how many were killed.
 
     Args:
         kind: which runs.
+        saved: whether their batches come from a saved iterator.
         kills: how often.
         seed: of the moments.
         folder: for their checkpoints.
@@ -233,20 +266,20 @@ def crash(kind: str, kills: int, seed: int, folder: Path, number: int = signal.S
     """
     calm, wild = folder / "calm", folder / "wild"
     begin = time.monotonic()
-    run(kind, calm, 0)
+    run(kind, saved, calm, 0)
     long = time.monotonic() - begin
     moments = np.random.RandomState(seed)
     killed = 0
     for _ in range(kills):
         if number == signal.SIGKILL:
-            ended = run(kind, wild, int(moments.randint(1, MOMENTS + 1)))
+            ended = run(kind, saved, wild, int(moments.randint(1, MOMENTS + 1)))
         else:
-            ended = run(kind, wild, 0, (number, float(moments.uniform(0, long))))
+            ended = run(kind, saved, wild, 0, (number, float(moments.uniform(0, long))))
         if ended:
             shutil.rmtree(wild)  # it was done before its moment came: from the start
         else:
             killed += 1
-    run(kind, wild, 0)
+    run(kind, saved, wild, 0)
     expected, found = (np.load(f / "weights.npz") for f in (calm, wild))
     assert sorted(expected) == sorted(found)
     for name in expected:
@@ -258,18 +291,20 @@ def main(arguments: list[str]) -> int:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kind", choices=sorted(KINDS), action="append")
+    parser.add_argument("--input", choices=("saved", "fed"), default="saved")
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--signal", choices=("KILL", "INT", "TERM"), default="KILL")
     args = parser.parse_args(arguments)
     os.environ["OPDOCK_JIT"] = "off"
+    saved = args.input == "saved"
     for kind in args.kind or sorted(KINDS):
         # What a run imports here, those that are killed need not import.
         with tempfile.TemporaryDirectory() as folder, tf.Graph().as_default():
-            KINDS[kind](folder, Bomb(0))
+            KINDS[kind](folder, Bomb(0), saved)
         with tempfile.TemporaryDirectory() as folder:
             number = getattr(signal, f"SIG{args.signal}")
-            killed = crash(kind, args.kills, args.seed, Path(folder), number)
+            killed = crash(kind, saved, args.kills, args.seed, Path(folder), number)
         ended = "killed" if args.signal == "KILL" else f"ended by SIG{args.signal}"
         print(f"{kind}: {ended} {killed} times, the weights are those of an undisturbed run")
     return 0

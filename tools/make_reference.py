@@ -24,7 +24,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Backends and devices": (
         "BackendSpec", "Probe", "DeviceAttributes", "Device", "BaseDevice", "Buffer", "MemoryStats",
         "KernelTime", "RecordingDevice", "Recording", "ArenaDevice", "LimitedDevice", "CopyRoute",
-        "HOST",
+        "HOST", "deterministic",
     ),
     "Kernels": (
         "Kernel", "KernelTable", "KernelModule", "NodeSig", "KernelContext", "Cell", "Resources",
@@ -55,7 +55,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     ),
     "Modules": (
         "dtypes", "errors", "axes", "windows", "cells", "checks", "philox", "codegen",
-        "host_ops", "tracing",
+        "host_ops", "tracing", "kept",
     ),
 }  # fmt: skip
 # What a value says of itself nowhere.
@@ -98,6 +98,7 @@ VALUES: dict[str, str] = {
     "OPS": "Functions of the namespace, a node and its inputs for the ops that take or give lists "
     "or tensor arrays; they raise NotImplementedError where these cannot be told in arrays.",
     "tracing": "What compilers of whole programs share: checks, lists and loops as arrays.",
+    "kept": "What is kept on disk from one process to the next, where nobody else may write.",
     "cells": "The places in sparse tensors: checks, order, runs and unions, on the host.",
     "diagonals": "Where diagonals stand, for every alignment: a module.",
     "Dim": "A dimension: a number, or None.",
@@ -108,7 +109,7 @@ VALUES: dict[str, str] = {
 COMPANIONS = (
     "opdock.axes", "opdock.windows", "opdock.kernels.cells", "opdock.kernels.checks",
     "opdock.kernels.philox", "opdock.codegen", "opdock.io.host_ops", "opdock.devices.tracing",
-    "opdock.testing.authoring",
+    "opdock.kept", "opdock.testing.authoring",
 )  # fmt: skip
 COMMANDS_HEAD = """`opdock COMMAND --help` says the same; `opdock completion bash` prints what
 bash needs to complete commands and options.

@@ -244,7 +244,8 @@ def _set(name, value):
     ("change", "words"),
     [
         (_set("raw_data", b"short"), "has 5 bytes, expected 64"),
-        (lambda m: m.graph.initializer[0].dims.append(1 << 60), "has too many elements"),
+        (lambda m: m.graph.initializer[0].dims.append(1 << 60), "too many dimensions or elements"),
+        (lambda m: m.graph.initializer[0].dims.extend([1] * 70), "too many dimensions or elements"),
         (lambda m: m.graph.initializer[0].dims.__setitem__(0, -4), "negative dimension"),
         (_set("data_location", 1), "lies in another file"),
         (_set("data_type", 99), "element type 99"),

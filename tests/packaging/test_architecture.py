@@ -26,6 +26,8 @@ BASE = {
     "values",
     "fields",
     "failures",
+    "late",
+    "kept",
 }
 # First name under `opdock.` -> the names under `opdock.` that it may import.
 MAY_IMPORT: dict[str, set[str]] = {
@@ -40,6 +42,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "values": {"dtypes"},
     "fields": set(),
     "failures": set(),
+    "late": set(),
+    "kept": set(),
     "io": BASE,  # wire formats: protobufs, records, tables
     "graph": BASE | {"io"},
     "kernels": BASE | {"io", "graph"},

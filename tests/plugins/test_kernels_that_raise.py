@@ -155,6 +155,16 @@ def test_at_any_place(device: str, place: str) -> None:
             assert np.all(session.run(v) == steps) and np.all(session.run(w) == done)
 
 
+@pytest.mark.parametrize("words", ["boom", ""])
+def test_who_had_no_memory_is_said(words: str) -> None:
+    y = blast(tf.placeholder(tf.float32, [4], name="x"))
+    with tf.Session() as session, lit(MemoryError(words)):
+        with pytest.raises(tf.errors.ResourceExhaustedError) as found:
+            session.run(y, {"x:0": X})
+    assert (words or "does not fit into the host's memory") in found.value.message
+    assert "explosive.blast of plugin 'explosive' on /job:localhost" in found.value.message
+
+
 @pytest.mark.parametrize("kind", ERRORS)
 def test_in_the_threads_of_a_dataset(kind: type[BaseException]) -> None:
     """Whoever asks for the element gets it, and the others afterwards."""

@@ -12,10 +12,12 @@ TOOL = Path(__file__).parents[2] / "tools" / "crash_training.py"
 
 
 @pytest.mark.parametrize("kind", ["estimated", "monitored", "supervised"])
+@pytest.mark.parametrize("source", ["saved", "fed"])
 @pytest.mark.parametrize("kills", [3, pytest.param(200, marks=pytest.mark.prove)])
-def test_weights_survive_kills(kind: str, kills: int) -> None:
+def test_weights_survive_kills(kind: str, source: str, kills: int) -> None:
     done = subprocess.run(
-        [sys.executable, str(TOOL), "--kind", kind, "--kills", str(kills), "--seed", "3"],
+        [sys.executable, str(TOOL), "--kind", kind, "--kills", str(kills), "--seed", "3",
+         "--input", source],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

@@ -686,4 +686,4 @@ SUBMODULES: Final = {
     "version": "opdock.version",
     "xla": "opdock.api.xla",
 }
-INTERNAL: Final = frozenset(["axes", "codegen", "codes", "docstrings", "failures", "fields", "nearest", "plugin", "shapes", "syntax", "values", "windows"])
+INTERNAL: Final = frozenset(["axes", "codegen", "codes", "docstrings", "failures", "fields", "kept", "late", "nearest", "plugin", "shapes", "syntax", "values", "windows"])

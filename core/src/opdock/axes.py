@@ -15,8 +15,8 @@ import numpy as np
 from opdock import errors
 
 __all__ = [
-    "block", "gathered", "joined", "permutation", "reduced", "reversed_", "rolled", "scanned",
-    "searched", "split",
+    "block", "gathered", "ints", "joined", "permutation", "reduced", "reversed_", "rolled",
+    "scanned", "searched", "split",
 ]  # fmt: skip
 
 
@@ -24,8 +24,10 @@ def _invalid(message: str) -> errors.InvalidArgumentError:
     return errors.InvalidArgumentError(None, None, message)
 
 
-def _ints(value: Any) -> list[int]:
-    return [int(v) for v in np.asarray(value).reshape(-1)]
+def ints(value: Any) -> list[int]:
+    """A host array of integers as a flat list."""
+    flat = np.asarray(value).reshape(-1)
+    return flat.tolist() if flat.dtype.kind in "iu" else [int(v) for v in flat]
 
 
 def _text(shape: Sequence[int]) -> str:
@@ -50,7 +52,7 @@ def _range(rank: int) -> str:
 def reduced(indices: Any, rank: int, *, static: bool = False) -> tuple[int, ...]:
     """The sorted axes that a reduction names; one may be named more than once."""
     axes: list[int] = []
-    for given in _ints(indices):
+    for given in ints(indices):
         axis = _axis(
             given, rank, f"Invalid reduction dimension {given} for input with {rank} dimensions."
             if static
@@ -62,7 +64,7 @@ def reduced(indices: Any, rank: int, *, static: bool = False) -> tuple[int, ...]
 
 def searched(dimension: Any, shape: Sequence[int | None], *, static: bool = False) -> int:
     """The axis that ArgMax or ArgMin searches, which is not empty."""
-    (given,), rank = _ints(dimension), len(shape)
+    (given,), rank = ints(dimension), len(shape)
     axis = _axis(
         given, rank, f"Dimension ({given}) must be {_range(rank)}, where {rank} is the number of "
         "dimensions in the input."
@@ -78,19 +80,19 @@ def scanned(axis: Any, rank: int) -> int:
     """The axis of a running sum."""
     if np.ndim(axis):
         raise _invalid(f"ScanOp: axis must be a scalar, not {_text(np.shape(axis))}")
-    (given,) = _ints(axis)
+    (given,) = ints(axis)
     return _axis(given, rank, f"ScanOp: Expected scan axis {_range(rank)}, but got {given}")
 
 
 def gathered(axis: Any, rank: int) -> int:
     """The axis along which a gather picks."""
-    (given,) = _ints(axis)
+    (given,) = ints(axis)
     return _axis(given, rank, f"Expected axis {_range(rank)}, but got {given}")
 
 
 def split(split_dim: Any, rank: int) -> int:
     """The axis that is cut to pieces."""
-    found = _ints(split_dim)
+    found = ints(split_dim)
     if len(found) != 1:
         raise _invalid("split_dim tensor must have exactly one element.")
     (given,) = found
@@ -102,7 +104,7 @@ def split(split_dim: Any, rank: int) -> int:
 def joined(values: Sequence[Any], axis: Any) -> int:
     """The axis along which arrays can be joined; InvalidArgumentError where they do not fit."""
     shapes = [tuple(value.shape) for value in values]
-    first, (given,) = shapes[0], _ints(axis)
+    first, (given,) = shapes[0], ints(axis)
     rank = len(first)
     at = _axis(
         given, rank, f"ConcatOp : Expected concatenating dimensions {_range(rank)}, but got {given}"
@@ -123,7 +125,7 @@ def joined(values: Sequence[Any], axis: Any) -> int:
 def reversed_(axes: Any, rank: int) -> tuple[int, ...]:
     """The axes along which a tensor is turned around."""
     found: list[int] = []
-    for i, given in enumerate(_ints(axes)):
+    for i, given in enumerate(ints(axes)):
         axis = _axis(given, rank, f"'axis'[{i}] = {given} is out of valid range [0, {rank - 1}]")
         if axis in found:
             raise _invalid(f"axis {axis} specified more than once.")
@@ -146,7 +148,7 @@ def rolled(shift: Any, axis: Any, rank: int) -> dict[int, int]:
             f"{_text(np.shape(axis))}"
         )
     total: dict[int, int] = {}
-    for given, steps in zip(_ints(axis), _ints(shift), strict=True):
+    for given, steps in zip(ints(axis), ints(shift), strict=True):
         at = _axis(given, rank, f"axis {given} is out of range")
         total[at] = total.get(at, 0) + steps
     return total
@@ -154,7 +156,7 @@ def rolled(shift: Any, axis: Any, rank: int) -> dict[int, int]:
 
 def permutation(perm: Any, rank: int, *, static: bool = False) -> tuple[int, ...]:
     """The order of axes that a transpose is given."""
-    given = _ints(perm)
+    given = ints(perm)
     if len(given) != rank:
         raise _invalid(
             f"transpose expects a vector of size {rank}. But input(1) is a vector of size "
@@ -177,7 +179,7 @@ def permutation(perm: Any, rank: int, *, static: bool = False) -> tuple[int, ...
 
 def block(shape: Sequence[Any], begin: Any, size: Any) -> tuple[slice, ...]:
     """The subscript of a block; a size of -1 reaches to the end."""
-    starts, sizes = _ints(begin), _ints(size)
+    starts, sizes = ints(begin), ints(size)
     if len(starts) != len(shape) or len(sizes) != len(shape):
         raise _invalid(
             f"Expected begin and size arguments to be 1-D tensors of size {len(shape)}, but got "

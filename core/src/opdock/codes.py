@@ -7,14 +7,15 @@ docs/reference/errors.md has a section for each.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+from opdock.late import record
 
 __all__ = ["CODES", "OF_KIND", "Code", "coded", "of_kind"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Code:
     """What is known of a code.
 

@@ -110,9 +110,10 @@ from opdock.plugins.records import (
     Requirement,
     ToleranceRow,
 )
+from opdock.util.determinism import deterministic
 
 if TYPE_CHECKING:
-    from opdock import codegen
+    from opdock import codegen, kept
     from opdock.devices import tracing
     from opdock.io import host_ops
     from opdock.kernels import cells, checks
@@ -209,6 +210,7 @@ __all__ = [
     "checks",
     "codegen",
     "define_op",
+    "deterministic",
     "dtypes",
     "errors",
     "find_op",
@@ -218,6 +220,7 @@ __all__ = [
     "hookimpl",
     "host_ops",
     "infer_shapes",
+    "kept",
     "load",
     "mount",
     "note",
@@ -245,6 +248,9 @@ def __getattr__(name: str) -> Any:
     # The renderer of scalar expressions as C, for backends that compile their own kernels.
     if name == "codegen":
         return importlib.import_module("opdock.codegen")
+    # What is kept on disk from one process to the next.
+    if name == "kept":
+        return importlib.import_module("opdock.kept")
     # What a compiler of whole programs makes of lists, loops and checks.
     if name == "tracing":
         return importlib.import_module("opdock.devices.tracing")

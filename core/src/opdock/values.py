@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -11,15 +11,17 @@ import numpy as np
 from opdock import dtypes
 from opdock.dtypes import DType
 
-__all__ = ["MOST", "counted", "is_array_like", "to_array"]
+__all__ = ["MOST_AXES", "holds", "is_array_like", "to_array"]
 
-MOST: Final = 2**59
+_MOST: Final = 2**59
 """Elements that no array of any type has."""
+MOST_AXES: Final = 64 if np.lib.NumpyVersion(np.__version__) >= "2.0.0" else 32
+"""Dimensions of NumPy's arrays, at the most."""
 
 
-def counted(dims: Iterable[int]) -> int:
-    """The elements that NumPy counts for a shape: what stands beside a 0 counts as well."""
-    return math.prod(d for d in dims if d)
+def holds(dims: Sequence[int]) -> bool:
+    """Whether an array may have a shape: what stands beside a 0 counts as well for NumPy."""
+    return len(dims) <= MOST_AXES and math.prod(d for d in dims if d) < _MOST
 
 
 def to_array(value: Any, dtype: DType | None) -> np.ndarray[Any, Any]:

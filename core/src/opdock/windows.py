@@ -8,10 +8,10 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from opdock import errors
+from opdock.late import record
 
 __all__ = [
     "Dim", "Format", "Layout", "Pool", "Window", "check_depth", "check_shape", "groups",
@@ -60,7 +60,7 @@ def positions(
     return count, pads
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Window:
     """The positions of a window over some spatial dimensions.
 
@@ -274,7 +274,8 @@ class Pool(Layout):
         ksize: the window's sizes in these dimensions.
 
     Raises:
-        UnimplementedError: the window goes over the batch, or over space and channels.
+        UnimplementedError: the window goes over the batch, over space and channels, or over
+            channels in other steps than its size.
         InvalidArgumentError: a size or a step is below 1.
     """
 
@@ -296,9 +297,27 @@ class Pool(Layout):
                     None, None, "MaxPooling supports exactly one of pooling across depth or "
                     "pooling across width/height.",
                 )  # fmt: skip
+            if size[self.channel] != steps[self.channel]:
+                raise errors.UnimplementedError(
+                    None, None,
+                    "Depthwise max pooling requires the depth window to equal the depth stride.",
+                )  # fmt: skip
             self.strides = (steps[self.channel],)
             self.dilations, self.explicit = (1,), ((0, 0),)
         self.ksize = tuple(size[a] for a in self.pooled)
+
+    def window(self, size: Sequence[int], window: Sequence[int]) -> Window:
+        """As of any layout.
+
+        Raises:
+            UnimplementedError: windows over channels do not fill them.
+        """
+        if self.deep and size[0] % window[0]:
+            raise errors.UnimplementedError(
+                None, None, "Depthwise max pooling requires the depth window to evenly divide the "
+                "input depth.",
+            )  # fmt: skip
+        return super().window(size, window)
 
     def on(self, shape: Sequence[int]) -> Window:
         """The positions on an input of this shape, over the pooled dimensions alone."""

@@ -71,6 +71,15 @@ def test_one_graph_for_convolution_bias_and_relu(planned):
     assert planned == [(("conv_fprop", "bias", "relu"), (cudnn.numerical_note.TENSOR_CORE,))]
 
 
+def test_only_what_is_deterministic_where_that_is_asked_for(planned, monkeypatch):
+    monkeypatch.setenv("TF_DETERMINISTIC_OPS", "1")
+    run(lambda: tf.nn.conv2d(tf.random_normal([2, 7, 7, 2]), normal(3, 3, 2, 4), 1, "SAME"))
+    import cudnn
+
+    ((_, refused),) = planned
+    assert cudnn.numerical_note.NONDETERMINISTIC in refused
+
+
 def test_tensor_cores_where_tf32_is_allowed(planned, gpu):
     config = tf.ConfigProto()
     extra = config.graph_options.rewrite_options.custom_optimizers.add(name="opdock")

@@ -49,6 +49,8 @@ def platform(*devices):
 
 @pytest.fixture
 def run(monkeypatch):
+    monkeypatch.setenv("OPDOCK_CACHE", "")  # what other tests' devices can do is not kept
+
     def probe_with(platforms, failing=()):
         monkeypatch.setattr(probe.importlib.util, "find_spec", lambda name: object())
         monkeypatch.setitem(sys.modules, "pyopencl", fake(platforms, failing))
@@ -96,3 +98,30 @@ def test_what_it_tells_of_a_device(run):
     assert (first.kind, second.kind) == ("cpu", "gpu")
     assert first.features == {"opencl", "float64", "float16"} and second.features == {"opencl"}
     assert first.memory_bytes == 1 << 30
+
+
+def test_a_compiler_that_works_is_tried_once(monkeypatch, tmp_path):
+    monkeypatch.setenv("OPDOCK_CACHE", str(tmp_path))
+    built = []
+
+    def usable(driver, failing=()):
+        module = fake([platform(device("Fast"))], failing)
+        for one in module.get_platforms()[0].get_devices():
+            one.driver_version = driver
+        plain = module.Program
+        module.Program = lambda context, source: built.append(driver) or plain(context, source)
+        return probe.usable_devices(module)
+
+    assert len(usable("1")[0]) == len(usable("1")[0]) == 1
+    assert built == ["1"]
+    # Another driver is tried, and one that fails each time.
+    for _ in range(2):
+        good, bad = usable("2", failing=("Fast",))
+        assert not good and "its compiler fails" in bad[0]
+    assert built == ["1", "2", "2"]
+    monkeypatch.setenv("POCL_SOMETHING", "1")
+    usable("1")
+    assert built == ["1", "2", "2", "1"]
+    (tmp_path / "opencl-compilers").chmod(0o777)  # others could say that it works
+    usable("1")
+    assert built[-2:] == ["1", "1"]

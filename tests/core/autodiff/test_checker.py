@@ -108,3 +108,13 @@ def test_a_bias_of_no_images():
         y = tf.nn.bias_add(images, bias, data_format=data_format)
         with tf.Session() as sess:
             assert sess.run(tf.gradients(y, bias)[0]).tolist() == [0] * channels
+
+
+def test_slices_as_an_array():
+    to_numpy = tf.python.ops.gradient_checker_v2._to_numpy
+    x = tf.constant([1.0, 2.0, 3.0])
+    grad = tf.gradients(tf.gather(x, [2, 0, 2]), x)[0]
+    with tf.Session() as session:
+        np.testing.assert_array_equal(to_numpy(session.run(grad)), [1, 0, 2])
+        np.testing.assert_array_equal(to_numpy(tf.square(x)), [1, 4, 9])
+    assert to_numpy(5) == 5

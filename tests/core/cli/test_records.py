@@ -90,6 +90,20 @@ def test_a_compressed_file_that_was_cut_off(files: tuple[Path, Path], tmp_path: 
     assert row["compression"] == "GZIP" and row["records"] is None
 
 
+@pytest.mark.parametrize("kind", ["ZLIB", "GZIP"])
+@pytest.mark.parametrize("cut", [1, 3, 4])
+def test_a_compressed_file_without_its_checksum(tmp_path: Path, kind: str, cut: int) -> None:
+    path = tmp_path / "data"
+    with tf.python_io.TFRecordWriter(path, kind) as writer:
+        writer.write(b"a record" * 100)
+    assert run("verify", path).output == f"{path}: 1 records, 816 bytes, no damage\n"
+    path.write_bytes(path.read_bytes()[:-cut])
+    found = run("verify", path)
+    assert found.exit_code == 1
+    assert f"{kind} stream without its end, truncated at 816 in {path}" in found.output
+    assert run("count", path).output == f"1\t{path}\n", "as TensorFlow reads it"
+
+
 def test_an_index_is_written_beside_the_file(files: tuple[Path, Path]) -> None:
     assert run("index", files[1]).exit_code == 0
     assert Path(f"{files[1]}.idx").read_text() == "0 116\n"

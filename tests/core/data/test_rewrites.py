@@ -52,6 +52,10 @@ PIPELINES = {
     "filter_fusion": (
         ("Filter", "FiniteTake"), lambda d: d.filter(odd).filter(lambda x: x > 3).take(9),
     ),
+    "map_and_filter_fusion": (
+        ("ParallelMap", "Filter", "Map", "FiniteTake"),
+        lambda d: d.map(square, 2).filter(odd).take(4),
+    ),
     "map_parallelization": (("ParallelMap",), lambda d: d.map(square)),
     "map_and_batch_fusion": (("MapAndBatch",), lambda d: d.map(square).batch(3)),
     "map_vectorization": (("Batch", "Map"), lambda d: d.map(square).batch(4)),
@@ -66,6 +70,28 @@ def test_a_rewrite_gives_the_same_elements(name, walk):
     assert [np.asarray(f).tolist() for f in found] == [np.asarray(f).tolist() for f in plain]
     with pytest.raises(tf.errors.InvalidArgumentError, match="Asserted"):
         walk(only(make(Dataset.range(10).apply(following(*kinds)))))
+
+
+def test_a_predicate_that_captures_is_no_part_of_a_map(walk):
+    least = tf.constant(3, tf.int64) * 4
+
+    def kept(*kinds: str) -> Any:
+        return Dataset.range(9).apply(following(*kinds)).map(square).filter(lambda x: x > least)
+
+    found = [int(x) for x in walk(only(kept("Map", "Filter"), "map_and_filter_fusion"))]
+    assert found == [x * x for x in range(9) if x * x > 12]
+
+
+def test_a_map_with_its_filter_is_saved_and_batched(walk):
+    pairs = (
+        Dataset.range(40)
+        .map(lambda x: (x, {"text": tf.as_string(x)}))
+        .filter(lambda x, _: tf.equal(x % 3, 0))
+    )
+    dataset = only(pairs.batch(4), "map_and_filter_fusion")
+    found = [(b.tolist(), t["text"].tolist()) for b, t in walk(dataset)]
+    assert [x for b, _ in found for x in b] == list(range(0, 40, 3))
+    assert [int(x) for _, t in found for x in t] == list(range(0, 40, 3))
 
 
 def test_what_follows_is_told(walk):

@@ -195,3 +195,19 @@ def test_devices_by_name():
     with pytest.raises(tf.errors.InvalidArgumentError, match="GPU"):
         with tf.device("/gpu:7"):
             tf.ones([2]) + 1
+
+
+def test_seeds_draw_what_they_draw_in_tensorflow():
+    numbers = tf.data.Dataset.range(10)
+    tf.set_random_seed(42)
+    assert [int(e) for e in numbers.shuffle(10)] == [5, 8, 2, 0, 4, 7, 1, 3, 9, 6]
+    assert [int(e) for e in numbers.shuffle(10, seed=5)] == [3, 1, 5, 6, 7, 0, 2, 8, 9, 4]
+    image = tf.reshape(tf.range(64 * 3), [8, 8, 3])
+    crops = [tf.random_crop(image, [2, 2, 3], seed=3) for _ in range(2)]
+    assert [int(crop[0, 0, 0]) for crop in crops] == [156, 39]
+
+
+def test_an_array_of_no_tensors_stacks_to_nothing():
+    assert tf.TensorArray(tf.string, 0).stack().shape == (0,)
+    assert tf.TensorArray(tf.float32, 0, element_shape=[3]).stack().shape == (0, 3)
+    assert tf.map_fn(lambda x: tf.constant(""), tf.constant([]), dtype=tf.string).dtype == tf.string

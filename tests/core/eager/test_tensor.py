@@ -18,7 +18,7 @@ def test_values_are_there_at_once():
     np.testing.assert_array_equal(y.numpy(), [[8, 11], [16, 23]])
     assert float(y[0, 1]) == 11.0
     assert [row.numpy().tolist() for row in y] == [[8.0, 11.0], [16.0, 23.0]]
-    assert len(x) == 2 and x.ndim == 2
+    assert len(x) == 2 and x.ndim == x._rank() == 2
 
 
 def test_tensors_serve_where_python_and_numpy_want_values():
@@ -124,3 +124,31 @@ def test_composites():
     assert tf.sparse.to_dense(sparse).numpy().tolist() == [[0, 5], [0, 0]]
     ragged = tf.ragged.constant([[1], [2, 3]])
     assert (ragged + 1).to_list() == [[2], [3, 4]]
+
+
+def test_what_has_no_results_is_none_as_it_has_run():
+    assert tf.no_op() is None and tf.group(tf.constant(1), None) is None
+    assert tf.Assert(True, ["fine"]) is None and tf.assert_equal(1, 1) is None
+    assert tf.assert_rank(tf.constant([1]), 1) is None
+    assert tf.raw_ops.Assert(condition=True, data=["fine"]) is None
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not fine"):
+        tf.Assert(False, ["not fine"])
+    given = [tf.constant(1), tf.constant(2)]
+    assert tf.tuple(given) is given
+    one = given[0]
+    assert tf.python.ops.control_flow_ops.with_dependencies([None], one) is one
+
+    @tf.function
+    def built():
+        with tf.control_dependencies([tf.no_op(), tf.group(tf.no_op())]):
+            return tf.constant(3)
+
+    assert built().numpy() == 3
+
+
+def test_a_constant_has_as_many_elements_as_its_shape_or_one():
+    assert tf.constant([1, 2, 3, 4], shape=[2, 2]).numpy().tolist() == [[1, 2], [3, 4]]
+    assert tf.constant(7, shape=[3]).numpy().tolist() == [7, 7, 7]
+    for size in (1, 4):
+        with pytest.raises(TypeError, match=r"Expected Tensor's shape: \(\d,\), got \(3,\)"):
+            tf.constant([1, 2, 3], shape=[size])

@@ -126,3 +126,13 @@ def test_a_traced_function_draws_what_the_seed_says():
     body = tf.function(lambda: tf.random_normal([2])).get_concrete_function().graph
     (drawn,) = [op for op in body.get_operations() if op.type == "RandomStandardNormal"]
     assert (drawn.get_attr("seed"), drawn.get_attr("seed2")) == (3, 3)
+
+
+def test_copies_of_slots_are_found_on_the_devices_of_their_variables():
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0"])
+    with strategy.scope():
+        v = tf.Variable(1.0, use_resource=True)
+        optimizer = tf.train.MomentumOptimizer(0.5, 0.9)
+        strategy.experimental_run_v2(lambda: optimizer.minimize(lambda: v * 2.0, var_list=[v]))
+    assert v.numpy() == 0.0
+    assert v.devices == ("/job:localhost/replica:0/task:0/device:CPU:0",)

@@ -67,6 +67,19 @@ def test_names_of_variables_are_those_of_checkpoints():
     assert len(tf.get_collection(tf.GraphKeys.MODEL_VARIABLES)) == 4
 
 
+def test_an_estimator_of_others_names_the_scope_of_its_inputs():
+    from opdock.mapping import resolve
+
+    layer = resolve.lookup("python.feature_column.feature_column", "_internal_input_layer")
+    features, columns = {"color": tf.constant([["red"]])}, [fc.embedding_column(colors(), 3)]
+    layer(features, columns, scope="own")
+    template = tf.make_template("kept", layer, feature_columns=columns, from_template=True)
+    assert template(features).shape == template(features).shape
+    assert [v.op.name for v in tf.global_variables()] == [
+        f"{scope}/color_embedding/embedding_weights" for scope in ("own", "kept")
+    ]
+
+
 def test_a_linear_model_is_weights_and_a_bias():
     features = {"price": [[1.0], [5.0]], "color": tf.constant([["red"], ["green"]])}
     found: dict = {}

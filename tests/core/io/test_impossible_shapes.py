@@ -1,4 +1,4 @@
-"""Shapes that no array has, though they hold nothing: NumPy counts what stands beside a 0."""
+"""Shapes that no array has: NumPy counts what stands beside a 0, and takes so many dimensions."""
 
 from __future__ import annotations
 
@@ -12,33 +12,41 @@ import opdock as tf
 from opdock.io import protos
 from opdock.io.safetensors_files import safetensors_to_checkpoint
 from opdock.onnx.library import array_of, library
-from opdock.values import MOST, counted
+from opdock.values import MOST_AXES, holds
 
-SHAPE = [0, 2**32 - 1, 2**32 - 1]
-
-
-def test_what_is_counted() -> None:
-    assert counted([3, 0, 4]) == 12 and counted([]) == 1
-    assert counted(SHAPE) >= MOST
+LARGE, LONG = [0, 2**32 - 1, 2**32 - 1], [1] * (MOST_AXES + 1)
 
 
-def test_in_a_tensor_proto() -> None:
+def test_what_arrays_have() -> None:
+    assert holds([3, 0, 4]) and holds([]) and holds([1] * MOST_AXES)
+    assert not holds(LARGE) and not holds(LONG)
+
+
+@pytest.mark.parametrize("shape", [LARGE, LONG])
+def test_in_a_tensor_proto(shape: list[int]) -> None:
     proto = protos.TensorProto(dtype=tf.float32.as_datatype_enum)
-    for size in SHAPE:
+    for size in shape:
         proto.tensor_shape.dim.add(size=size)
     with pytest.raises(ValueError, match="too many dimensions or elements"):
         tf.make_ndarray(proto)
 
 
-def test_in_an_onnx_model() -> None:
-    tensor = library().TensorProto(name="w", data_type=1, dims=SHAPE, raw_data=b"")
-    with pytest.raises(tf.errors.InvalidArgumentError, match="'w' of shape .* too many elements"):
+@pytest.mark.parametrize("shape", [LARGE, LONG])
+def test_in_an_onnx_model(shape: list[int]) -> None:
+    tensor = library().TensorProto(name="w", data_type=1, dims=shape, raw_data=b"")
+    words = "'w' of shape .* too many dimensions or elements"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=words):
         array_of(tensor)
 
 
-def test_in_safetensors(tmp_path: Path) -> None:
-    head = json.dumps({"w": {"dtype": "F32", "shape": SHAPE, "data_offsets": [0, 0]}}).encode()
+@pytest.mark.parametrize(
+    ("shape", "end", "words"),
+    [(LARGE, 0, "array is too big"), (LONG, 4, "maximum supported dimension")],
+)
+def test_in_safetensors(tmp_path: Path, shape: list[int], end: int, words: str) -> None:
+    entry = {"dtype": "F32", "shape": shape, "data_offsets": [0, end]}
+    head = json.dumps({"w": entry}).encode()
     path = tmp_path / "w.safetensors"
-    path.write_bytes(struct.pack("<Q", len(head)) + head)
-    with pytest.raises(tf.errors.DataLossError, match="w.safetensors: tensor w: array is too big"):
+    path.write_bytes(struct.pack("<Q", len(head)) + head + b"0" * end)
+    with pytest.raises(tf.errors.DataLossError, match=f"w.safetensors: tensor w: {words}"):
         safetensors_to_checkpoint(path, tmp_path / "c")

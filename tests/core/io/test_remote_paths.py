@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import opdock as tf
-from opdock.io import filesystems
+from opdock.io import filesystems, lmdb_files
 from opdock.io.files import atomic_write
+from opdock.io.safetensors_files import checkpoint_to_safetensors, safetensors_to_checkpoint
+from tests.core.io.lmdb_sample import DATABASE, PAIRS
 
 
 @pytest.fixture(params=["memory", "file"])
@@ -125,6 +127,28 @@ def test_records(base, session, kind):
     session.run(again.write(tf.data.TFRecordDataset(path, kind)))
     element = tf.data.TFRecordDataset(f"{base}/again", kind).batch(2).make_one_shot_iterator()
     assert session.run(element.get_next()).tolist() == [b"first", b"second"]
+
+
+def test_safetensors(base, session):
+    pytest.importorskip("safetensors", reason="the extra `safetensors` is not installed")
+    tf.train.Saver().save(session, f"{base}/model")
+    assert checkpoint_to_safetensors(f"{base}/model", f"{base}/model.safetensors") == ["v"]
+    assert safetensors_to_checkpoint(f"{base}/model.safetensors", f"{base}/again") == ["v"]
+    assert tf.train.load_variable(f"{base}/again", "v").tolist() == [1.0, 2.0]
+    with pytest.raises(tf.errors.NotFoundError, match="/none"):
+        safetensors_to_checkpoint(f"{base}/none", f"{base}/other")
+    with tf.gfile.GFile(f"{base}/cut", "wb") as file:
+        file.write(b"no such file")
+    with pytest.raises(tf.errors.DataLossError, match="/cut: "):
+        safetensors_to_checkpoint(f"{base}/cut", f"{base}/other")
+
+
+def test_lmdb(base, session):
+    tf.gfile.MakeDirs(f"{base}/pairs")
+    with tf.gfile.GFile(f"{base}/pairs/data.mdb", "wb") as file:
+        file.write(DATABASE)
+    assert dict(lmdb_files.pairs(f"{base}/pairs")) == PAIRS
+    assert dict(lmdb_files.pairs(f"{base}/pairs/data.mdb")) == PAIRS
 
 
 def test_caches_are_written_once(base, session):

@@ -201,9 +201,11 @@ def test_a_dense_tables_buckets_are_rows(tmp_path, empty, deleted, default, key,
     with tf.Graph().as_default(), tf.Session() as sess:
         table = build()
         sess.run(table.insert(_int64(key), _int64(value)))
-        keys, values = sess.run(table.export())
+        exported = table.export()
+        keys, values = sess.run(exported)
         assert keys.shape == (4, np.size(key))
         assert values.shape == (4, np.size(value))
+        assert [t.shape.as_list() for t in exported] == [[None, np.size(v)] for v in (key, value)]
         path = tf.train.Saver().save(sess, str(tmp_path / "model"))
         assert tf.train.load_checkpoint(path).get_tensor("t-keys").shape == keys.shape
     with tf.Graph().as_default(), tf.Session() as sess:
@@ -279,6 +281,16 @@ def test_sessions_have_tables_of_their_own():
     with tf.Session() as first, tf.Session() as second:
         first.run(insert)
         assert (first.run(size), second.run(size)) == (1, 0)
+
+
+def test_a_dense_table_of_an_eager_program_exports_and_is_saved(tmp_path):
+    with eager_mode(alone=True):
+        table = lookup.MutableDenseHashTable(tf.int64, tf.int64, -1, 0, -1, 4, checkpoint=True)
+        table.insert(_int64(5), _int64(7))
+        path = tf.train.Checkpoint(table=table).save(str(tmp_path / "model"))
+        other = lookup.MutableDenseHashTable(tf.int64, tf.int64, -1, 0, -1, 8, checkpoint=True)
+        tf.train.Checkpoint(table=other).restore(path)
+        assert [int(v) for v in other.lookup(_int64(5, 6))] == [7, -1]
 
 
 def test_dense_tables_where_operations_run_at_once():

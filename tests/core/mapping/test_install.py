@@ -46,6 +46,30 @@ assert opdock.install_as_tensorflow() is tf
 """)
 
 
+def test_the_logger_has_its_handler_once_tensorflow_is_imported() -> None:
+    asked = (
+        "print(len(logging.getLogger('tensorflow').handlers), tf.logging.get_verbosity())\n"
+        "logging.basicConfig(level=logging.INFO)\n"
+        "print(tf.logging.get_verbosity())\n"
+    )
+    assert run(asked, start="import logging\n" + START) == "1 30\n20\n"
+
+
+def test_the_logger_has_no_handler_where_the_program_configured_logging_before(
+    tmp_path: Path,
+) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import logging\n"
+        "logging.basicConfig(level=logging.INFO)\n"
+        "import tensorflow as tf\n"
+        "print(len(logging.getLogger('tensorflow').handlers), tf.logging.get_verbosity())\n"
+    )
+    command = [sys.executable, "-m", "opdock.cli.main", "run", str(program)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "0 20\n"), done.stderr
+
+
 def test_versions_that_libraries_ask_for() -> None:
     assert (
         run("""
@@ -195,3 +219,24 @@ def test_importing_opdock_installs_nothing() -> None:
         "assert importlib.util.find_spec('tensorflow') is None\n",
         start="",
     )
+
+
+def test_tests_of_eager_programs_run_eagerly(tmp_path: Path) -> None:
+    program = tmp_path / "a_test.py"
+    program.write_text("""
+from tensorflow.python.eager import context, test
+import tensorflow as tf
+
+class ATest(test.TestCase):
+    def test_it(self):
+        with context.device("/cpu:0"):
+            self.assertEqual((tf.constant(1) + 1).numpy(), 2)
+
+if __name__ == "__main__":
+    test.main()
+""")
+    done = subprocess.run(
+        [sys.executable, "-m", "opdock.cli.main", "run", str(program)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0 and "OK" in done.stderr, done.stderr

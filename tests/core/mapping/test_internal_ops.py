@@ -73,3 +73,25 @@ def test_what_tensorflow_tells_of_itself() -> None:
         told = module.__version__, module.__git_version__, module.__compiler_version__
         assert told == (tf.VERSION, tf.GIT_VERSION, tf.COMPILER_VERSION)
         assert (module.__cxx11_abi_flag__, module.__monolithic_build__) == (1, 0)
+
+
+def test_the_ops_under_variables() -> None:
+    from tensorflow.python.ops import init_ops, state_ops
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        fixed = state_ops.variable_op([1, 2], tf.float32, name="fixed")
+        free = state_ops.variable_op_v2(None, tf.int32, name="free", shared_name="kept")
+        anew = state_ops.variable_op([2], tf.float32, set_shape=False)
+        assert fixed.shape.as_list() == [1, 2] and fixed.dtype._is_ref_dtype
+        assert free.shape.ndims is None and anew.shape.ndims is None
+        begun = [
+            state_ops.init_variable(fixed, init_ops.ones_initializer()),
+            state_ops.init_variable(free, [3, 4, 5]),
+        ]
+        assert begun[0].op.name == "fixed/init"
+        session.run(begun)
+        again = state_ops.variable_op_v2([3], tf.int32, shared_name="kept")
+        assert session.run(again).tolist() == [3, 4, 5]
+        assert session.run(state_ops.assign_add(fixed, [[1.0, 2.0]])).tolist() == [[2, 3]]
+        with pytest.raises(ValueError, match="shape"):
+            state_ops.init_variable(free, init_ops.ones_initializer())

@@ -189,3 +189,22 @@ def test_an_error_of_all_checks_names_the_culprit():
     assert "which checks [[node y (defined at" in text
     assert "test_check.py" in text.partition("which checks")[2]
     assert "(op Log), inputs: x:0 float32(2,)" in text
+
+
+def test_there_are_as_many_nodes_as_tensorflow_makes():
+    """Random operations that follow have seeds by how many there are."""
+    with tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.int32, [None])
+        tf.Assert(True, ["of", x])
+        tf.set_random_seed(1)
+        tf.random_crop(x, [1])
+        names = [op.name for op in graph.get_operations()]
+        assert names[1:5] == [
+            "Assert/Const", "Assert/Assert/condition", "Assert/Assert/data_0", "Assert/Assert"
+        ]  # fmt: skip
+        crop = [n.removeprefix("random_crop/") for n in names[5:]]
+        assert crop[4:9] == [
+            "All", "Assert/Const", "Assert/Assert/data_0", "Assert/Assert", "control_dependency"
+        ]  # fmt: skip
+        drawn = graph.get_operation_by_name("random_crop/random_uniform")
+        assert drawn.get_attr("seed2") == names.index("random_crop/random_uniform")

@@ -69,6 +69,29 @@ def test_lengths_of_unknown_shapes():
     assert tf.signal.rfft(tf.zeros([3, 8]), length).shape.as_list() == [3, None]
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_short_inputs_are_padded_in_the_graph_as_tensorflows_kernels_need_it(known):
+    values = normal(2, 3, 4)
+    with tf.Graph().as_default() as graph, tf.Session() as session:
+        x = tf.constant(values) if known else tf.placeholder(tf.float32)
+        feeds = {} if known else {x: values}
+        there = tf.signal.rfft2d(x, [5, 8])
+        back = tf.signal.irfft2d(there, [7, 12])
+        reads = [op.inputs[0] for op in graph.get_operations() if op.type in ("RFFT2D", "IRFFT2D")]
+        shapes = [session.run(r, feeds).shape for r in reads]
+        assert shapes == [(2, 5, 8), (2, 7, 7)]
+        found = session.run(back, feeds)
+    spectrum = np.fft.rfftn(values, [5, 8], (1, 2))
+    wanted = np.fft.irfftn(np.pad(spectrum, [(0, 0), (0, 2), (0, 2)]), [7, 12], (1, 2))
+    np.testing.assert_allclose(found, wanted, atol=1e-4)
+
+
+def test_input_that_is_long_enough_is_not_padded():
+    with tf.Graph().as_default() as graph:
+        tf.signal.irfft(tf.signal.rfft(tf.zeros([2, 8]), [6]), [6])
+        assert not [op for op in graph.get_operations() if op.type == "Pad"]
+
+
 def test_empty_input_and_errors():
     assert run(tf.fft(tf.zeros([0, 4], tf.complex64))).shape == (0, 4)
     assert run(tf.signal.rfft(tf.zeros([2, 4]), [0])).shape == (2, 0)

@@ -205,6 +205,24 @@ def test_a_signature_of_values_of_several_tensors():
         f(ragged, tf.zeros([2, 3]))
 
 
+def test_values_that_a_function_returns_become_tensors_that_wait_for_its_effects():
+    count = tf.get_variable("count", [], tf.int32, initializer=tf.zeros_initializer())
+
+    @tf.function
+    def counted(x):
+        count.assign_add(x)
+        return "text", [2.5, None], {"n": np.arange(3), "x": x}
+
+    text, (number, nothing), more = counted(tf.constant(2))
+    assert (text.dtype, number.dtype, nothing) == (tf.string, tf.float32, None)
+    with tf.Session() as session:
+        session.run(count.initializer)
+        assert session.run(text) == b"text"
+        assert session.run(count) == 2
+        assert session.run([number, more["n"], more["x"]])[1].tolist() == [0, 1, 2]
+        assert session.run(count) == 4
+
+
 def test_arrays_among_the_arguments_are_tensors_in_the_function():
     spec = tf.TensorSpec((2,), tf.float32)
 

@@ -118,3 +118,17 @@ def test_functions_that_are_not_there_are_named() -> None:
             branch_index=0, input=[1.0], Tout=[tf.float32], branches=[power(0)],
             output_shapes=[[], []],
         )  # fmt: skip
+
+
+def test_branches_may_be_what_a_function_is_for_some_types() -> None:
+    with tf.Graph().as_default():
+        kind = tf.TensorSpec([], tf.float32)
+        branches = [
+            tf.function(lambda x, by=by: x * by).get_concrete_function(kind) for by in (2, 3)
+        ]
+        made = tf.raw_ops.Case(
+            branch_index=tf.constant(1), input=[tf.constant(5.0)], Tout=[tf.float32],
+            branches=branches,
+        )  # fmt: skip
+        with tf.Session() as session:
+            assert session.run(made) == [15.0]

@@ -56,3 +56,13 @@ def test_check_numerics_names_what_it_found():
     x = tf.check_numerics(tf.constant([1.0]) / tf.constant([0.0]), "boom")
     with pytest.raises(tf.errors.InvalidArgumentError, match="boom : Tensor had Inf values"):
         run(x)
+
+
+def test_what_is_behind_a_handle_is_not_promised_to_stay():
+    variable = tf.get_variable("v", [], initializer=tf.ones_initializer(), use_resource=True)
+    handle = tf.guarantee_const(variable.handle)
+    read = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.float32)
+    assert run(tf.guarantee_const(variable)) == 1.0
+    for fetch in (handle, read):
+        with pytest.raises(tf.errors.InvalidArgumentError, match="be a resource variable handle"):
+            run(fetch)

@@ -75,10 +75,13 @@ def test_functions_of_defective_matrices():
     np.testing.assert_allclose(exponential(logarithm), x, atol=1e-8)
 
 
-def test_a_real_matrix_without_a_real_root():
-    x = tf.placeholder(tf.float32, [2, 2])
-    with pytest.raises(tf.errors.InvalidArgumentError, match="no real"):
-        run(tf.linalg.sqrtm(x), {x: [[-1, 0], [0, 1]]})
+def test_a_real_matrix_without_a_real_root_has_none_and_others_of_its_batch_do():
+    x = tf.placeholder(tf.float32, [None, 2, 2])
+    root = run(tf.linalg.sqrtm(x), {x: [[[-1, 0], [0, 1]], [[4, 0], [0, 9]], [[0, 1], [0, 0]]]})
+    assert np.isnan(root[[0, 2]]).all()
+    np.testing.assert_allclose(root[1], [[2, 0], [0, 3]], atol=1e-6)
+    assert tf.linalg.sqrtm is tf.matrix_square_root
+    assert tf.linalg.sqrtm.__name__ == "matrix_square_root"
 
 
 def test_gradient_of_the_square_root():

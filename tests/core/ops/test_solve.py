@@ -161,6 +161,18 @@ def test_tridiagonal_forms():
         solve((upper, main), rhs, diagonals_format="sequence")
 
 
+@pytest.mark.parametrize("static", [[5, None], [None, 5], [None, None], None])
+def test_tridiagonal_matrices_of_unknown_size(static):
+    matrix = full(normal(3, 5) + np.array([[0.0], [4.0], [0.0]]))
+    rhs = normal(5, 2, seed=1)
+    given, right = tf.placeholder(tf.float64, static), tf.placeholder(tf.float64, [None, 2])
+    solved = tf.linalg.tridiagonal_solve(given, right, diagonals_format="matrix")
+    with tf.Session() as session:
+        found = session.run(solved, {given: matrix, right: rhs})
+    close(found, np.linalg.solve(matrix, rhs))
+    assert given.shape.as_list() == static if static else given.shape.ndims is None
+
+
 def test_pivoting_solves_what_elimination_alone_cannot():
     diagonals = np.array([[1.0, 1.0, 0.0], [0.0, 2.0, 1.0], [0.0, 1.0, 3.0]])
     rhs = np.ones((3, 1))

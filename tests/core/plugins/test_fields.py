@@ -14,6 +14,7 @@ from opdock.plugin import (
     AlongAxis,
     BackendSpec,
     ClusterEngineSpec,
+    Control,
     CopyRoute,
     DeviceAttributes,
     DropsAxes,
@@ -26,6 +27,7 @@ from opdock.plugin import (
     Kernel,
     KernelModule,
     MemoryStats,
+    OpSpec,
     P,
     PerAxis,
     Probe,
@@ -162,3 +164,45 @@ def test_annotations(annotation, good, bad):
 @pytest.mark.parametrize("annotation", ["Any", "Literal['a']", "Missing", "int | Missing"])
 def test_what_is_not_plain_is_not_looked_at(annotation):
     assert _kinds(annotation, {"Any": Any}) == ()
+
+
+def declared(traits, signature="x: T, v: resource -> y: T", attrs="T: {float}, n: int"):
+    """An op that nobody registers, once it has declared traits."""
+    flags = dict.fromkeys(("commutative", "aggregate", "allows_uninitialized_input"), False)
+    return OpSpec("acme>Never", signature, attrs, stateful=True, expr=None, **flags).declare(traits)
+
+
+@pytest.mark.parametrize(
+    ("traits", "text"),
+    [
+        (Traits(reads=("w",)), "reads: the op has no argument 'w'"),
+        (Traits(own=("x", "vv")), "own: the op has no argument 'vv'; did you mean 'v'?"),
+        (Traits(keeps=("z",)), "keeps: the op has no argument or result 'z'"),
+        (Traits(captures=(("xs", "f"),)), "captures: the op has no argument 'xs'"),
+        (Traits(captures=(("x", "f"),)), "captures: the op has no attribute 'f'"),
+        (Traits(validates="m"), "validates: the op has no attribute 'm'"),
+        (Traits(layout=DropsAxes("dims")), "layout: the op has no attribute 'dims'"),
+        (Traits(layout=AlongAxis(2)), "layout: the op has no argument 2, but 2"),
+        (Traits(layout=Formatted((0,), results=(1,))), "layout: the op has no result 1, but 1"),
+        (Traits(repeats=-3), "repeats: the op has no argument -3, but 2"),
+        (Traits(builtin=True), "builtin is for ops that the runtime itself carries out"),
+        (Traits(holds=True), "holds is for ops that the runtime itself carries out"),
+        (Traits(control=Control.LOOP), "control: the runtime knows its own ops"),
+        (Traits(control=Control.CALL), "a call's function is attached first"),
+    ],
+)  # fmt: skip
+def test_what_an_op_cannot_declare(traits, text):
+    with pytest.raises(ValueError, match="Op 'acme>Never': ") as found:
+        declared(traits)
+    assert text in str(found.value)
+
+
+def test_what_an_op_may_declare():
+    layout = Formatted((0, -1), results=(0,))
+    fine = Traits(reads=("v",), keeps=("x", "y"), captures=(("v", "n"),), layout=layout, repeats=1)
+    assert declared(fine).traits is fine
+    assert declared(Traits(forwards=True, repeats=5), "xs: N * T -> y: T", "N: int, T: type")
+    with pytest.raises(ValueError, match="there are 2 results, but 1 arguments"):
+        declared(Traits(forwards=True), "x: float -> y: float, z: float", "")
+    with pytest.raises(TypeError, match="declare takes Traits, got {}"):
+        declared({})

@@ -365,3 +365,22 @@ def test_what_a_branch_hands_out_is_held_to_its_shape() -> None:
         np.testing.assert_array_equal(got, np.full([2, 3], 5.0, np.float32))
         assert sess.run(y, {x: np.zeros(SHAPE), choice: True}).shape == SHAPE
         assert sess.run(y, {x: np.zeros([2, 3]), choice: False}).shape == SHAPE
+
+
+def test_several_variables_grow_in_one_step_from_what_only_their_readers_hold():
+    # The second variable reads what was taken from the queue, after the first has another shape.
+    queue = tf.FIFOQueue(3, [tf.string])
+    put = queue.enqueue([[["a", "b"], ["c", "d"]]])
+    taken = queue.dequeue()
+    taken.set_shape([None, None])
+    started, grown = [], []
+    for i in range(3):
+        lines = tf.Variable([], dtype=tf.string, trainable=False, name=f"lines_{i}")
+        more = tf.concat([lines, tf.reduce_join(taken, 1)], 0)
+        started.append(lines.initializer)
+        grown.append(tf.py_func(len, [tf.assign(lines, more, validate_shape=False)], tf.int64))
+    with tf.Session() as session:
+        session.run(started)
+        for turn in (1, 2):
+            session.run(put)
+            assert [int(n) for n in session.run(grown)] == [2 * turn] * 3

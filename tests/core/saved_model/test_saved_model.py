@@ -162,8 +162,15 @@ def test_simple_save(tmp_path: Path) -> None:
         tf.saved_model.simple_save(session, str(tmp_path / "m"), {"x": x}, {"y": x + 1})
     with tf.Session(graph=tf.Graph()) as session:
         meta = loader.load(session, [tf.saved_model.tag_constants.SERVING], str(tmp_path / "m"))
+        assert meta.meta_info_def.tensorflow_git_version == tf.GIT_VERSION
         name = meta.signature_def["serving_default"].outputs["y"].name
         assert session.run(name, {"x:0": [1.0, 2.0]}).tolist() == [2.0, 3.0]
+
+
+def test_what_is_wrong_with_a_name_is_told_before_what_is_wrong_with_its_value() -> None:
+    for outputs, what in (({25: "no tensor"}, "key must be"), ("no tensor", "value must be")):
+        with pytest.raises(ValueError, match=f"Prediction output {what}"):
+            tf.estimator.export.PredictOutput(outputs)
 
 
 def test_signatures() -> None:

@@ -79,6 +79,17 @@ def test_what_is_used_elsewhere_stays() -> None:
         np.testing.assert_allclose(ran(after, fetch), ran(made(), fetch), rtol=0, atol=2e-5)
 
 
+@pytest.mark.parametrize("layer", ["product norm", "fused norm", "two normal convs"])
+def test_weights_of_another_shape_stay(layer: str) -> None:
+    graph_def = network(1, [layer])
+    for node in graph_def.node:
+        if node.op == "Const" and len(node.attr["value"].tensor.tensor_shape.dim) == 4:
+            node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(1.0))
+    transforms = "fold_batch_norms fold_old_batch_norms"
+    after = transform_graph(graph_def, ["x"], ["y"], transforms)
+    assert ops(after).count("Conv2D") == ops(graph_def).count("Conv2D")
+
+
 def test_control_inputs_stay() -> None:
     x = tf.placeholder(tf.float32, [2], name="x")
     other = tf.placeholder(tf.float32, [2], name="other")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from tests.plugins.array_library.same_bits import differing
 
 SEEDS = Path(__file__).resolve().parents[2] / "programs" / "seeds"
 PREFIX = "/job:localhost/replica:0/task:0"
@@ -85,6 +86,9 @@ class Programs:
     @property
     def devices(self):
         return f"/device:{self.kind}:0", f"/device:{self.kind}:1"
+
+    def test_threads_change_no_bit(self):
+        assert not differing(self.kind, 0)
 
     def test_the_tutorials_data_parallelism(self):
         ran = seed_program("003_data_parallelism", self.kind)

@@ -164,7 +164,8 @@ TABLES: Final[Mapping[str, str]] = {
     ),
     "opdock_cpu.kernels.ragged:table": "RaggedTensorFromVariant RaggedTensorToVariant",
     "opdock_cpu.kernels.random:table": (
-        "RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt StatelessRandomNormal "
+        "RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt "
+        "StatefulStandardNormalV2 StatefulTruncatedNormal StatefulUniform StatelessRandomNormal "
         "StatelessRandomUniform StatelessRandomUniformInt StatelessTruncatedNormal "
         "TruncatedNormal"
     ),
@@ -327,10 +328,6 @@ TABLES: Final[Mapping[str, str]] = {
         "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits "
         "opdock_cpu>SoftmaxCrossEntropyWithLogitsScaled "
         "opdock_cpu>SparseSoftmaxCrossEntropyWithLogitsScaled"
-    ),
-    "opdock_cpu.jit.norm:table": (
-        "FusedBatchNorm FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 "
-        "FusedBatchNormV2 FusedBatchNormV3"
     ),
     "opdock_cpu.jit.reduce:table": "BiasAddGrad L2Loss Max Mean Min Prod Sum",
     "opdock_cpu.jit.training:table": (

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-__all__ = ["at_most", "shares", "solve_triangle", "unshared"]
+__all__ = ["at_most", "only_one", "shares", "solve_triangle", "unshared"]
 
 Result = TypeVar("Result")
 
@@ -87,6 +87,16 @@ def at_most(count: int) -> Iterator[None]:
     finally:
         for limit in entered:
             limit.leave(count)
+
+
+@functools.cache
+def only_one() -> None:
+    """Every BLAS that is loaded has one thread from now on.
+
+    In which order it adds up depends on how many it has.
+    """
+    for limit, _ in _libraries():
+        limit.enter(1)
 
 
 def unshared(call: Callable[..., Result], library: str = "numpy") -> Callable[..., Result]:

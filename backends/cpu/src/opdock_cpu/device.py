@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import BaseDevice, DType, MemoryStats, errors
+from opdock.plugin import BaseDevice, DeviceAttributes, DType, MemoryStats, deterministic, errors
+from opdock_cpu import blas
 from opdock_cpu.crew import sharing
 from opdock_cpu.namespace import namespace
 from opdock_cpu.threads import at_most, threads
@@ -16,11 +18,28 @@ from opdock_cpu.threads import at_most, threads
 _LINE: Final = 64
 
 
+@functools.cache
+def _keep_freed_memory() -> None:
+    """Has arrays of up to 32 MiB, once freed, leave their memory to the next ones.
+
+    The allocator of glibc gives memory of 128 KiB and more back to the system, and each page of
+    it costs as much to have again as to compute; once a larger piece was freed, what is smaller
+    stays. Programs come to that sooner or later, by whatever they free first: here it is sooner.
+    """
+    np.empty((32 << 20) - (1 << 16), np.uint8)
+
+
 class CpuDevice(BaseDevice):
     """Host memory and NumPy. Several of them share both; they differ in name only."""
 
     is_host = True
     namespace = namespace
+
+    def __init__(self, attributes: DeviceAttributes) -> None:
+        super().__init__(attributes)
+        if deterministic():
+            blas.only_one()
+        _keep_freed_memory()
 
     def upload(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """A contiguous copy."""

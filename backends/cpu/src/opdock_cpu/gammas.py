@@ -45,7 +45,7 @@ _LARGEST: Final = 128.0
 
 
 # ---------------------------------------------------------------- of one positive number
-def _log_gamma(x: float) -> float:
+def log_gamma(x: float) -> float:
     product = x - x + 1.0
     for k in _SHIFTS:
         product = product * (x + k) if x < 8.0 else product
@@ -95,7 +95,7 @@ def _series(
                 out[i] = out[i] + value
                 more += 1 if value > out[i] * enough else 0
         for i in range(first, first + _LANES):
-            out[i] = out[i] * exp(a[i] * log(x[i]) - x[i] - _log_gamma(a[i] + 1.0))
+            out[i] = out[i] * exp(a[i] * log(x[i]) - x[i] - log_gamma(a[i] + 1.0))
 
 
 def _fraction(begin: int, end: int, out: Array, c: Array, d: Array, a: Array, x: Array) -> None:
@@ -121,7 +121,7 @@ def _fraction(begin: int, end: int, out: Array, c: Array, d: Array, a: Array, x:
                 out[i] = out[i] * change
                 more += 1 if abs(change - 1.0) > _ENOUGH else 0
         for i in range(first, first + _LANES):
-            out[i] = out[i] * exp(a[i] * log(x[i]) - x[i] - _log_gamma(a[i]))
+            out[i] = out[i] * exp(a[i] * log(x[i]) - x[i] - log_gamma(a[i]))
 
 
 def _slope(
@@ -178,7 +178,7 @@ def _digammas(begin: int, end: int, out: Array, x: Array) -> None:
 def _front(begin: int, end: int, out: Array, a: Array, x: Array) -> None:
     """What stands in front of that sum in the derivative of P."""
     for i in range(begin, end):
-        out[i] = exp(a[i] * log(x[i]) - x[i] - _log_gamma(a[i] + 1.0))
+        out[i] = exp(a[i] * log(x[i]) - x[i] - log_gamma(a[i] + 1.0))
 
 
 def _zeta(begin: int, end: int, out: Array, s: Array, q: Array) -> None:
@@ -205,7 +205,7 @@ def _factorials(begin: int, end: int, out: Array, n: Array) -> None:
     """Times n!, with the sign of polygamma."""
     for i in range(begin, end):
         even = floor(n[i] * 0.5) * 2 == n[i]
-        size = out[i] * exp(_log_gamma(n[i] + 1.0))
+        size = out[i] * exp(log_gamma(n[i] + 1.0))
         out[i] = -size if even else size
 
 

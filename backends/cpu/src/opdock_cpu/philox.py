@@ -28,8 +28,6 @@ _MASK128 = (1 << 128) - 1
 _HALF = np.uint64(32)
 _CHUNK = 1 << 13  # blocks per pass: the temporaries stay in the second-level cache
 
-_FEW = 8  # blocks that Python's integers make faster than NumPy's calls begin
-
 
 class Philox:
     """A place in a Philox stream.
@@ -109,10 +107,6 @@ class Philox:
         return np.stack(box_muller(words[:, 0::2], words[:, 1::2]), axis=-1).reshape(-1, 4)
 
     def _fill(self, index: npt.NDArray[np.int64], last: int, out: Words) -> None:
-        if len(index) <= _FEW:
-            for i, at in enumerate(index.tolist()):
-                out[i] = philox.blocks((self.key, self.counter), at, at)
-            return
         words = philox.blocks((self.key, self.counter), index, last)
         for i, word in enumerate(words):
             out[:, i] = word

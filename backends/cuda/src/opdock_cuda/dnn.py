@@ -14,7 +14,7 @@ from typing import Any, Final
 import cupy
 import numpy as np
 
-from opdock.plugin import DType, dtypes
+from opdock.plugin import DType, deterministic, dtypes
 
 __all__ = ["TYPES", "Graph", "Library", "missing", "strides_of"]
 
@@ -82,6 +82,8 @@ class Graph:
         if dtype is dtypes.float32 and not library.device.tf32:
             # Tensor cores would round the factors to 10 bits.
             graph.deselect_numeric_notes([cudnn.numerical_note.TENSOR_CORE])
+        if deterministic():
+            graph.deselect_numeric_notes([cudnn.numerical_note.NONDETERMINISTIC])
         graph.check_support()
         graph.build_plans()
         self._size = int(graph.get_workspace_size())

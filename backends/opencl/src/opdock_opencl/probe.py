@@ -8,14 +8,19 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import platform
 import warnings
 from typing import Any
 
-from opdock.plugin import DeviceAttributes, Probe
+from opdock.plugin import DeviceAttributes, Probe, kept
 
 __all__ = ["probe", "usable_devices"]
 
 _VERSION = (1, 2)
+_TRIED = "opencl-compilers"
+_ABOUT = ("name", "vendor", "version", "driver_version", "extensions")
+_DRIVERS = ("OCL_", "POCL_", "LP_", "RUSTICL_")
+"""How the variables begin by which loaders and drivers are told what to do."""
 _TRIAL = "__kernel void trial(__global float* x) { x[get_global_id(0)] *= 2; }"
 
 
@@ -39,7 +44,8 @@ def probe() -> Probe:
 def usable_devices(cl: Any) -> tuple[list[Any], list[str]]:
     """The devices that can compute, in the drivers' order, and why others cannot.
 
-    A driver may list a processor that its compiler does not know, so each compiles one line.
+    A driver may list a processor that its compiler does not know, so each compiles one line; where
+    one did, that is kept on disk until the driver is another one.
     """
     good, bad = [], []
     for device in (d for p in cl.get_platforms() for d in p.get_devices()):
@@ -74,6 +80,9 @@ def _problem(cl: Any, device: Any) -> str:
         version = (0,)
     if version < _VERSION or not device.compiler_available:
         return "it lacks OpenCL 1.2 or a compiler"
+    name = _name(cl, device)
+    if kept.read(_TRIED, name) is not None:
+        return ""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # some drivers' compilers talk even when all is well
@@ -81,7 +90,19 @@ def _problem(cl: Any, device: Any) -> str:
     except Exception as e:  # drivers raise what they like; the device is left out either way
         lines = [line for line in str(e).splitlines() if "error" in line.lower()]
         return f"its compiler fails: {(lines or [str(e)])[-1].strip()}"
+    kept.write(_TRIED, name, b"compiles")
     return ""
+
+
+def _name(cl: Any, device: Any) -> str:
+    """Under which name it is kept that a compiler works: of all that this may depend on."""
+    import hashlib
+
+    told = [getattr(cl, "VERSION_TEXT", ""), _TRIAL, platform.machine()]
+    about = (device, getattr(device, "platform", None))
+    told += [str(getattr(one, name, "")) for one in about for name in _ABOUT]
+    told += [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith(_DRIVERS)]
+    return hashlib.sha256("\0".join(told).encode()).hexdigest()
 
 
 def _attributes(cl: Any, index: int, device: Any) -> DeviceAttributes:

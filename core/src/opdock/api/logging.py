@@ -29,8 +29,6 @@ def _get_logger() -> _logging.Logger:
                 logger.addHandler(handler)
                 if interactive:
                     logger.setLevel(INFO)
-            if logger.level == _logging.NOTSET:
-                logger.setLevel(WARN)
             _logger = logger
         return _logger
 

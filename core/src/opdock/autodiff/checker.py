@@ -12,7 +12,7 @@ import numpy as np
 
 from opdock.autodiff.gradients import gradients
 from opdock.autodiff.tape import GradientTape
-from opdock.graph.nodes.composite import IndexedSlices
+from opdock.graph.nodes.composite import IndexedSlices, IndexedSlicesValue
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.default_session import get_default_session
 from opdock.graph.nodes.operation import Tensor
@@ -170,6 +170,17 @@ def _numbers(value: Any) -> Array:
     """The value of an eager tensor, or of slices."""
     tensor: Any = convert_to_tensor(value)
     return np.asarray(tensor.numpy())
+
+
+def to_numpy(value: Any) -> Any:
+    """The array behind a tensor, or behind slices, whose rows of the same index add up."""
+    if isinstance(value, IndexedSlicesValue):
+        out = np.zeros(value.dense_shape)
+        np.add.at(out, value.indices, value.values)
+        return out
+    if isinstance(value, (IndexedSlices, Tensor)) and not executing_eagerly():
+        return to_numpy(get_default_session().run(value))
+    return _numbers(value) if isinstance(value, (IndexedSlices, Tensor)) else value
 
 
 def max_error(grad1: Sequence[Array], grad2: Sequence[Array]) -> float:

@@ -169,6 +169,7 @@ def verify(files: tuple[str, ...], json_output: bool) -> None:
         with _read(name) as reader:
             for count, _ in enumerate(chain([b""], reader)):
                 row.update(records=count, bytes=reader.offset)
+            reader.check_end()
 
     told.over(files, check)
     told.end("{file}: {records} records, {bytes} bytes, no damage", json_output)

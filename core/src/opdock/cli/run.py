@@ -64,9 +64,9 @@ def run_program(module: str | None, arguments: tuple[str, ...], legacy_to: TextI
     """
     if module is None and not arguments:
         raise click.UsageError("name a script, or a module with -m")
-    import opdock
+    from opdock.mapping.finder import be_found_as_tensorflow
 
-    opdock.install_as_tensorflow()
+    be_found_as_tensorflow()
     _program.share_with_spawned()
     if legacy_to is None:
         os.environ["OPDOCK_NO_LEGACY"] = "1"

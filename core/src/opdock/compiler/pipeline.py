@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from opdock.compiler.clean import bodies
@@ -23,6 +23,7 @@ from opdock.compiler.clean.prune import (
     has_switches,
     prune,
     refine_shapes,
+    reshaped_variables,
 )
 from opdock.compiler.clean.waits import waits
 from opdock.compiler.emit.members import Bind, Members, OnHost
@@ -57,6 +58,7 @@ from opdock.devices.routes import RouteTable
 from opdock.dtypes import DType
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.traits import Control
+from opdock.late import record
 from opdock.plugins.ownership import CORE_PASSES
 from opdock.shapes import Shape
 
@@ -82,7 +84,7 @@ Given = tuple[Tensor, DType, Shape, str]
 """A tensor with the type and shape of the value that it has, and where that lies."""
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Options:
     """What a session asks of the compiler.
 
@@ -111,7 +113,7 @@ class Options:
         return frozenset(OPTIONAL) - off
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Compiled:
     """All that a program is bound from.
 
@@ -139,7 +141,7 @@ class Compiled:
         return replace(self, plan=plan_memory(self.schedule, share=False))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class CompiledLoop:
     """A loop.
 
@@ -153,7 +155,7 @@ class CompiledLoop:
     whole: Whole | str
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Compiler:
     """From blocks to what programs are bound from; `lower` is the order of all passes.
 
@@ -280,11 +282,18 @@ class Compiler:
         """All that comes before placement."""
         calls(block)
         self.placer.experience.mark(block.nodes)
-        doubt_variables(block, self.placer.experience.loose)
+        self._doubt(block)
         refine_shapes(block)
         if home is not None:
             bodies.stay(block, home, self.placer)
         self._improve(block)
+
+    def _doubt(self, block: Block) -> None:
+        """Relies on no shape of a variable that has had another, or may get one here."""
+        experience = self.placer.experience
+        for name in set(reshaped_variables(block)) - experience.loose:
+            experience.loosen(name)
+        doubt_variables(block, experience.loose)
 
     def _finish(self, block: Block, home: Target | None, results_at: str) -> Compiled:
         """What comes after `_clean`."""
@@ -361,7 +370,7 @@ class Compiler:
         for name in node.traits.control.functions:
             block = found[name] = bodies.body(node.attrs[name], node, int(cond))
             self.placer.experience.mark(block.nodes)
-            doubt_variables(block, self.placer.experience.loose)
+            self._doubt(block)
             refine_shapes(block)
             assert node.target is not None
             bodies.stay(block, node.target, self.placer)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Protocol
 
 from opdock.devices.protocols import DeviceAttributes
+from opdock.late import record
 
 PREFIX: Final = "/job:localhost/replica:0/task:0"
 """Where the devices of a session without a cluster live."""
@@ -59,7 +60,7 @@ class Probed(Protocol):
         """Why it does not join the pool of its type; empty when it does."""
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class PoolOptions:
     """What a session's configuration says about devices.
 
@@ -102,7 +103,7 @@ def _visible(text: str) -> tuple[int, ...]:
     return found
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class PoolDevice:
     """A device under its name in a session.
 

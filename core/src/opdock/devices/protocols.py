@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 import numpy as np
@@ -12,9 +11,10 @@ import numpy as np
 from opdock.dtypes import DType
 from opdock.fields import check_fields
 from opdock.kernels.portable import Exclusion
+from opdock.late import record
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(frozen=True, kw_only=True)
 class DeviceAttributes:
     """Facts about a device, known after the probe and before the device is opened.
 
@@ -51,7 +51,7 @@ class DeviceAttributes:
         object.__setattr__(self, "features", frozenset(features))
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(frozen=True, kw_only=True)
 class MemoryStats:
     """Bytes of device memory; None where the device cannot tell."""
 

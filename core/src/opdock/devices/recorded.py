@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from opdock import errors
 from opdock.devices.segment import Executable, Loan, Refusal, Segment, SegmentNode
+from opdock.late import record
 
 __all__ = ["record_segment"]
 
@@ -44,7 +44,7 @@ def _draws(segment: Segment, node: SegmentNode) -> bool:
     return any(stream.name == node.name for stream in segment.streams)
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Tape:
     """A recording with the buffers through which values come and go.
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +18,7 @@ import numpy as np
 from opdock import errors
 from opdock.devices.protocols import Device
 from opdock.devices.routes import HOST, CopyRoute, RouteTable
+from opdock.late import record
 
 Carry = Callable[[Any], Any]
 STEP: Final = 1.0
@@ -32,7 +33,7 @@ _REFUSALS: Final = (BufferError, TypeError, ValueError, RuntimeError, AttributeE
 """What the two sides of DLPack raise for an array that one of them cannot describe."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Place:
     """An open device under the name that a session gives it.
 
@@ -53,7 +54,7 @@ def _same(buffer: Any) -> Any:
     return buffer
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Hop:
     """One step of a route.
 

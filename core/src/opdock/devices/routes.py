@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 from opdock.devices.protocols import Buffer
 from opdock.fields import check_fields
+from opdock.late import record
 
 HOST: Final = "host"
 """The place of plain NumPy arrays; no device type can have this lower-case name."""
@@ -16,7 +16,7 @@ HOST: Final = "host"
 Copy = Callable[[Any, Any, Any], Buffer]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(frozen=True, kw_only=True)
 class CopyRoute:
     """A direct way from the buffers of one device type to those of another.
 

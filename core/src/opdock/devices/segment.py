@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 import numpy as np
 
 from opdock.dtypes import DType
 from opdock.fields import check_fields
+from opdock.late import record
 from opdock.shapes import Shape
 
 __all__ = [
@@ -31,7 +31,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SegmentValue:
     """What is known of a value before anything runs.
 
@@ -53,7 +53,7 @@ class SegmentValue:
         return self.shape is not None and None not in self.shape
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SegmentVariable:
     """A variable that nodes of the segment read or write.
 
@@ -74,7 +74,7 @@ class SegmentVariable:
     written: bool
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class SegmentNode:
     """One op of a segment.
 
@@ -201,7 +201,7 @@ class Loan:
         return self._duplicate(self.buffer)
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class Segment:
     """Nodes of one device that may be compiled as a whole.
 
@@ -292,7 +292,7 @@ def _plain(node: SegmentNode, inputs: list[Any]) -> Any:
     return node.call(*inputs)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Refusal:
     """Why a segment is not compiled.
 
@@ -348,6 +348,8 @@ class SegmentCompiler(Protocol):
 
 # ---------------------------------------------------------------- content key
 def _key(segment: Segment) -> str:
+    import hashlib  # loads OpenSSL, which most sessions do without
+
     digest = hashlib.sha256()
     _feed(digest.update, segment)
     return digest.hexdigest()

@@ -6,6 +6,7 @@ from typing import Any
 
 from opdock.graph.nodes.devicespec import DeviceSpec, canonical_name
 from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.scopes import executing_eagerly_outside_functions
 
 __all__ = [
     "canonicalize", "current", "get_host_for_device", "local_devices_from_num_gpus", "resolve",
@@ -40,7 +41,8 @@ def canonicalize(d: str | None, default: str | None = None) -> str:
     kind = spec.device_type
     if kind is not None and kind != kind.upper():
         raise AssertionError(f"Device type '{kind}' must be all-caps.")
-    found = DeviceSpec(replica=0, task=0, device_type="CPU", device_index=0)
+    job = "localhost" if executing_eagerly_outside_functions() else None
+    found = DeviceSpec(job=job, replica=0, task=0, device_type="CPU", device_index=0)
     if default:
         found = found.make_merged_spec(DeviceSpec.from_string(default))
     return found.make_merged_spec(spec).to_string()

@@ -135,6 +135,10 @@ class EagerTensor(Tensor):
         """The number of dimensions."""
         return len(self._shape or ())
 
+    def _rank(self) -> int:
+        """`ndim`, as tensorflow-estimator asks for it."""
+        return self.ndim
+
     @property
     def device(self) -> str:
         """The device on which it was computed."""

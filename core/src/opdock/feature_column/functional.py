@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from opdock.feature_column.base import (
@@ -87,15 +88,39 @@ def input_layer(
     Raises:
         ValueError: a column is not dense, two have one name, or a feature is missing.
     """
-    with variable_scope(None, default_name="input_layer", values=list(features.values())):
+    return scoped_input_layer(
+        features, feature_columns, weight_collections, trainable, cols_to_vars,
+        cols_to_output_tensors=cols_to_output_tensors,
+    )  # fmt: skip
+
+
+def scoped_input_layer(
+    features: dict[Any, Any],
+    feature_columns: Any,
+    weight_collections: Any = None,
+    trainable: bool = True,
+    cols_to_vars: dict[Any, Any] | None = None,
+    scope: Any = None,
+    cols_to_output_tensors: dict[Any, Any] | None = None,
+    from_template: bool = False,
+) -> Tensor:
+    """`input_layer` in a variable scope that the caller names, or has opened already.
+
+    Args:
+        features, feature_columns, weight_collections, trainable: as for `input_layer`.
+        cols_to_vars, cols_to_output_tensors: as for `input_layer`.
+        scope: a name or a scope; one that no other has by default.
+        from_template: whether variables come into the scope that is open, a template's.
+
+    Raises:
+        ValueError: as for `input_layer`.
+    """
+    opened = variable_scope(scope, default_name="input_layer", values=list(features.values()))
+    with contextlib.nullcontext() if from_template else opened:
         return _inputs(
-            features,
-            feature_columns,
-            weight_collections,
-            trainable,
-            cols_to_vars,
+            features, feature_columns, weight_collections, trainable, cols_to_vars,
             cols_to_output_tensors,
-        )
+        )  # fmt: skip
 
 
 def _inputs(

@@ -125,6 +125,12 @@ class DeflateReader(_Stream):
         self._bits = window_bits
         self._in = zlib.decompressobj(window_bits)
         self._pending = bytearray()
+        self._begun = False
+
+    @property
+    def whole(self) -> bool:
+        """Whether the last stream that was begun has come to its end, and so to its checksum."""
+        return self._in.eof or not self._begun
 
     def read(self, size: int) -> bytes:
         """The next bytes; fewer at the end.
@@ -150,6 +156,7 @@ class DeflateReader(_Stream):
             return False
         if self._in.eof:
             self._in = zlib.decompressobj(self._bits)
+        self._begun = True
         # Bounded steps keep a hostile stream from expanding beyond what is asked for.
         self._pending += self._in.decompress(data, _CHUNK)
         return True

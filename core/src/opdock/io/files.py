@@ -193,6 +193,23 @@ def atomic_write(path: str) -> Iterator[BinaryIO]:
             raise
 
 
+@contextmanager
+def local_copy(path: str) -> Iterator[str]:
+    """A path by which libraries that know the machine's file system alone find a file.
+
+    Where it is of another file system, that is a copy, which lasts as long as the block.
+    """
+    path = local_path(path)
+    if filesystems.is_local(path):
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        name = os.path.join(folder, "copy")
+        with tf_errors(path):
+            filesystems.copy(path, name)
+        yield name
+
+
 def link_over(source: str, target: str) -> None:
     """Gives a file a second name, in one step if another file has that name.
 

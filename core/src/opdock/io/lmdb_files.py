@@ -13,6 +13,7 @@ from collections.abc import Generator, Iterator
 from typing import BinaryIO, Final, NamedTuple, NoReturn
 
 from opdock import errors
+from opdock.io import filesystems
 from opdock.io.files import local_path, tf_errors
 
 __all__ = ["pairs"]
@@ -50,9 +51,9 @@ def pairs(name: str) -> Generator[tuple[bytes, bytes], None, None]:
             if it is damaged, `UnimplementedError` if its keys have several values.
     """
     path = local_path(name)
-    if os.path.isdir(path):
+    if filesystems.isdir(path):
         path = os.path.join(path, "data.mdb")
-    with tf_errors(path), open(path, "rb") as file:
+    with tf_errors(path), filesystems.open_bytes(path) as file:
         yield from _Database(path, file).walk()
 
 

@@ -180,6 +180,17 @@ class RecordReader:
         self.offset += length + OVERHEAD
         return data
 
+    def check_end(self) -> None:
+        """Checks, after the last record, that a compressed stream ends there.
+
+        Whoever reads a file while it is written comes to the end of its records, not of the stream.
+
+        Raises:
+            DataLossError: it lacks its end, and with it its checksum.
+        """
+        if isinstance(self._file, DeflateReader) and not self._file.whole:
+            raise self._damaged(f"{self._compression} stream without its end, truncated")
+
     def _exactly(self, size: int, may_end: bool = False) -> bytes:
         end = self._at + size
         if end > len(self._held):

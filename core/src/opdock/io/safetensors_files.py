@@ -11,7 +11,7 @@ from typing import Any
 from opdock import errors
 from opdock.io.checkpoint_reader import open_checkpoint
 from opdock.io.checkpoint_v2 import BundleWriter
-from opdock.io.files import Temporary, local_path, tf_errors
+from opdock.io.files import Temporary, local_copy, local_path, tf_errors
 
 __all__ = ["checkpoint_to_safetensors", "safetensors_to_checkpoint"]
 
@@ -92,7 +92,10 @@ def safetensors_to_checkpoint(path: Any, prefix: Any) -> list[str]:
     library = _library("safetensors")
     source = local_path(path)
     try:
-        with tf_errors(source), library.safe_open(source, framework="numpy") as file:
+        with (
+            local_copy(source) as name, tf_errors(source),
+            library.safe_open(name, framework="numpy") as file,
+        ):  # fmt: skip
             names = sorted(file.keys())
             with BundleWriter(local_path(prefix)) as writer:
                 for name in names:

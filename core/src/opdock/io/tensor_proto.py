@@ -13,7 +13,7 @@ import numpy as np
 from opdock import dtypes, shapes
 from opdock.dtypes import DType
 from opdock.io import protos
-from opdock.values import MOST, counted, is_array_like, to_array
+from opdock.values import MOST_AXES, holds, is_array_like, to_array
 
 __all__ = ["make_ndarray", "make_tensor_proto"]
 
@@ -48,7 +48,6 @@ _RAW = frozenset(_FIELDS) - {
     dtypes.bool, dtypes.string,
 }  # fmt: skip
 _MAX_BYTES = 2**31 - 1
-_MAX_RANK = 64  # NumPy's
 
 
 def _storage(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -250,9 +249,9 @@ def _wire_dims(shape: Any) -> tuple[int, ...]:
     if shape.unknown_rank or any(d.size < 0 for d in shape.dim):
         raise ValueError(f"A TensorProto needs a fully defined shape, got {shape}")
     dims = tuple(d.size for d in shape.dim)
-    if len(dims) > _MAX_RANK or counted(dims) >= MOST:
+    if not holds(dims):
         raise ValueError(
-            f"A tensor of shape {list(dims[:_MAX_RANK])} has too many dimensions or elements"
+            f"A tensor of shape {list(dims[:MOST_AXES])} has too many dimensions or elements"
         )
     return dims
 

@@ -8,14 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock import dtypes, errors
+from opdock import axes, dtypes, errors
 from opdock.dtypes import DType
 from opdock.kernels.select.signature import NodeSig
 
-
-def ints(value: Any) -> list[int]:
-    """A host array of integers as a flat list."""
-    return [int(v) for v in np.asarray(value).reshape(-1)]
+ints = axes.ints
 
 
 def fetched(xp: Any, integers: Any) -> npt.NDArray[np.int64]:

@@ -17,7 +17,7 @@ from opdock.kernels.array_api import dims, invalid
 
 __all__ = [
     "Array", "Runs", "Union", "check_inside", "check_order", "check_parts", "check_ranks",
-    "combined", "distinct", "flat", "keys", "pick", "runs", "sizes", "unflat", "union",
+    "combined", "distinct", "flat", "keys", "outside", "pick", "runs", "sizes", "unflat", "union",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -61,7 +61,7 @@ def sizes(shape: Array) -> tuple[int, ...]:
 
 def check_inside(indices: Array, shape: tuple[int, ...]) -> None:
     """Raises InvalidArgumentError for the first cell that is outside of the shape."""
-    bad = _outside(indices, shape)
+    bad = outside(indices, shape)
     if bad.any():
         row = int(np.argmax(bad))
         raise invalid(
@@ -70,7 +70,8 @@ def check_inside(indices: Array, shape: tuple[int, ...]) -> None:
         )
 
 
-def _outside(indices: Array, shape: tuple[int, ...]) -> Array:
+def outside(indices: Array, shape: tuple[int, ...]) -> Array:
+    """Which cells are outside of the shape."""
     # As numbers without a sign what is negative is beyond every limit.
     places = np.ascontiguousarray(indices, np.int64).view(np.uint64)
     bad = np.zeros(len(places), np.bool_)
@@ -129,17 +130,34 @@ def keys(indices: Array) -> Array:
     """Numbers that order cells as their coordinates do, wherever they are."""
     if not indices.size:
         return np.zeros(indices.shape[0], np.int64)
-    low = [int(n) for n in indices.min(axis=0)]
-    span = [int(n) - start + 1 for n, start in zip(indices.max(axis=0), low, strict=True)]
-    key, count = np.zeros(len(indices), np.int64), 1
-    for column, start, size in zip(indices.T, low, span, strict=True):
-        wide = size > _LIMIT // len(indices)
-        places, most = (_ranks(column), len(indices)) if wide else (column - start, size)
+    columns = np.ascontiguousarray(indices.T, np.int64)
+    low = columns.min(axis=1)
+    span = [b - a + 1 for a, b in zip(low.tolist(), columns.max(axis=1).tolist(), strict=True)]
+    key, count, at = np.zeros(len(indices), np.int64), 1, 0
+    while at < len(span):
+        factors = _factors(span[at:], _LIMIT // len(indices))
+        end, most = at + len(factors) - 1, factors[0]
+        if end == at:  # alone it says too much
+            part, most, end = _ranks(columns[at]), len(indices), at + 1
+        else:
+            part = np.array(factors[1:]) @ (columns[at:end] - low[at:end, None])
         if count * most > _LIMIT:
             # Numbers that grow too large give way to their ranks, of which there are few.
             key, count = _ranks(key), len(indices)
-        key, count = key * most + places, count * most
+        key, count, at = key * most + part, count * most, end
     return key
+
+
+def _factors(span: Sequence[int], limit: int) -> list[int]:
+    """How many places the first dimensions have that a number below a limit tells apart.
+
+    Returns:
+        The places of all of them, then behind each, 1 behind the last.
+    """
+    most, count = 1, 0
+    while count < len(span) and most * span[count] <= limit:
+        most, count = most * span[count], count + 1
+    return [most // math.prod(span[:n]) for n in range(count + 1)]
 
 
 def _ranks(values: Array) -> Array:

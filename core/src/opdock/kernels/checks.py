@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from opdock.kernels.portable.partition import check_labelled, check_parts, negative_place
     from opdock.kernels.portable.pool import outside_of_input
     from opdock.kernels.portable.ragged import check_splits
-    from opdock.kernels.portable.random_stateful import batch_parameter
+    from opdock.kernels.portable.random_stateful import batch_parameter, reserve_draws
     from opdock.kernels.portable.scatter import check_updates, scattered_shape
     from opdock.kernels.portable.segment import (
         check_picked_ids,
@@ -179,6 +179,7 @@ __all__ = [
     "outside_of_input",
     "padded_sizes",
     "range_steps",
+    "reserve_draws",
     "scattered_shape",
     "subscript",
     "unique_axis",
@@ -218,7 +219,7 @@ _WHERE: Final = {
     "partition": "check_labelled check_parts negative_place",
     "pool": "outside_of_input",
     "ragged": "check_splits",
-    "random_stateful": "batch_parameter",
+    "random_stateful": "batch_parameter reserve_draws",
     "scatter": "check_updates scattered_shape",
     "segment": (
         "check_picked_ids check_segment_ids check_segments no_picked_row no_row no_segment "

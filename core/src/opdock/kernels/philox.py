@@ -36,6 +36,8 @@ _LONG: Final = (1 << 64) - 1
 _MULTIPLY: Final = (0xD2511F53 - (1 << 32), 0xCD9E8D57 - (1 << 32))
 _WEYL: Final = (0x9E3779B9, 0xBB67AE85)
 _SCRAMBLE: Final = 0x02461E293EC8F720
+_FEW: Final = 8
+"""Blocks that Python's integers make faster than NumPy's calls begin."""
 
 
 # ---------------------------------------------------------------- blocks
@@ -51,6 +53,10 @@ def blocks(place: Place | PlaceWords, index: Any, last: int) -> tuple[Word, Word
         The four words, each in the form of `index`.
     """
     key, counter = place
+    if isinstance(index, np.ndarray) and index.ndim and 0 < index.size <= _FEW:
+        if isinstance(key, int):
+            found = [blocks(place, i, i) for i in index.reshape(-1).tolist()]
+            return tuple(np.array(found, np.int64).T.reshape(4, *index.shape))
     c0, c1, c2, c3 = _counters(_words(counter, 4), index, last)
     k0, k1 = _words(key, 2)
     for _ in range(10):

@@ -11,7 +11,6 @@ from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import colocate_with, executing_eagerly, name_scope
 from opdock.lookup.tables import LookupInterface
 from opdock.ops.registry import get
-from opdock.shapes import Shape
 from opdock.train.saveable import SaveableObject, SaveSpec
 
 __all__ = ["DenseHashTable", "MutableDenseHashTable", "MutableHashTable"]
@@ -151,14 +150,13 @@ class _MutableTable(LookupInterface):
                 keys, values = get("LookupTableExportV2")(
                     handle, Tkeys=self._key_dtype, Tvalues=self._value_dtype
                 )
-        for rows, one in ((keys, self._key_shape), (values, self._value_shape)):
-            rows.set_shape(shapes.concat((None,), self._row_of(one)))
+        keys.set_shape(shapes.concat((None,), self._exported_shape(self._key_shape)))
+        values.set_shape(shapes.concat((None,), self._exported_shape(self._value_shape)))
         return keys, values
 
-    @staticmethod
-    def _row_of(one: Shape) -> Shape:
-        """The shape in which a key or value of a shape is exported."""
-        return one
+    def _exported_shape(self, shape: shapes.Shape) -> shapes.Shape:
+        """What `export` gives for a key or a value of this shape."""
+        return shape
 
 
 class MutableHashTable(_MutableTable):
@@ -224,9 +222,9 @@ class DenseHashTable(_MutableTable):
             initial_num_buckets=self._buckets,
         )  # fmt: skip
 
-    @staticmethod
-    def _row_of(one: Shape) -> Shape:
-        return (shapes.num_elements(one),)  # buckets are rows of elements
+    def _exported_shape(self, shape: shapes.Shape) -> shapes.Shape:
+        # A row of the array of buckets.
+        return (shapes.num_elements(shape),)
 
     def insert_or_assign(self, keys: Any, values: Any, name: str | None = None) -> Operation:
         """The same as `insert`."""

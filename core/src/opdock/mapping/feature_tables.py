@@ -28,6 +28,7 @@ FEATURE_COLUMN_SOURCES: Final[dict[str, tuple[str, ...]]] = {
 FEATURE_COLUMN_NAMES: Final[dict[str, dict[str, str]]] = {
     "python.feature_column.feature_column": {
         "_LazyBuilder": "opdock.feature_column.functional:LazyBuilder",
+        "_internal_input_layer": "opdock.feature_column.functional:scoped_input_layer",
         "_LinearModel": "opdock.feature_column.functional:ScopedLinearModel",
         "_transform_features": "opdock.feature_column.functional:transform_features",
         **{

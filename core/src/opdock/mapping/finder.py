@@ -12,6 +12,7 @@ from types import CodeType, FrameType, ModuleType
 from typing import Any, Final, cast
 
 from opdock import version
+from opdock.api import logging
 from opdock.codes import coded
 from opdock.mapping import after_import, missing, modules, resolve
 
@@ -95,6 +96,14 @@ def _in_from_import() -> bool:
 class TensorFlowFinder(Finder):
     """The tree `tensorflow`, with the distribution that `importlib.metadata` finds for it."""
 
+    def exec_module(self, module: ModuleType) -> None:
+        """Readies TF's logger when TensorFlow is imported: programs know that it has a handler.
+
+        It gets none where the program configured logging before, so this must not be sooner.
+        """
+        if module.__name__ == DISTRIBUTION:
+            logging.get_logger()
+
     def find_distributions(
         self, context: DistributionFinder.Context | None = None
     ) -> Iterable[Distribution]:
@@ -130,6 +139,12 @@ def install_as_tensorflow() -> ModuleType:
     Raises:
         RealTensorFlowError: TensorFlow itself has been imported before.
     """
+    be_found_as_tensorflow()
+    return importlib.import_module(DISTRIBUTION)
+
+
+def be_found_as_tensorflow() -> None:
+    """Does what `install_as_tensorflow` does, but leaves the import to the program."""
     present = sys.modules.get("tensorflow")
     if present is not None and not isinstance(present, modules.Mapped):
         told = (
@@ -143,7 +158,6 @@ def install_as_tensorflow() -> ModuleType:
         after_import.do("tf_keras", _help_keras)
         after_import.do("tensorflow_estimator.python.estimator.run_config", _share_settings)
         after_import.do("tensorflow_probability.python.distributions", _share_distributions)
-    return importlib.import_module("tensorflow")
 
 
 def _help_keras(module: ModuleType) -> None:

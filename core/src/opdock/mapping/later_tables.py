@@ -155,6 +155,7 @@ LATER_V2: Final[dict[str, str]] = {
     "config.run_functions_eagerly": "opdock:config.experimental_run_functions_eagerly",
     "config.list_logical_devices": "opdock.util.eager_context:list_logical_devices",
     "config.list_physical_devices": "opdock.util.eager_context:list_logical_devices",
+    "constant": "opdock.graph.nodes.constant:constant_v2",
     "data.AUTOTUNE": "opdock:data.experimental.AUTOTUNE",
     **{
         f"data.experimental.{name}": f"opdock.data.options:{name}"

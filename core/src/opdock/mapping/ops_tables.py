@@ -71,6 +71,7 @@ OPS_NAMES: Final[dict[str, dict[str, str]]] = {
     "python.ops.gradient_checker_v2": {
         "compute_gradient": "opdock.autodiff.checker:compute_gradient_of",
         "max_error": "opdock.autodiff.checker:max_error",
+        "_to_numpy": "opdock.autodiff.checker:to_numpy",
     },
     "python.ops.custom_gradient": {"_graph_mode_decorator": "opdock.autodiff.custom:fenced_call"},
     "python.ops.control_flow_util": {

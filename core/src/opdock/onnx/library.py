@@ -13,7 +13,7 @@ import numpy.typing as npt
 from opdock import dtypes, errors
 from opdock.dtypes import DType
 from opdock.io.files import read_file, write_file
-from opdock.values import MOST, counted
+from opdock.values import holds
 
 __all__ = [
     "DTYPES", "OPSET", "NoRuleError", "array_of", "code_of", "dtype_of", "library", "missing",
@@ -120,8 +120,8 @@ def array_of(tensor: Any) -> Array:
         raise _invalid(f"{told} lies in another file, which is not read")
     if any(n < 0 for n in shape):
         raise _invalid(f"{told} has a negative dimension")
-    if counted(shape) >= MOST:
-        raise _invalid(f"{told} has too many elements")
+    if not holds(shape):
+        raise _invalid(f"{told} has too many dimensions or elements")
     count = math.prod(shape)
     if dtype is dtypes.string:
         _check(told, len(tensor.string_data), count)

@@ -16,7 +16,7 @@ from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor, has_graph
-from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.nodes.scopes import executing_eagerly, name_scope
 from opdock.ops.registry import ShapeSig, define_op, get
 from opdock.shapes import Shape
 
@@ -55,8 +55,11 @@ def Assert(
         it with `tf.control_dependencies`.
     """
     with name_scope(name, "Assert", [condition, *data]):
-        values = [convert_to_tensor(d, name="data") for d in data]
-        done: Operation = assert_op(condition, values, summarize=summarize)
+        # TensorFlow converts the data here and for the operation: its random operations that follow
+        # have seeds by how many nodes there are.
+        values = [convert_to_tensor(d) for d in data]
+        given = values if executing_eagerly() else list(data)
+        done: Operation = assert_op(condition, given, summarize=summarize)
         return done
 
 

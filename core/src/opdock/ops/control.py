@@ -103,13 +103,13 @@ def _while_gradient(op: Operation, *grads: Any) -> Any:
 # ---------------------------------------------------------------- ordering
 @extensible
 def no_op(name: str | None = None) -> Operation:
-    """An operation that does nothing, for use as a control input."""
+    """An operation that does nothing, for use as a control input; None in eager programs."""
     done: Operation = no_op_op(name=name)
     return done
 
 
 def group(*inputs: Any, **kwargs: Any) -> Operation:
-    """An operation that finishes when all `inputs` have.
+    """An operation that finishes when all `inputs` have; None in eager programs.
 
     Args:
         *inputs: operations or tensors, or nested structures of them.
@@ -122,6 +122,9 @@ def group(*inputs: Any, **kwargs: Any) -> Operation:
     name = kwargs.pop("name", None)
     if kwargs:
         raise ValueError("Unknown keyword arguments: " + ", ".join(kwargs))
+    if executing_eagerly():
+        # All of it has run.
+        return None  # type: ignore[return-value]
     with name_scope(name, "group_deps", [i for i in nest.flatten(inputs) if has_graph(i)]) as scope:
         by_device: dict[str, list[Operation]] = {}
         for item in nest.flatten(inputs):
@@ -165,6 +168,8 @@ def with_dependencies(
 ) -> Any:
     """`output_tensor` after `dependencies` have run."""
     graph = get_default_graph()
+    if graph.eager:
+        return output_tensor
     with (
         name_scope(name, "control_dependency", [*dependencies, output_tensor]) as scope,
         graph.colocate_with(output_tensor),
@@ -184,6 +189,8 @@ def tuple(tensors: Sequence[Any], name: str | None = None, control_inputs: Any =
         ValueError: there is no tensor among them.
         TypeError: `control_inputs` holds something that is no operation.
     """
+    if executing_eagerly():
+        return tensors  # type: ignore[return-value]
     with name_scope(name, "tuple", tensors):
         present = [t for t in tensors if t is not None]
         if not present:

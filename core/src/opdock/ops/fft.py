@@ -212,6 +212,32 @@ def _inner_lengths(x: Tensor, n: int, inverse: bool) -> Tensor:
     return dims
 
 
+def _padded(x: Tensor, fft_length: Tensor, n: int, inverse: bool) -> Tensor:
+    """The input, with zeros behind it up to what a transform of this length reads.
+
+    Our kernels would read zeros there by themselves; TensorFlow's, which may run the graph later,
+    refuse an input that is too short.
+    """
+    static, lengths = x.raw_shape, known_shape(fft_length)
+    if (static is not None and 0 in static) or fft_length.raw_shape not in (None, (None,), (n,)):
+        return x  # empty, or an error that the transform tells
+    if static is not None and lengths is not None:
+        wanted = [d or 0 for d in lengths]
+        wanted[-1] = wanted[-1] // 2 + 1 if inverse else wanted[-1]
+        given = [d or 0 for d in static[-n:]]
+        if None not in (*lengths, *static[-n:]):
+            behind = [max(0, w - g) for w, g in zip(wanted, given, strict=True)]
+            before = [0] * (len(static) - n)
+            return pad(x, [[0, m] for m in before + behind]) if any(behind) else x
+    if inverse:
+        fft_length = concat([fft_length[:-1], fft_length[-1:] // 2 + 1], 0)
+    dims = shape(x)
+    added = concat([0 * dims[:-n], maximum(0, fft_length - dims[-n:])], 0)
+    out = pad(x, stack([0 * added, added], axis=1))
+    out.set_shape(None if static is None else static[:-n] + (None,) * n)
+    return out
+
+
 def _real_transform(
     op: OpSpec, dtype: Any, input_tensor: Any, fft_length: Any, name: str | None
 ) -> Tensor:
@@ -225,6 +251,7 @@ def _real_transform(
         else:
             fft_length = convert_to_tensor(fft_length, dtypes.int32, "fft_length")
             fft_length.shape.assert_has_rank(1)
+            x = _padded(x, fft_length, n, default.startswith("i"))
         return op(x, fft_length, name=scope)  # type: ignore[no-any-return]
 
 

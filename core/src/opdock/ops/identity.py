@@ -32,7 +32,8 @@ ref_identity_op.declare(Traits(reads=("input",)))
 snapshot_op = define_op("Snapshot", "input: T -> output: T", "T: type")
 snapshot_op.declare(Traits(forwards=True))
 guarantee_const_op = define_op("GuaranteeConst", "input: T -> output: T", "T: type", stateful=True)
-guarantee_const_op.declare(Traits(forwards=True, builtin=True, effect=False))
+# No alias: it refuses handles when it runs.
+guarantee_const_op.declare(Traits(effect=False))
 stop_gradient_op = define_op(
     "StopGradient", "input: T -> output: T", "T: type"
 ).not_differentiable()

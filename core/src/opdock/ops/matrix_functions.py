@@ -106,16 +106,13 @@ def logdet(matrix: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
-@explained(
-    _WORDS,
-    raises="InvalidArgumentError: a real matrix has no real square root (when it runs).",
-)
-def sqrtm(input: Any, name: str | None = None) -> Tensor:
-    """The principal square root of each square matrix."""
+@explained(_WORDS)
+def matrix_square_root(input: Any, name: str | None = None) -> Tensor:
+    """The principal square root of each square matrix; NaN where a real one has no real root."""
     return matrix_square_root_op(input, name=name)  # type: ignore[no-any-return]
 
 
-matrix_square_root = sqrtm
+sqrtm = matrix_square_root
 
 
 @explained(_WORDS, input="a complex64 or complex128 tensor of shape [..., M, M].")

@@ -16,7 +16,7 @@ from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.nodes.seeds import get_seed
-from opdock.ops.registry import ShapeSig, Traits, define_op, get
+from opdock.ops.registry import ShapeSig, Traits, define_op
 from opdock.ops.support import array_util, common_shapes
 from opdock.shapes import Dimension, Shape
 
@@ -200,6 +200,7 @@ def random_shuffle(value: Any, seed: int | None = None, name: str | None = None)
 def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None = None) -> Tensor:
     """A slice of the given size at a random place."""
     from opdock.ops.array import shape as shape_of
+    from opdock.ops.check import Assert
     from opdock.ops.compare import greater_equal
     from opdock.ops.control import with_dependencies
     from opdock.ops.reduce import reduce_all
@@ -209,7 +210,7 @@ def random_crop(value: Any, size: Any, seed: int | None = None, name: str | None
         value = convert_to_tensor(value, name="value")
         size = convert_to_tensor(size, dtypes.int32, "size")
         whole = shape_of(value)
-        check = get("Assert")(
+        check = Assert(
             reduce_all(greater_equal(whole, size)),
             ["Need value.shape >= size, got ", whole, size],
             summarize=1000,

@@ -183,10 +183,14 @@ def _of_matrix(diagonals: Any) -> list[Tensor]:
                 "Expected last two dimensions of diagonals to be same, got "
                 f"{static[-2]} and {static[-1]}"
             )
+    main = matrix_diag_part(matrix)
+    upper, lower = matrix[..., :-1, 1:], matrix[..., 1:, :-1]
+    # Padded here, where it is known without static shapes that they are shorter by one.
+    zero = zeros_like(main[..., :1])
     return [
-        matrix_diag_part(matrix[..., :-1, 1:]),
-        matrix_diag_part(matrix),
-        matrix_diag_part(matrix[..., 1:, :-1]),
+        concat([matrix_diag_part(upper), zero], -1),
+        main,
+        concat([zero, matrix_diag_part(lower)], -1),
     ]
 
 

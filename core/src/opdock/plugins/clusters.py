@@ -11,10 +11,10 @@ import contextvars
 import re
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from opdock.fields import check_fields
+from opdock.late import record
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -121,8 +121,13 @@ class Channel(Protocol):
         """
         ...
 
-    def tell(self, packet: Packet) -> None:
-        """Brings a packet to the task, and waits for nothing: the answer is dropped."""
+    def tell(self, packet: Packet) -> Future[Any] | None:
+        """Brings a packet to the task, and waits for nothing: the answer is dropped.
+
+        Returns:
+            What ends when the packet has arrived, with UnavailableError as soon as it is known that
+            it will not; None where that is not known, or where all methods tell from then on.
+        """
         ...
 
 
@@ -146,7 +151,7 @@ class ClusterEngine(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(frozen=True, kw_only=True)
 class ClusterEngineSpec:
     """A cluster engine: what it is called, and where it is, imported when a cluster needs it.
 

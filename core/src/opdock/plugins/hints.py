@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from opdock.late import record
 
-@dataclass(frozen=True)
+
+@record(frozen=True)
 class Hint:
     """What to look for, which plugin would serve it, and what to tell the user."""
 

@@ -41,9 +41,21 @@ RECORD_HOOKS: Final[dict[str, type]] = {
 """Hooks without arguments: called once, when the plugin loads."""
 
 
+class _Relay(pluggy.PluginManager):
+    """One that does not look at what can be no hook: a session makes one for each plugin."""
+
+    def parse_hookspec_opts(self, module_or_class: Any, name: str) -> Any:
+        if not name.startswith("opdock_"):
+            return None
+        return super().parse_hookspec_opts(module_or_class, name)
+
+    def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
+        return None if name.startswith("__") else super().parse_hookimpl_opts(plugin, name)
+
+
 def new_relay() -> pluggy.PluginManager:
     """A pluggy manager that knows the hooks and no plugin."""
-    relay = pluggy.PluginManager(hookspecs.PROJECT)
+    relay = _Relay(hookspecs.PROJECT)
     for group in hookspecs.GROUPS:
         relay.add_hookspecs(group)
     return relay

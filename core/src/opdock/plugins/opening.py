@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import traceback as tb
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from opdock.codes import of_kind
@@ -20,6 +20,7 @@ from opdock.kernels.select.deferred import DeferredTable
 from opdock.kernels.select.selection import CORE, KernelIndex, Selection, select
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.table import Kernel, Kernels, KernelTable
+from opdock.late import record
 from opdock.plugins import ownership
 from opdock.plugins.loading import collect, resolve
 from opdock.plugins.patterns import FusionPattern, Fusions, LaterFusions
@@ -32,7 +33,7 @@ _NAMESPACE: Final = ("asarray", "astype", "reshape", "where", "float32")
 """A few of the names that every array namespace has, to tell one from what is none."""
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class OpenDevice:
     """An open device with its kernels and fusions.
 

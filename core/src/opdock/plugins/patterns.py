@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 from opdock.fields import check_fields
+from opdock.late import record
 
 
 class P:
@@ -68,7 +68,7 @@ class P:
         return f"P({', '.join(parts)})"
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(frozen=True, kw_only=True)
 class FusionPattern:
     """Nodes on one device that the backend replaces by one op of its own.
 
@@ -150,7 +150,7 @@ class FusionPattern:
             bound.update(root.captures())
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class LaterFusions:
     """Patterns that are loaded when a program has one of the ops that they are about.
 

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal
 
 from opdock.devices.protocols import DeviceAttributes
 from opdock.devices.routes import CopyRoute
 from opdock.fields import check_fields
 from opdock.kernels.select.selection import Rejection
+from opdock.late import record
 from opdock.plugins.patterns import FusionPattern, P
 
 __all__ = [
@@ -108,7 +109,7 @@ def check_version(owner: str, value: Any) -> tuple[int, int]:
     return value  # type: ignore[no-any-return]
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(frozen=True, kw_only=True)
 class KernelModule:
     """A table of kernels with the op types that it is for: imported when a program has one.
 
@@ -129,7 +130,7 @@ class KernelModule:
         object.__setattr__(self, "ops", _words("KernelModule", "ops", self.ops))
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(frozen=True, kw_only=True)
 class FusionModule:
     """Fusion patterns with op types that they are about: imported when a program has one.
 
@@ -149,7 +150,7 @@ class FusionModule:
         object.__setattr__(self, "ops", _words("FusionModule", "ops", self.ops))
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(frozen=True, kw_only=True)
 class BackendSpec:
     """A backend: what it is called and where its parts are, imported when they are needed.
 
@@ -223,7 +224,7 @@ class BackendSpec:
             raise ValueError(f"{owner}.admits needs a device_type that is the own_type")
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(frozen=True, kw_only=True)
 class Probe:
     """What a backend found on this machine: its devices, or the reason why there is none.
 
@@ -250,7 +251,7 @@ class Probe:
         check_fields(self, "Probe.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(frozen=True, kw_only=True)
 class ProbedDevice:
     """A device that a probe found: known, counted, not opened.
 
@@ -269,7 +270,7 @@ class ProbedDevice:
     outside: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(frozen=True, kw_only=True)
 class GraphPass:
     """A rewrite of the compiler's graph.
 
@@ -300,7 +301,7 @@ class GraphPass:
         check_fields(self, f"GraphPass {self.name!r}: ")
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(frozen=True, kw_only=True)
 class GraphTransform:
     """A rewrite of GraphDefs that users call by name, as `opdock transform-graph` does.
 
@@ -321,7 +322,7 @@ class GraphTransform:
         check_fields(self, f"GraphTransform {self.name!r}: ")
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(frozen=True, kw_only=True)
 class Candidate:
     """A device that could take a node: what `opdock_place_node` chooses from.
 
@@ -351,7 +352,7 @@ class Candidate:
     rejections: Sequence[Rejection] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(frozen=True, kw_only=True)
 class Requirement:
     """A backend's answer to something that conformance asks for.
 
@@ -379,7 +380,7 @@ class Requirement:
         object.__setattr__(self, "dtypes", _words(owner.rstrip(": "), "dtypes", self.dtypes))
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(frozen=True, kw_only=True)
 class ToleranceRow:
     """Slack beyond the table's, for one backend; the report shows it with its reason."""
 
@@ -395,7 +396,7 @@ class ToleranceRow:
             raise ValueError(f"ToleranceRow {self.op!r}: a reason is required")
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(frozen=True, kw_only=True)
 class BackendStatus:
     """One backend's state: loaded, probed, open or quarantined.
 
@@ -416,7 +417,7 @@ class BackendStatus:
     outside: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(frozen=True, kw_only=True)
 class PluginStatus:
     """One plugin's state: what `opdock doctor` prints.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback as tb
-from dataclasses import dataclass, field
+from dataclasses import field
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 import pluggy
 
 from opdock.codes import of_kind
+from opdock.late import record
 from opdock.plugins.records import (
     BackendSpec,
     BackendStatus,
@@ -49,7 +50,7 @@ class Quarantine(Exception):
         return cls(kind, f"{what}: {type(error).__name__}: {error}", text)
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Backend:
     """One backend of a plugin."""
 
@@ -95,7 +96,7 @@ class Backend:
         )  # fmt: skip
 
 
-@dataclass(eq=False)
+@record(eq=False)
 class Plugin:
     """One plugin: an entry point, a file, or a module registered by hand."""
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from opdock.compiler.pipeline import disabled_by, disables_plugins, relaxed_by
 from opdock.io import protos
+from opdock.late import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class SessionConfig:
     """The settings of a session.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, MutableMapping
 from typing import Any
 
@@ -107,8 +108,7 @@ class FetchPlan:
         if element not in index:
             index[element] = len(self.tensors)
             self.tensors.append(element)
-        i = index[element]
-        return lambda values: values[i]
+        return operator.itemgetter(index[element])
 
 
 def has_conversion(fetch: Any) -> bool:

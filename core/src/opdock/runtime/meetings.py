@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NamedTuple, Protocol
 
 from opdock import errors
 from opdock.kernels.portable.collective import together
+from opdock.late import record
 
 __all__ = ["Coming", "Meetings", "Place", "Wait"]
 
@@ -54,7 +55,7 @@ class Place(Protocol):
         ...
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Meeting:
     size: int
     how: str

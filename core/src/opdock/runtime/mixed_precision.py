@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from opdock.io import protos
+from opdock.late import record
 
 __all__ = ["asking", "state"]
 
 
-@dataclass
+@record
 class State:
     """What the process has asked for.
 

@@ -5,10 +5,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from opdock.io import protos
+from opdock.late import record
 
 __all__ = ["FIRST_CPU", "asked", "kept_options", "settings"]
 
@@ -25,7 +26,7 @@ _TOGGLES: Final[tuple[str, ...]] = (
 _SWITCHES: Final[tuple[str, ...]] = ("disable_model_pruning", "disable_meta_optimizer")
 
 
-@dataclass
+@record
 class Settings:
     """The settings; None, 0 and empty are what nobody has set.
 

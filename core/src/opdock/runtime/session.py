@@ -150,18 +150,6 @@ class BaseSession:
     ) -> Any:
         """One step that is fed `values`, arrays of the right types, whose tensors are in `key`."""
         try:
-            return self._try(call, values, key, options, run_metadata)
-        except errors.OpError as e:
-            if not runs_again(e):
-                raise
-        # A device was lost or full, nothing has outlasted the step: place it elsewhere.
-        again = self._cache.renew(call)
-        return self._step(again, values, key, options, run_metadata)
-
-    def _try(
-        self, call: Call, values: Sequence[Any], key: Key, options: Any, run_metadata: Any
-    ) -> Any:
-        try:
             entry = call.programs.get(key)
             if entry is None:
                 with allowed(options):
@@ -177,6 +165,12 @@ class BaseSession:
             # Not from a kernel, which is known then: the program, a constant, what is handed out.
             text = f"The step does not fit into the host's memory: {e or 'none is left'}"
             raise errors.ResourceExhaustedError(None, None, text) from e
+        except errors.OpError as e:
+            if not runs_again(e):
+                raise
+        # A device was lost or full, nothing has outlasted the step: place it elsewhere.
+        again = self._cache.renew(call)
+        return self._step(again, values, key, options, run_metadata)
 
     def _feeds(self, feed_dict: Any) -> tuple[Sequence[Any], Key]:
         """The fed arrays, and the key of the program that takes them."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from opdock import errors
@@ -20,13 +19,14 @@ from opdock.devices.pool import DevicePool, PoolDevice, PoolOptions
 from opdock.devices.router import Place, Router
 from opdock.failures import FAILURES
 from opdock.graph.nodes.devicespec import DeviceSpec
+from opdock.late import record
 from opdock.plugins.manager import OpenDevice, PluginManager, get_manager
 from opdock.plugins.records import Candidate, PluginError
 from opdock.runtime.config import SessionConfig
 from opdock.util.lazy import lazy
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class DeviceInfo:
     """One line of `Session.list_devices()`.
 
@@ -45,7 +45,7 @@ class DeviceInfo:
     incarnation: int = 0
 
 
-@dataclass
+@record
 class SessionDevices:
     """The devices that a session may use, best first; no value passes through lost ones."""
 
@@ -181,19 +181,16 @@ def discover(config: SessionConfig, experience: Experience, task: str) -> Sessio
 
 
 def _admitted(device: PoolDevice, config: SessionConfig) -> bool:
-    if not config.device_filters:
-        return True
+    """Whether the filters let a device in, which they do if all are for other tasks."""
     own = DeviceSpec.from_string(device.name)
-    for text in config.device_filters:
-        wanted = DeviceSpec.from_string(text)
-        if (
-            wanted.job in (None, own.job)
-            and wanted.replica in (None, own.replica)
-            and wanted.task in (None, own.task)
-            and wanted.device_type in (None, own.device_type)
-        ):
-            return True
-    return False
+    wanted = [
+        spec.device_type
+        for spec in map(DeviceSpec.from_string, config.device_filters)
+        if spec.job in (None, own.job)
+        and spec.replica in (None, own.replica)
+        and spec.task in (None, own.task)
+    ]
+    return not wanted or None in wanted or own.device_type in wanted
 
 
 def _configure(opened: OpenDevice, config: SessionConfig) -> None:

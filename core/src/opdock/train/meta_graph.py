@@ -22,6 +22,7 @@ from opdock.train.collection_defs import (
     strip_name_scope,
 )
 from opdock.train.graph_io import write_graph
+from opdock.version import GIT_VERSION
 
 __all__ = [
     "add_collection_def", "copy_scoped_meta_graph", "create_meta_graph_def",
@@ -76,7 +77,7 @@ def create_meta_graph_def(
         strip_graph_default_attrs(meta.graph_def)
     info.stripped_default_attrs = strip_default_attrs
     info.tensorflow_version = _TF_VERSION
-    info.tensorflow_git_version = "opdock"
+    info.tensorflow_git_version = GIT_VERSION
     if saver_def is not None:
         meta.saver_def.MergeFrom(saver_def)
     keys = graph.get_all_collection_keys() if collection_list is None else list(collection_list)

@@ -69,8 +69,15 @@ def scale_and_offset(
     return scale, beta - mean * scale
 
 
-def channels(conv: Any, weights: Array) -> int:
-    """How many channels the result of a convolution or a product has."""
+def channels(conv: Any, weights: Array) -> int | None:
+    """How many channels the result of a convolution or a product has; None if these are no weights.
+
+    Args:
+        conv: the node.
+        weights: what its second input holds.
+    """
+    if weights.ndim != (2 if conv.op == "MatMul" else 4):
+        return None
     if conv.op == "DepthwiseConv2dNative":
         return int(np.prod(weights.shape[2:]))
     if conv.op == "MatMul" and attribute(conv, "transpose_b"):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from opdock.eager.modes import eager_mode, graph_mode
-from opdock.graph.nodes.scopes import executing_eagerly
+from opdock.graph.nodes.scopes import device, executing_eagerly
 from opdock.io import protos
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "async_clear_error",
     "async_wait",
     "context",
+    "device",
     "eager_mode",
     "executing_eagerly",
     "execution_mode",
@@ -34,6 +35,7 @@ __all__ = [
     "in_graph_mode",
     "list_devices",
     "list_logical_devices",
+    "main",
     "num_gpus",
     "set_execution_mode",
 ]  # fmt: skip
@@ -116,6 +118,15 @@ def get_config() -> Any:
 def get_device_name() -> str:
     """The device that `tf.device` chose for eager code: none."""
     return ""
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Runs the tests of the calling script as an eager program's."""
+    from opdock.api import test
+    from opdock.eager.modes import enable_eager_execution
+
+    enable_eager_execution()
+    test.main(argv)
 
 
 class LogicalDevice(NamedTuple):

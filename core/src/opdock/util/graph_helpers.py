@@ -16,7 +16,7 @@ from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import all_ops
 from opdock.graph.nodes.replication import is_first_replica
-from opdock.graph.nodes.scopes import control_dependencies, graph_of, name_scope
+from opdock.graph.nodes.scopes import graph_of
 from opdock.shapes import TensorShape
 
 __all__ = [
@@ -48,29 +48,12 @@ __all__ = [
     "uid",
     "unknown_shape",
     "vector",
-    "with_dependencies",
 ]  # fmt: skip
 
 _ids = itertools.count()
 
 
 # ------------------------------------------------------------------------------------ graphs
-def with_dependencies(dependencies: Sequence[Any], output_tensor: Any, name: Any = None) -> Any:
-    """The tensor, once all dependencies have run."""
-    from opdock.graph.nodes.composite import IndexedSlices
-    from opdock.ops.identity import identity
-
-    with name_scope(name, "control_dependency", [*dependencies, output_tensor]) as scope:
-        with control_dependencies(list(dependencies)):
-            if isinstance(output_tensor, IndexedSlices):
-                return IndexedSlices(
-                    identity(output_tensor.values, name=scope),
-                    output_tensor.indices,
-                    output_tensor.dense_shape,
-                )
-            return identity(output_tensor, name=scope)
-
-
 def smart_constant_value(pred: Any) -> bool | None:
     """A condition that is known while the graph is built; None if it is not.
 

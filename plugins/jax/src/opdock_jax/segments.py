@@ -29,7 +29,6 @@ from opdock_jax.namespace import namespace
 _OURS: Final = 2
 """References to an array that nobody else holds: a list and the question."""
 _LISTS: Final = (tracing.Rows, tracing.Places)
-_NOTHING: Final[tuple[Any, ...]] = ()
 _WIDE: Final = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
 
 
@@ -199,6 +198,7 @@ class Program:
         self.device, self.trace, self.run = segment.device, trace, run
         self.updated = trace.updated
         self.reads_all = len(trace.read) == len(segment.variables)
+        self.updates_all = len(trace.updated) == len(segment.variables)
         # Settled, JAX's settings count no more, but for what it makes of NumPy's 64 bits; changing
         # them takes as long as a small program. Otherwise shapes may change from step to step.
         self.settled = isinstance(run, jax.stages.Compiled)
@@ -216,12 +216,13 @@ class Program:
             UnimplementedError: a check fails: the kernels themselves say what is wrong. Or shapes
                 that became known make a program that cannot be traced.
         """
-        spare = self.spare(state) if self.updated else _NOTHING
         given = state if self.reads_all else [state[i] for i in self.trace.read]
-        drawn = (places,) if self.draws else _NOTHING
+        if self.draws:
+            given = (*given, places)
         run = self.run if self.plain else self.traced
+        spare = self.spare(state) if self.updated else ()
         try:
-            out = run(*spare, *inputs, *given, *drawn)
+            out = run(*spare, *inputs, *given)
             if self.written:
                 out[0].block_until_ready()  # a program's results come together, or not at all
             if len(out) > self.count and bool(out[-1]):
@@ -230,7 +231,7 @@ class Program:
             raise told(e) from None
         results = out[self.written : self.count]
         if self.updated:
-            self.replaced = [state[i] for i in self.updated]
+            self.replaced = state[:] if self.updates_all else [state[i] for i in self.updated]
         for i in self.large:
             self.device.gave(results[i])
         return results, out[: self.written]
@@ -246,13 +247,15 @@ class Program:
             raise errors.UnimplementedError(None, None, str(self.trace.refused))
         return out
 
-    def spare(self, state: Any) -> tuple[Any, ...]:
+    def spare(self, state: Any) -> list[Any]:
         """Arrays that nobody needs, one for each variable that is updated."""
         old, self.replaced = self.replaced, []
         if not old:
-            return tuple(self.device.duplicate(state[i]) for i in self.updated)
+            return [self.device.duplicate(state[i]) for i in self.updated]
+        if self.settled and max(map(sys.getrefcount, old)) <= _OURS:
+            return old
         for i, at in enumerate(self.updated):
             fits = self.settled or old[i].shape == state[at].shape
             if sys.getrefcount(old[i]) > _OURS or not fits:
                 old[i] = self.device.duplicate(state[at])
-        return tuple(old)
+        return old

@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing import AuthenticationError
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import ray
-from ray.exceptions import ActorDiedError, RayActorError, RayError
+from ray.exceptions import ActorDiedError, ActorUnavailableError, RayActorError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from opdock.plugin import Handle, Packet, errors
@@ -30,6 +30,7 @@ _DEFAULT_SILENCE: Final = 60.0
 _MOST: Final = 10_000  # packets that a task works on at once: each may wait for another
 _FAREWELL: Final = 15.0
 _LOOK: Final = 0.2
+_T = TypeVar("_T")
 _log = logging.getLogger("opdock.cluster")
 _asking: Final = Asking()
 
@@ -104,13 +105,17 @@ class RayEngine:
             UnavailableError: nobody has opened it, or not yet.
         """
         self._join()
+        with self._lock:
+            over = [way for way in self._ways.values() if not way.open]
+            self._ways = {key: way for key, way in self._ways.items() if way.open}
         try:
             with _asking():
+                for way in over:
+                    way.forget()
                 actor = ray.get_actor(address, namespace=_NAMESPACE)
         except (ValueError, RayError, Over) as e:
             raise errors.UnavailableError(None, None, f"Ray has no actor {address!r}") from e
         with self._lock:
-            self._ways = {key: way for key, way in self._ways.items() if way.open}
             found = self._ways.get(actor._actor_id)
             if found is None:
                 found = self._ways[actor._actor_id] = _Way(address, actor)
@@ -126,6 +131,7 @@ def _mailbox(address: str, silence: float, door: Any) -> Any:
     # It waits for mail and passes it on: it needs no processor of its own.
     actor = ray.remote(Mailbox).options(
         name=address, namespace=_NAMESPACE, num_cpus=0, max_concurrency=_MOST, max_restarts=0,
+        max_task_retries=-1,  # while it is there: what comes twice is known
         scheduling_strategy=NodeAffinitySchedulingStrategy(_node(), soft=False),
     )  # fmt: skip
     until = time.monotonic() + _FAREWELL
@@ -167,6 +173,7 @@ class _Way:
     def __init__(self, address: str, actor: Any) -> None:
         self._address, self._actor = address, actor
         self._link: link.Link | None = None
+        self._died = False
         self.open = True
         if link.possible():
             threading.Thread(target=self._join, daemon=True, name="opdock-link").start()
@@ -209,34 +216,46 @@ class _Way:
         made = self._link
         if made is not None:
             return made.ask(packet)
-        answer: Future[Packet] = Future()
-
-        def arrived(found: Future[Any]) -> None:
-            try:
-                answer.set_result(Packet(*found.result()))
-            except Exception as e:
-                answer.set_exception(self._gone(e))
-
         try:
             with _asking():
-                self._actor.post.remote(*packet).future().add_done_callback(arrived)
+                sent = self._actor.post.remote(*packet).future()
         except (RayActorError, Over) as e:
             raise self._gone(e) from None
-        return answer
+        return self._following(sent, lambda found: Packet(*found))
 
-    def tell(self, packet: Packet) -> None:
-        """Brings a packet to the task."""
+    def tell(self, packet: Packet) -> Future[None] | None:
+        """Brings a packet to the task; its arrival, where that is not the link's to tell."""
         made = self._link
         if made is not None:
             made.tell(packet)
-            return
+            return None
         try:
             with _asking():
-                self._actor.leave.remote(*packet)
+                sent = self._actor.leave.remote(*packet).future()
         except (RayActorError, Over) as e:
             raise self._gone(e) from None
+        return self._following(sent, lambda _: None)
+
+    def _following(self, found: Future[Any], made: Callable[[Any], _T]) -> Future[_T]:
+        """What is made of what Ray's actor answers, or UnavailableError."""
+        answer: Future[_T] = Future()
+
+        def arrived(found: Future[Any]) -> None:
+            try:
+                answer.set_result(made(found.result()))
+            except Exception as e:
+                answer.set_exception(self._gone(e))
+
+        found.add_done_callback(arrived)
+        return answer
+
+    def forget(self) -> None:
+        """Has Ray look for the name anew: it would go on giving the dead actor that it knows."""
+        if self._died:
+            ray.kill(self._actor)
 
     def _gone(self, error: BaseException | None) -> errors.OpError:
+        self._died = self._died or isinstance(error, ActorDiedError)
         self.open = False
         cause = getattr(error, "cause", None)
         why = str(cause) if isinstance(cause, TimeoutError) else "its process has ended"
@@ -287,13 +306,18 @@ class _Serving:
             ray.kill(self._actor)
 
     def _work(self) -> None:
+        number = 1
         while self._open:
             try:
                 with _asking():
-                    asked = self._actor.take.remote()
+                    asked = self._actor.take.remote(number)
                 letters: list[Letter] = _asking.get(asked)
             except Over:
                 return
+            except ActorUnavailableError as e:
+                _log.warning("%s asks for its mail again: %s", self._address, e)
+                time.sleep(_LOOK)
+                continue
             except ActorDiedError as e:
                 if not self._open or not self._another(e):
                     return
@@ -302,12 +326,15 @@ class _Serving:
                 # Ray is gone, or this process is ending.
                 self._unheard(e)
                 return
+            number += 1
             for letter in letters:
                 self._workers.submit(self._answer, letter)
 
     def _another(self, error: Exception) -> bool:
         """Opens another mailbox in the place of one that Ray has ended; whether it could."""
         _log.warning("%s gets another mailbox, as Ray has ended the last: %s", self._address, error)
+        with _asking():
+            ray.kill(self._actor)  # Ray would go on giving the dead one for the name
         while self._open:
             try:
                 self._actor = self._mailbox()

@@ -31,6 +31,8 @@ class Mailbox:
     def __init__(self, silence: float, turn: float, door: Any) -> None:
         self._silence, self._turn, self._door = silence, turn, door
         self._come: asyncio.Queue[Letter | None] = asyncio.Queue()
+        self._taking = asyncio.Lock()
+        self._taken: tuple[int, list[Letter]] = (0, [])
         self._waiting: dict[int, asyncio.Future[tuple[bytes, tuple[Any, ...]]]] = {}
         self._last = 0
         self._heard = time.monotonic()
@@ -78,15 +80,25 @@ class Mailbox:
         """Takes a packet for the task that wants no answer."""
         self._come.put_nowait((0, header, parts))
 
-    async def take(self) -> list[Letter]:
-        """What has come for the task, as soon as anything has."""
+    async def take(self, number: int) -> list[Letter]:
+        """What has come for the task, as soon as anything has.
+
+        Args:
+            number: another each time; with the last one again, its letters are handed out again,
+                as Ray may have lost them on their way.
+        """
         self._heard = time.monotonic()
+        async with self._taking:
+            if number != self._taken[0]:
+                self._taken = number, await self._next()
+            self._heard = time.monotonic()
+            return self._taken[1]
+
+    async def _next(self) -> list[Letter]:
         try:
             found = [await asyncio.wait_for(self._come.get(), self._turn)]
         except TimeoutError:
             return []
-        finally:
-            self._heard = time.monotonic()
         while not self._come.empty():
             found.append(self._come.get_nowait())
         return [letter for letter in found if letter is not None]

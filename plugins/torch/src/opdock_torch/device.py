@@ -16,6 +16,7 @@ from opdock.plugin import (
     DType,
     MemoryStats,
     as_dtype,
+    deterministic,
     dtypes,
     errors,
 )  # fmt: skip
@@ -34,6 +35,8 @@ class TorchDevice(BaseDevice):
         (name,) = (f for f in attributes.features if f.startswith("torch:"))
         self.place = torch.device(name.removeprefix("torch:"))
         self.module: Any = getattr(torch, self.place.type)
+        if deterministic() and self.place.type != "cpu":
+            torch.use_deterministic_algorithms(True)
         self.namespace = namespace_for(self.place)
         if self.place.type != "mps":
             self.dlpack = torch.empty(0, device=self.place).__dlpack_device__()
@@ -89,8 +92,11 @@ class TorchDevice(BaseDevice):
         return MemoryStats(in_use=in_use(self.place), peak=peak(self.place), limit=limit)
 
     def configure(self, options: Mapping[str, Any]) -> None:
-        """Takes "intra_op_parallelism_threads" (CPU) and "memory_fraction" (accelerators)."""
-        threads = int(options.get("intra_op_parallelism_threads") or 0)
+        """Takes "intra_op_parallelism_threads" (CPU) and "memory_fraction" (accelerators).
+
+        Where results are to be the same bits for any number of threads, there is one.
+        """
+        threads = 1 if deterministic() else int(options.get("intra_op_parallelism_threads") or 0)
         fraction = float(options.get("memory_fraction") or 0)
         if self.place.type == "cpu" and threads:
             torch.set_num_threads(threads)

@@ -109,6 +109,22 @@ def test_the_last_value_fills_the_shape():
         tf.constant([1, 2], shape=[3], verify_shape=True)
 
 
+def test_tensorflow_2_repeats_single_elements_alone():
+    constant = tf.compat.v2.constant
+    np.testing.assert_array_equal(value(constant(3, shape=[2])), [3, 3])
+    np.testing.assert_array_equal(value(constant([1, 2], tf.float32, [2, 1])), [[1], [2]])
+    for size in (1, 3):
+        with pytest.raises(TypeError, match="Expected Tensor's shape"):
+            constant([1, 2], shape=[size])
+
+
+def test_shapes_that_int32_cannot_hold():
+    large = tf.TensorShape([2**31, 2])
+    assert tf.convert_to_tensor(large).dtype == tf.int64
+    with pytest.raises(ValueError, match=r"a dimension is too large \(2147483648\)"):
+        tf.convert_to_tensor(large, tf.int32)
+
+
 def test_the_node():
     c = tf.constant([1, 2], name="c")
     assert (c.op.name, c.op.type) == ("c", "Const")

@@ -132,6 +132,16 @@ def test_a_lost_message_between_tasks(threads, count):
     assert (sess.run(v), sess.run(add)) == (2.0, 3.0)
 
 
+def test_a_step_whose_values_are_known_to_be_lost_ends(threads, count):
+    sess, add, v = count
+    sess.run(add)
+    left = once(threads, "far:0", "deliver", Fault.DROPPED)
+    with pytest.raises(tf.errors.UnavailableError, match="it has died"):
+        sess.run(add)  # without a deadline
+    assert not left
+    assert (sess.run(v), sess.run(add)) == (2.0, 3.0)
+
+
 def test_a_lost_answer_leaves_what_was_done(threads, count):
     sess, add, v = count
     sess.run(add)

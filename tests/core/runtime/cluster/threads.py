@@ -29,6 +29,7 @@ class Fault(enum.Enum):
     TWICE = "it arrives twice"
     LATE = "it arrives when `Threads.late` is set"
     CUT = "nobody can be reached, which is known"
+    DROPPED = "it never arrives, which is known later"
 
 
 def copied(packet: Packet) -> Packet:
@@ -47,6 +48,9 @@ class Channel:
         self._engine.asked.append(self._address)
         if fault is Fault.CUT:
             raise tf.errors.UnavailableError(None, None, f"{self._address} is cut off")
+        if fault is Fault.DROPPED:
+            threading.Thread(target=answer.set_exception, args=(gone(),), daemon=True).start()
+            return answer
         for _ in range({Fault.LOST: 0, Fault.TWICE: 2}.get(fault, 1)):
             threading.Thread(target=self._carry, args=(packet, answer, fault), daemon=True).start()
         return answer
@@ -56,7 +60,7 @@ class Channel:
             self._engine.late.wait()
         handle = self._engine.open.get(self._address)
         if handle is None:
-            answer.set_exception(tf.errors.UnavailableError(None, None, "it has died"))
+            answer.set_exception(gone())
             return
         session = json.loads(packet.header)["fields"].get("session", "")
         with self._engine.askers[session].asks():
@@ -65,8 +69,12 @@ class Channel:
         if fault is not Fault.UNANSWERED and not answer.done():
             answer.set_result(found)
 
-    def tell(self, packet: Packet) -> None:
-        self.ask(packet)
+    def tell(self, packet: Packet) -> Future[Packet]:
+        return self.ask(packet)
+
+
+def gone() -> tf.errors.UnavailableError:
+    return tf.errors.UnavailableError(None, None, "it has died")
 
 
 class Handled:

@@ -39,10 +39,10 @@ def split(sig: NodeSig) -> Callable[[Any, Array], Any]:
 @table.binder("SplitV", T=HELD, host_inputs=("size_splits", "split_dim"))
 def split_v(sig: NodeSig) -> Callable[[Array, Any, Any], Any]:
     """Pieces of given lengths."""
-    device = sig.device
+    device, count = sig.device, sig.attrs["num_split"]
 
     def run(x: Array, size_splits: Any, split_dim: Any) -> Any:
-        return _cut(device, x, *checks.given_lengths(x.shape, size_splits, split_dim))
+        return _cut(device, x, *checks.given_lengths(x.shape, size_splits, split_dim, count))
 
     return run
 

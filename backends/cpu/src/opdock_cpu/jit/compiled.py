@@ -16,9 +16,10 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Final
 
+from opdock.plugin import deterministic
 from opdock_cpu.jit import llvm
 
-__all__ = ["Function", "caller", "ffi", "request"]
+__all__ = ["Function", "address", "caller", "ffi", "request"]
 
 _DELAY: Final = 0.1
 """Seconds from a request to compiling, in which most first steps are over.
@@ -79,11 +80,11 @@ def request(write: Callable[[str], str]) -> Function:
     """The function that `write(name)` gives the source of, compiled in the background.
 
     Who asks for the same source shares it, while somebody holds it. `OPDOCK_JIT=sync` compiles
-    before returning.
+    before returning, and so does `TF_DETERMINISTIC_OPS`: what serves until then rounds otherwise.
     """
     text = write("NAME")
     key = hashlib.sha256(text.encode()).hexdigest()
-    waits = os.environ.get("OPDOCK_JIT") == "sync"
+    waits = os.environ.get("OPDOCK_JIT") == "sync" or deterministic()
     with _lock:
         found = _known.get(key)
         if found is None:
@@ -158,6 +159,12 @@ def caller(arguments: int) -> Callable[[int], Any]:
     pointers = (cffi.new_pointer_type(nothing),) * arguments
     kind = cffi.new_function_type((*pointers, number), nothing)
     return lambda address: cffi.cast(kind, address)
+
+
+def address(array: Any) -> int:
+    """Where an array's first element is."""
+    found: int = array.__array_interface__["data"][0]
+    return found
 
 
 def ffi() -> Any:

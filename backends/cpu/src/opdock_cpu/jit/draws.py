@@ -21,7 +21,7 @@ from opdock_cpu.jit.plan import Code, metadata
 from opdock_cpu.jit.team import ATTRIBUTES, spread
 from opdock_cpu.threads import threads
 
-__all__ = ["drawn"]
+__all__ = ["COSINE", "SINE", "drawn"]
 
 Array = npt.NDArray[Any]
 
@@ -36,10 +36,10 @@ _CALL: Final = 4
 """What a call of NumPy's costs beside, in blocks."""
 _WORTH: Final = 1 << 17
 """Blocks that NumPy would take longer for than the compiler takes for the loop."""
-_SIN: Final = (1.58962301576546568060e-10, -2.50507477628578072866e-8, 2.75573136213857245213e-6,
+SINE: Final = (1.58962301576546568060e-10, -2.50507477628578072866e-8, 2.75573136213857245213e-6,
                -1.98412698295895385996e-4, 8.33333333332211858878e-3,
                -1.66666666666666307295e-1)  # fmt: skip
-_COS: Final = (-1.13585365213876817300e-11, 2.08757008419747316778e-9, -2.75573141792967388112e-7,
+COSINE: Final = (-1.13585365213876817300e-11, 2.08757008419747316778e-9, -2.75573141792967388112e-7,
                2.48015872888517045348e-5, -1.38888888888730564116e-3,
                4.16666666666665929218e-2)  # fmt: skip
 _QUARTER: Final = (1.57079632679489655800e00, 6.12323399573676603587e-17)
@@ -130,8 +130,8 @@ def _sine_and_cosine(code: Code, x: str) -> list[str]:
     rest = fma(turns, _c(-_QUARTER[0]), x)
     rest = fma(turns, _c(-_QUARTER[1]), rest)
     z = code.put(f"fmul double {rest}, {rest}")
-    sine = fma(code.put(f"fmul double {poly(z, _SIN)}, {z}"), rest, rest)
-    cosine = fma(code.put(f"fmul double {poly(z, _COS)}, {z}"), z, fma(z, _c(-0.5), _c(1.0)))
+    sine = fma(code.put(f"fmul double {poly(z, SINE)}, {z}"), rest, rest)
+    cosine = fma(code.put(f"fmul double {poly(z, COSINE)}, {z}"), z, fma(z, _c(-0.5), _c(1.0)))
     quarter = code.put(f"fptosi double {turns} to i32")
     odd = code.put(f"icmp ne i32 {code.put(f'and i32 {quarter}, 1')}, 0")
     found = []

@@ -1,7 +1,7 @@
 """The compiler: LLVM assembly to a function's address, through llvmlite, with objects on disk.
 
 An object file is kept under the hash of everything that it depends on: its source, the processor
-and the versions (`store.py`).
+and the versions (`opdock.plugin.kept`).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import sys
 import threading
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, Final
 
-from opdock_cpu.jit import store
+from opdock.plugin import kept
 
 __all__ = [
     "Code", "available", "compile_ir", "load_cached", "started", "why_not",
@@ -26,6 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 _lock = threading.Lock()
+_FOLDER: Final = "cpu-code"
 if hasattr(os, "register_at_fork"):  # a child must not find LLVM in the middle of something
     os.register_at_fork(
         before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
@@ -176,10 +177,10 @@ def compile_ir(source: str, name: str) -> Code:
     """
     with _lock:
         key = _key(source)
-        code = store.read(key)
+        code = kept.read(_FOLDER, f"{key}.o")
         if code is None:
             code = _emit(source)
-            store.write(key, code)
+            kept.write(_FOLDER, f"{key}.o", code)
         return _load(code, name)
 
 
@@ -188,7 +189,7 @@ def load_cached(source: str, name: str) -> Code | None:
     if not _lock.acquire(blocking=False):
         return None
     try:
-        code = store.read(_key(source))
+        code = kept.read(_FOLDER, f"{_key(source)}.o")
         return None if code is None else _load(code, name)
     finally:
         _lock.release()

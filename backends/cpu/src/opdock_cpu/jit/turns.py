@@ -14,7 +14,7 @@ import numpy as np
 
 from opdock.plugin import TURNS, KernelTable, NodeSig, codegen, dtypes, note
 from opdock_cpu.jit import llvm, render
-from opdock_cpu.jit.compiled import Function, caller, ffi, request
+from opdock_cpu.jit.compiled import Function, address, caller, ffi, request
 from opdock_cpu.jit.mathematics import definition
 from opdock_cpu.jit.nests import Access, nest
 from opdock_cpu.jit.plan import Code, metadata
@@ -71,17 +71,17 @@ class Turns:
         pushes: Sequence[Any], most: int,
     ) -> int:  # fmt: skip
         """Makes at most so many turns; returns how many."""
-        words = [0, *map(_address, variables)]
+        words = [0, *map(address, variables)]
         for rows in arrays:
-            words += [_address(rows.values), _address(rows.marks), len(rows.values), rows.mark]
+            words += [address(rows.values), address(rows.marks), len(rows.values), rows.mark]
         for items in pops:
-            words += [_address(items), len(items)]
-        words += map(_address, pushes)
+            words += [address(items), len(items)]
+        words += map(address, pushes)
         scratch = np.empty(self._scratch, np.uint8)
-        words.append(_address(scratch))
-        passed, address = np.array(words, np.int64), self._function.address
-        assert address is not None
-        caller(1)(address)(ffi().from_buffer(passed), most)
+        words.append(address(scratch))
+        passed, entry = np.array(words, np.int64), self._function.address
+        assert entry is not None
+        caller(1)(entry)(ffi().from_buffer(passed), most)
         return int(passed[0])
 
 
@@ -97,11 +97,6 @@ def _bytes(item: codegen.Item) -> int:
 
 def _cell_bytes(item: codegen.Item) -> int:
     return -(-int(np.prod(item.shape, dtype=int)) * 8 // 64) * 64
-
-
-def _address(array: Any) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
 
 
 # ---------------------------------------------------------------- the code

@@ -91,13 +91,12 @@ def _function(sig: NodeSig) -> Callable[[Array], Array]:
             try:
                 value = fn(_wide(x[where]))
             except np.linalg.LinAlgError:
-                raise checks.matrix_failure("inverse") from None
+                out[where] = np.nan
+                continue
             if not dtype.is_complex and value.dtype.kind == "c":
                 if np.abs(value.imag).max() > 1e-6 * max(np.abs(value).max(), 1e-30):
-                    raise checks.invalid(
-                        "A real matrix with eigenvalues on the negative real axis has no real "
-                        "principal square root."
-                    )
+                    # Eigenvalues on the negative real axis: there is no real root.
+                    value = np.full_like(value, np.nan)
                 value = value.real
             out[where] = value
         return out

@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import ALL, FLOATS, KernelTable, NodeSig, as_dtype, philox, random_stream
+from opdock.plugin import (
+    ALL,
+    FLOATS,
+    KernelTable,
+    NodeSig,
+    as_dtype,
+    checks,
+    philox,
+    random_stream,
+)
 from opdock_cpu.jit.swaps import MANY, swapped
 from opdock_cpu.philox import (
     Philox,
@@ -33,6 +42,8 @@ table = KernelTable()
 
 _INT_TYPES = frozenset({as_dtype("int32"), as_dtype("int64")})
 _TRUNCATE = 2.0
+_AHEAD = 16
+"""Groups that draw twice at once: a block more costs less than to see who needs it."""
 
 
 # ---------------------------------------------------------------- streams
@@ -93,6 +104,13 @@ def _truncated(dtype: np.dtype[Any]) -> Fill:
 
     def fill(stream: Philox, count: int) -> Array:
         starts = np.arange(-(-count // group)) * stride
+        if len(starts) <= _AHEAD:
+            places = np.concatenate([starts, starts + 1]).reshape(2, -1).T.reshape(-1)
+            drawn = draw(stream, places).reshape(len(starts), 2 * group)
+            order = np.argsort(~(np.abs(drawn) < _TRUNCATE), axis=1, kind="stable")[:, :group]
+            out = np.take_along_axis(drawn, order, 1)
+            if (np.abs(out) < _TRUNCATE).all():
+                return out.reshape(-1)[:count].astype(dtype, copy=False)
         out = drawn = draw(stream, starts)
         # Most groups are full at once; the others are filled anew, from these draws and more.
         active = np.flatnonzero(~(np.abs(drawn) < _TRUNCATE).all(1))
@@ -119,6 +137,9 @@ _FILLS: dict[str, Callable[[np.dtype[Any]], Fill]] = {
     "StatelessRandomUniform": _uniform,
     "StatelessRandomNormal": _normal,
     "StatelessTruncatedNormal": _truncated,
+    "StatefulUniform": _uniform,
+    "StatefulStandardNormalV2": _normal,
+    "StatefulTruncatedNormal": _truncated,
 }
 
 
@@ -140,6 +161,22 @@ def _bind_stateless(sig: NodeSig) -> Callable[[Array, Array], Array]:
     def run(shape: Array, seed: Array) -> Array:
         dims = philox.draw_shape(shape)
         return fill(stateless_stream(seed), math.prod(dims)).reshape(dims)
+
+    return run
+
+
+@table.binder(
+    "StatefulUniform", "StatefulStandardNormalV2", "StatefulTruncatedNormal",
+    dtype=FLOATS, host_inputs=("algorithm", "shape"), keeps=(),
+)  # fmt: skip
+def _of_generator(sig: NodeSig) -> Callable[[Any, Array, Array], Array]:
+    fill = _FILLS[sig.op](sig.attrs["dtype"].np)
+
+    def run(cell: Any, algorithm: Array, shape: Array) -> Array:
+        dims = philox.draw_shape(shape)
+        count = math.prod(dims)
+        place = checks.reserve_draws(sig, cell, algorithm, count)
+        return fill(Philox(*place), count).reshape(dims)
 
     return run
 

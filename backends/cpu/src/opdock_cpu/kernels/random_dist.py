@@ -27,6 +27,7 @@ from opdock_cpu.philox import (
     unit_float64,
 )
 from opdock_cpu.portable import portable_kernel
+from opdock_cpu.rejection import gamma, poisson
 
 __all__ = ["table"]
 
@@ -84,10 +85,14 @@ def _categorical(stream: Philox, logits: Array, count: int) -> Array:
 
 # ---------------------------------------------------------------- rejection sampling
 class _Draws:
-    """Each output's own stretch of the stream: pairs of doubles, the second of a pair first."""
+    """Each output's own stretch of the stream: pairs of doubles, the second of a pair first.
+
+    Attributes:
+        stream: where it is.
+    """
 
     def __init__(self, stream: Philox, count: int) -> None:
-        self._stream = stream
+        self.stream = stream
         self._next = np.arange(count, dtype=np.int64) * philox.RESERVED
         self._pairs = {kind: np.empty((count, 2)) for kind in ("uniform", "normal")}
         self._left = {kind: np.zeros(count, np.int64) for kind in ("uniform", "normal")}
@@ -104,7 +109,7 @@ class _Draws:
         pairs, left = self._pairs[kind], self._left[kind]
         dry = who[left[who] == 0]
         if dry.size:
-            blocks = self._stream.blocks_at(self._next[dry])
+            blocks = self.stream.blocks_at(self._next[dry])
             if kind == "normal":
                 pairs[dry] = np.stack(box_muller64(blocks), axis=-1)
             else:
@@ -121,7 +126,9 @@ def _random_gamma(sig: NodeSig) -> Callable[[Array, Array], Array]:
     state = node_stream(sig)
 
     def run(shape: Array, alpha: Array) -> Array:
-        return _per_parameter(state, shape, alpha, _gamma, np.asarray(alpha).dtype)
+        dtype = np.asarray(alpha).dtype
+        sample = _gamma if dtype == np.float64 else _single_gamma
+        return _per_parameter(state, shape, alpha, sample, dtype)
 
     return run
 
@@ -157,6 +164,16 @@ def _per_parameter(
     return flat.reshape(values.size, each).T.reshape(out_shape).astype(dtype)
 
 
+def _single_gamma(draws: _Draws, alpha: Floats) -> Floats:
+    """The same by generated code, which rounds otherwise what single precision does not tell."""
+    known = alpha > 0
+    found = gamma(draws.stream.key, draws.stream.counter, np.where(known, alpha, 1.0))
+    if found is None:
+        return _gamma(draws, alpha)
+    found[~known] = np.nan
+    return found
+
+
 def _gamma(draws: _Draws, alpha: Floats) -> Floats:
     """Marsaglia and Tsang's squeeze; a shape below one is boosted, a shape of one exponential."""
     out = np.full(alpha.shape, np.nan)
@@ -190,6 +207,11 @@ def _gamma(draws: _Draws, alpha: Floats) -> Floats:
 
 def _poisson(draws: _Draws, rate: Floats) -> Floats:
     """Knuth's product of uniforms below a rate of ten, Hoermann's transformed rejection above."""
+    known = (rate >= 0) & np.isfinite(rate)
+    found = poisson(draws.stream.key, draws.stream.counter, np.where(known, rate, 0.0))
+    if found is not None:
+        found[~known] = np.nan
+        return found
     out = np.full(rate.shape, np.nan)
     _poisson_small(draws, rate, np.flatnonzero((rate >= 0) & (rate < 10)), out)
     _poisson_large(draws, rate, np.flatnonzero((rate >= 10) & np.isfinite(rate)), out)

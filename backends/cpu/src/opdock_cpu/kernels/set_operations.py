@@ -1,19 +1,21 @@
-"""Rows as sets: values and rows become numbers, so that a set operation is one on vectors.
+"""Rows as sets: sorted rows are merged by a generated loop.
 
-A number stands for a pair of row and value and grows with both, so sorted numbers are sorted rows
-of sorted values.
+Where there is none, values and rows become numbers, so that a set operation is one on vectors. A
+number stands for a pair of row and value and grows with both, so sorted numbers are sorted rows of
+sorted values.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import KernelTable, NodeSig, checks
+from opdock_cpu.jit.looped import Looped
 
 __all__ = ["table"]
 
@@ -108,6 +110,66 @@ def _places(numbers: Array, kinds: int, outer: Shape) -> tuple[Array, Array]:
     return np.stack([*np.unravel_index(rows, outer), column], axis=1), counts
 
 
+_KEPT: Final = {"a-b": (1, 0, 0), "b-a": (0, 1, 0), "intersection": (0, 0, 1), "union": (1, 1, 1)}
+"""Whether what only the first has is kept, what only the second has, and what both have."""
+
+
+def _merge(
+    begin: int, end: int, out: Array, counts: Array, a: Array, b: Array, first: Array,
+    second: Array, of_first: int, of_second: int, of_both: int,
+) -> None:  # fmt: skip
+    """A turn is a row: both are sorted, and there is room for all of them."""
+    for r in range(begin, end):
+        i, j = first[r], second[r]
+        at = i + j
+        while i < first[r + 1] or j < second[r + 1]:
+            if i < first[r + 1]:
+                value = a[i]
+                if j < second[r + 1]:
+                    value = min(value, b[j])
+            else:
+                value = b[j]
+            kept, before = 0, i
+            while i < first[r + 1] and a[i] == value:
+                i += 1
+                kept = of_first
+            if j < second[r + 1] and b[j] == value:
+                kept = of_both if i > before else of_second
+                while j < second[r + 1] and b[j] == value:
+                    j += 1
+            if kept == 1:
+                out[at] = value
+                at += 1
+        counts[r] = at - first[r] - second[r]
+
+
+_MERGE: Final = Looped(_merge)
+
+
+def _sorted(given: Rows) -> tuple[Array, Array]:
+    """The values of each row in order, one row behind the other, and where each begins."""
+    rows, values, shape = given
+    count = math.prod(shape[:-1])
+    if len(values) == math.prod(shape) and values.size:
+        each = np.sort(values.reshape(count, shape[-1]), axis=1).reshape(-1)
+        return each, np.arange(count + 1) * shape[-1]
+    return values[np.lexsort((values, rows))], np.searchsorted(rows, np.arange(count + 1))
+
+
+def _merged(first: Rows, second: Rows, name: str) -> tuple[Array, Array, Array] | None:
+    """Rows, columns and values of what a set operation keeps; None without a loop for it."""
+    if first[1].dtype.kind not in "iu" or first[1].dtype != second[1].dtype:
+        return None
+    (a, of_a), (b, of_b) = _sorted(first), _sorted(second)
+    count = len(of_a) - 1
+    room, counts = np.empty(len(a) + len(b), a.dtype), np.empty(count, np.int64)
+    if not _MERGE(count, 4 * room.size, room, counts, a, b, of_a, of_b, *_KEPT[name]):
+        return None
+    rows = np.repeat(np.arange(count), counts)
+    column = np.arange(len(rows)) - (np.cumsum(counts) - counts)[rows]
+    return rows, column, room[(of_a + of_b)[rows] + column]
+
+
 def _operation(sig: NodeSig) -> Callable[[Rows, Rows], tuple[Array, Array, Array]]:
     given = sig.attrs["set_operation"]
     name = given.decode() if isinstance(given, bytes) else given
@@ -117,6 +179,12 @@ def _operation(sig: NodeSig) -> Callable[[Rows, Rows], tuple[Array, Array, Array
 
     def run(first: Rows, second: Rows) -> tuple[Array, Array, Array]:
         outer = _outer(first[2], second[2])
+        merged = _merged(first, second, name.lower())
+        if merged is not None:
+            rows, column, values = merged
+            indices = np.stack([*np.unravel_index(rows, outer), column], axis=1)
+            shape = np.array([*outer, column.max(initial=-1) + 1], np.int64)
+            return indices.astype(np.int64, copy=False), values, shape
         (a, b), ordered = _numbered(first, second)
         numbers = np.sort(operation(a, b))
         indices, counts = _places(numbers, len(ordered), outer)

@@ -5,16 +5,34 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from opdock.plugin import INTS, NUMBERS, Kernel, KernelTable, checks, errors
 from opdock_cpu.changes import Combine, change_rows, replace
+from opdock_cpu.jit.looped import Array, Looped
 from opdock_cpu.kernels.gather import check_indices
 from opdock_cpu.kernels.scatter import combine, flat_positions
 
 table = KernelTable()
+
+
+_BLOCK: Final = 64
+"""Columns of a turn, which goes through all rows: several may be the same."""
+
+
+def _divided(
+    begin: int, end: int, target: Array, at: Array, rows: Array, count: int, width: int
+) -> None:
+    for block in range(begin, end):
+        for k in range(count):
+            for c in range(block * _BLOCK, min((block + 1) * _BLOCK, width)):
+                i = at[k] * width + c
+                target[i] = target[i] / rows[k * width + c]
+
+
+_DIVIDED: Final = Looped(_divided)
 
 
 def _divide(target: Any, at: Any, rows: Any) -> None:
@@ -26,7 +44,10 @@ def _divide(target: Any, at: Any, rows: Any) -> None:
             signs = np.sign(target[where]) * np.sign(row)
             target[where] = signs * (np.abs(target[where]) // np.abs(row))
         return
-    np.divide.at(target, at, rows)
+    width = target.shape[1]
+    numbers = (len(at), width)
+    if not (rows.size and _DIVIDED(-(-width // _BLOCK), rows.size, target, at, rows, *numbers)):
+        np.divide.at(target, at, rows)
 
 
 _COMBINE: dict[str, Combine] = {

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import KernelTable, NodeSig, axes, checks
+from opdock_cpu.jit.mirrors import LEAST, mirrored
 
 __all__ = ["table"]
 
@@ -51,10 +52,29 @@ def _plan(source: Any, multiples: Any) -> tuple[list[int], list[int], list[int]]
     )
 
 
-@table.binder("ReverseV2", host_inputs=("axis",))
+@table.binder("ReverseV2", out=True, host_inputs=("axis",))
 def reverse_v2(sig: NodeSig) -> Callable[..., Array]:
     """The input backwards along some dimensions."""
-    return lambda tensor, axis: _reversed(tensor, axes.reversed_(axis, np.ndim(tensor)))
+
+    def run(tensor: Array, axis: Array, out: Array | None) -> Array:
+        chosen = axes.reversed_(axis, np.ndim(tensor))
+        if not chosen or tensor.nbytes < LEAST:
+            return _put(_reversed(tensor, chosen), out)
+        room = np.empty(tensor.shape, tensor.dtype) if out is None else out
+        last = max(chosen)
+        others = tuple([a for a in chosen if a != last])
+        if mirrored(np.flip(tensor, others) if others else tensor, last, room):
+            return room
+        return _put(_reversed(tensor, chosen), out)
+
+    return run
+
+
+def _put(found: Array, out: Array | None) -> Array:
+    if out is None:
+        return found
+    np.copyto(out, found)
+    return out
 
 
 def _reversed(tensor: Array, chosen: tuple[int, ...]) -> Array:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import note
+from opdock.plugin import deterministic, note
 from opdock_cpu.onednn.api import Api, api
 from opdock_cpu.onednn.declarations import Arg, Query, Scratch
 from opdock_cpu.onednn.governed import governed
@@ -147,7 +147,7 @@ class Plan:
         *args: its arguments after the engine, the last of them its attributes; a `Desc`, `Plan` or
             `Attributes` stands for its object, None for no object.
         count: how many threads to lay the work out for, all by default: below some size one
-            thread is faster.
+            thread is faster. Where results are to be the same bits for any number, it is one.
 
     Attributes:
         accumulates: whether the result is added to what its memory holds.
@@ -162,7 +162,7 @@ class Plan:
             args = (*args[:-1], _plain())
         self._made_of = (kind, args)
         self.accumulates = any(isinstance(v, Attributes) and v.accumulates for v in args)
-        self.threads = threads() if count is None else count
+        self.threads = count or (1 if deterministic() else threads())
         create = getattr(a.lib, f"dnnl_{kind}_primitive_desc_create")
         null = a.ffi.NULL
         plain = [null if v is None else getattr(v, "ptr", v) for v in args]

@@ -8,10 +8,10 @@ within loops is looked at once, however deep it is.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from opdock.graph.nodes.traits import Control
+from opdock.late import record
 
 if TYPE_CHECKING:
     from opdock.graph.control.func_graph import FuncGraph
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["Flow", "branch_flow", "flow_of", "indices_of", "loop_flow"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Flow:
     """What a call needs.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Final
 
@@ -367,6 +367,15 @@ def doubt_variables(block: Block, names: AbstractSet[str]) -> None:
         if node in doubtful or not doubtful.isdisjoint(v.node for v in node.inputs):
             _doubt(node)
             doubtful.add(node)
+
+
+def reshaped_variables(block: Block) -> Iterator[str]:
+    """The variables that the block itself may give other shapes than the graph says."""
+    for node in block.nodes:
+        if node.attrs.get("validate_shape") is False:
+            variable, value = node.inputs[:2]
+            if variable.node.traits.holds and variable.shape not in (None, value.shape):
+                yield variable_name(variable.node)
 
 
 def is_doubted(node: Node) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import bisect
 import math
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from opdock import shapes
@@ -16,13 +15,14 @@ from opdock.compiler.place.target import Target
 from opdock.devices.answers import as_buffer, strange
 from opdock.devices.protocols import ArenaDevice, has_arena
 from opdock.dtypes import DType
+from opdock.late import record
 from opdock.shapes import Shape
 
 ALIGNMENT: Final = 64
 """Of places in a block: a cache line, and the widest vector."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Form:
     """What a result's buffer must be like; `Forms` makes one of each, so that few are compared.
 

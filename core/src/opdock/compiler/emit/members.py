@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from opdock import dtypes, errors
@@ -23,6 +23,7 @@ from opdock.devices.segment import (
 )
 from opdock.graph.nodes.traits import Control, Cost
 from opdock.kernels.select.selection import LABEL_ATTR
+from opdock.late import record
 
 Bind = Callable[[Step, Any], Callable[..., Any]]
 """The callable of a step that has no variables elsewhere, with streams from the second argument."""
@@ -49,7 +50,7 @@ def is_local(value: Value) -> bool:
     return value.dtype is dtypes.variant or (node.traits.local and value.index in node.host_outputs)
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Members:
     """Says which nodes may be part of a segment, and makes segments of them.
 

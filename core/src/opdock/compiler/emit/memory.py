@@ -10,7 +10,7 @@ input that dies there.
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from opdock import dtypes
@@ -20,13 +20,14 @@ from opdock.compiler.ir.state import cell_inputs, flat_indices
 from opdock.compiler.ir.together import Together
 from opdock.compiler.place.target import Target
 from opdock.kernels.expr.cluster import CLUSTER
+from opdock.late import record
 
 # NumPy checks overlapping operands: for tiny results a second buffer costs less than the check.
 _IN_PLACE_FROM: Final = 4096
 _Held = tuple[Form, int, int]  # of an alias root: (form, buffer, the slot that it was made for)
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class MemoryPlan:
     """The buffers to allocate, and figures for `explain`.
 

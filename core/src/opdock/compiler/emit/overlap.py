@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from opdock.compiler.emit.schedule import Step
 from opdock.compiler.ir.block import Node
 from opdock.compiler.ir.state import cell_inputs
 from opdock.graph.nodes.traits import Cost
+from opdock.late import record
 from opdock.shapes import num_elements
 
 HEAVY_US: Final = 50.0
@@ -78,7 +78,7 @@ def movable(step: Step) -> bool:
     return not cell_inputs(node)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Overlap:
     """How the steps of a program may run at the same time.
 

@@ -7,14 +7,15 @@ with other steps until something writes the variable.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from opdock.compiler.ir.block import COPY, FEED, SEGMENT, Block, Node, Value
 from opdock.compiler.ir.state import cell_inputs, chooses, written
 from opdock.graph.nodes.traits import Control
+from opdock.late import record
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class Step:
     """One call: `outputs = fn(*inputs)` over slots.
 
@@ -34,7 +35,7 @@ class Step:
     frees: Sequence[int] = ()
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Schedule:
     """A program before it is bound.
 

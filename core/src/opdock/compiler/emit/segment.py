@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from opdock.compiler.emit.asking import asked
@@ -23,6 +23,7 @@ from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.target import Target
 from opdock.devices.segment import Refusal
 from opdock.graph.nodes.traits import Control
+from opdock.late import record
 
 FUSION: Final = "segment"
 
@@ -39,7 +40,7 @@ def segments(block: Block, experience: Experience, members: Members) -> None:
         _Former(block, experience, members).run()
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class _Group:
     """Nodes of one device, and what becomes of them.
 
@@ -94,7 +95,7 @@ class _Group:
         node.fused = Fused(FUSION, tuple(self.members), names, tuple(inputs), tuple(self.results))
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Former:
     """Groups, asks the compiler, and groups again without what it refuses.
 

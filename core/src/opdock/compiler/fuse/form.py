@@ -7,7 +7,7 @@ are and what they are not, into halves.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from opdock.compiler.emit.partition import declare_memory
@@ -20,6 +20,7 @@ from opdock.compiler.place.experience import GAVE_UP
 from opdock.compiler.place.placer import Placer
 from opdock.kernels.expr.cluster import CLUSTER, OPEN_CLUSTER, Reduce
 from opdock.kernels.expr.lowering import Line
+from opdock.late import record
 
 FUSION: Final = "cluster"
 
@@ -59,7 +60,7 @@ def refused_alone(node: Node, candidate: Candidate, placer: Placer) -> str:
     return declined(_node(single, [node], (), line, inputs, [[Value(node, 0)]]), placer)
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class _Former:
     """Parts become nodes, the last first.
 

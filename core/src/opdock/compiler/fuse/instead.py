@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from opdock.compiler.ir.block import Block, Node, Value
 from opdock.compiler.ir.order import Before, sort
 from opdock.compiler.place.placer import Placer
+from opdock.late import record
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Instead:
     """A node, and what it takes the place of.
 

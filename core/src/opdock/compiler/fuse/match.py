@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from opdock.compiler.ir.block import Node, Value
+from opdock.late import record
 from opdock.plugins.patterns import FusionPattern, P
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Match:
     """A pattern laid over nodes.
 
@@ -29,7 +30,7 @@ class Match:
         return list(dict.fromkeys(self.nodes.values()))
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Matcher:
     """What matching needs to know of the program.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from opdock.compiler.fuse.cluster_line import MAX_STEPS, Member
@@ -11,6 +11,7 @@ from opdock.compiler.ir.block import Block, Node, Value
 from opdock.compiler.ir.order import Before, preceding, state_order
 from opdock.compiler.place.target import Target
 from opdock.kernels.expr.cluster import Reduce
+from opdock.late import record
 from opdock.shapes import num_elements
 
 Key = tuple[Target, tuple[int | None, ...]]
@@ -19,7 +20,7 @@ MOST_ENDS: Final = 16
 """Reductions of one part."""
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Candidate:
     """An op that may be in a cluster.
 
@@ -43,7 +44,7 @@ class Candidate:
         self.used = self.member.used if self.member is not None and self.reduce is None else (0,)
 
 
-@dataclass(slots=True, eq=False)
+@record(slots=True, eq=False)
 class Part:
     """Nodes that are to become one: elementwise ones, and reductions of what they read or compute.
 
@@ -86,7 +87,7 @@ class Part:
         self.ends = sorted((*self.ends, *other.ends), key=place.__getitem__)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Flow:
     """What waits for what in the program as it came; no phase changes it.
 
@@ -138,7 +139,7 @@ class Flow:
         return value in self.fetched or any(u not in inside for u in self.users.get(value, ()))
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Parts:
     """The state of the pass.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
@@ -15,6 +15,7 @@ from opdock.graph.nodes.constant import const_op
 from opdock.graph.nodes.registry import OpSpec, PartialShape, ShapeSig
 from opdock.graph.nodes.traits import PLAIN, Traits
 from opdock.kernels.expr.updates import UPDATES
+from opdock.late import record
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
@@ -211,7 +212,7 @@ class Node:
         return f"<{self.op} {self.name}>"
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Fused:
     """The nodes that a fused node stands for: what runs if its kernel declines after all.
 
@@ -230,7 +231,7 @@ class Fused:
     results: tuple[Value, ...]
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Block:
     """A program under construction.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from opdock.compiler.ir.block import HOST
+from opdock.late import record
 
 if TYPE_CHECKING:
     from opdock.compiler.place.target import Target
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["Source"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Source:
     """The user's names for what a block takes and gives.
 

@@ -7,11 +7,11 @@ The compiler asks it which kernels and devices to leave out. Run-time fallback a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from opdock.kernels.select.selection import LABEL_ATTR
 from opdock.kernels.select.table import Kernel
+from opdock.late import record
 
 if TYPE_CHECKING:
     from opdock.compiler.ir.block import Node
@@ -21,7 +21,7 @@ ALL: Final = "*"
 """In place of a kernel: the device as a whole."""
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Move:
     """One decision: an op left a kernel at run time."""
 
@@ -40,7 +40,7 @@ class Move:
         )
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Loss:
     """One report: a device was lost.
 
@@ -67,7 +67,7 @@ class Loss:
         return text
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class Swap:
     """One wish: a kernel that the user wants for an op.
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from opdock.compiler.ir.block import HOST
 from opdock.devices.protocols import has_limits
 from opdock.graph.nodes.devicespec import DeviceSpec
+from opdock.late import record
 
 if TYPE_CHECKING:
     from opdock.devices.protocols import Device
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from opdock.plugins.patterns import Fusions
 
 
-@dataclass(eq=False, slots=True)
+@record(eq=False, slots=True)
 class Target:
     """One device of a session.
 

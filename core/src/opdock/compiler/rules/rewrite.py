@@ -7,7 +7,7 @@ executable order finds all there is to find, and a second one changes nothing mo
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -17,6 +17,7 @@ from opdock.compiler.ir.state import follow_effects, has_effect, resizes
 from opdock.dtypes import DType, as_dtype
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.constant import const_op
+from opdock.late import record
 from opdock.shapes import Shape
 
 FORWARDS: Final = "forwards"
@@ -29,7 +30,7 @@ Rules = Mapping[str, tuple[Rule, ...]]
 Serves = Callable[[Node, Node], bool]
 
 
-@dataclass(slots=True)
+@record(slots=True)
 class Site:
     """Where a rule works: it makes nodes here, and asks here what it may see.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING
 
 from opdock import errors
 from opdock.compiler.ir.block import Block
 from opdock.compiler.views.graph import GraphView
 from opdock.failures import FAILURES
+from opdock.late import record
 
 if TYPE_CHECKING:
     from opdock.compiler.place.placer import Placer
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["PluginPass", "run_passes"]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PluginPass:
     """A pass that is on.
 

@@ -38,9 +38,10 @@ def adopted(tensor: Tensor, user: str, graph: Graph) -> Tensor:
 def _out_of_reach(tensor: Tensor, user: str, graph: Graph) -> ValueError:
     name, loop = tensor._op.name, getattr(tensor._op.graph, "loop", None)
     if loop is None or loop is getattr(graph, "loop", None):
-        return ValueError(
-            f"{tensor} of {tensor._op.graph} must be from the same graph as '{user}'."
-        )
+        function = getattr(tensor._op.graph, "func_name", None)
+        where = tensor._op.graph if function is None else f"the branch or function '{function}'"
+        hint = "" if function is None else " What is to be used outside has to be returned there."
+        return ValueError(f"{tensor} of {where} must be from the same graph as '{user}'.{hint}")
     why = f"'{name}' is in a while loop"
     if getattr(graph, "loop", None) is not None:
         why = "they are in different while loops"

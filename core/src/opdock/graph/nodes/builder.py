@@ -353,11 +353,13 @@ class Builder:
         return out
 
     def _result(self, op: Any, attrs: dict[str, Any]) -> Any:
+        # What has no outputs is its operation, which is over where operations run as they are made.
+        done = None if op.graph.eager else op
         if not self._outputs:
-            return op
+            return done
         if self._result_type is None:
-            # A list of its own: gradients of control flow add outputs. Without any, the operation.
-            return list(op.outputs) or op if self._outputs[0].is_list else op.outputs[0]
+            # A list of its own: gradients of control flow add outputs.
+            return list(op.outputs) or done if self._outputs[0].is_list else op.outputs[0]
         groups, start = [], 0
         for arg in self._outputs:
             if not arg.is_list:

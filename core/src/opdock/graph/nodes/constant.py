@@ -51,7 +51,8 @@ def constant(
         verify_shape: reject a `value` of any other shape instead.
 
     Raises:
-        TypeError: `value` does not fit `dtype`.
+        TypeError: `value` does not fit `dtype`; in eager programs also if there are neither as many
+            elements as `shape` has nor one.
         ValueError: `value` is ragged, None, or has too many elements for `shape`.
     """
     from opdock.graph.nodes.graph import get_default_graph
@@ -65,7 +66,10 @@ def constant(
         value = _sizes_as_numbers(value)
     array = to_array(value, None if dtype is None else dtypes.as_dtype(dtype))
     if shape is not None:
-        array = _fill_shape(array, shapes.as_shape(shape), verify_shape)
+        wanted = shapes.as_shape(shape)
+        if graph.eager:
+            _check_size(array, wanted)
+        array = _fill_shape(array, wanted, verify_shape)
     elif array is value:
         array = array.copy()  # The caller may change their array; the graph may not.
     element = dtypes.as_dtype(array.dtype) if dtype is None else dtypes.as_dtype(dtype).base_dtype
@@ -74,6 +78,30 @@ def constant(
         [], {"value": array, "dtype": element}, [element],
     )  # fmt: skip
     return op.outputs[0]
+
+
+def constant_v2(value: Any, dtype: Any = None, shape: Any = None, name: str = "Const") -> Tensor:
+    """`constant` of TensorFlow 2: a value fills a shape whole, or is a single element.
+
+    Args:
+        value, dtype, shape, name: see `constant`.
+
+    Raises:
+        TypeError: there are neither as many elements as `shape` has nor one.
+    """
+    if shape is not None:
+        value = to_array(value, None if dtype is None else dtypes.as_dtype(dtype))
+        _check_size(value, shapes.as_shape(shape))
+    return constant(value, dtype, shape, name)
+
+
+def _check_size(array: np.ndarray[Any, Any], shape: Shape) -> None:
+    if shape is None or None in shape or array.size in (1, math.prod(shape)):  # type: ignore[arg-type]
+        return
+    raise TypeError(
+        f"Expected Tensor's shape: {shape}, got {array.shape}. Only a single element is repeated "
+        "here; tf.constant of TensorFlow 1 repeats the last one, in graphs."
+    )
 
 
 def _sizes_as_numbers(value: Any) -> Any:

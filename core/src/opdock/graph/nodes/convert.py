@@ -164,10 +164,12 @@ def _shape_constant(value: TensorShape, wanted: DType | None, name: str | None) 
     if wanted is not None and wanted not in (dtypes.int32, dtypes.int64):
         raise TypeError(f"Cannot convert a TensorShape to dtype {wanted.name}.")
     entries: list[Any] = value.as_list()
-    big = any(d > 2**31 - 1 for d in entries)
+    big = next((d for d in entries if d > 2**31 - 1), None)
+    if big is not None and wanted is dtypes.int32:
+        raise ValueError(f"Cannot convert a TensorShape to int32: a dimension is too large ({big})")
     return constant(
         entries,
-        wanted or (dtypes.int64 if big else dtypes.int32),
+        wanted or (dtypes.int32 if big is None else dtypes.int64),
         [len(entries)],
         name or "shape_as_tensor",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from opdock import dtypes
 from opdock.dtypes import DType
 from opdock.fields import check_values
+from opdock.late import record
 
 _TYPE_SETS: Final[dict[str, tuple[DType, ...]]] = {
     name: tuple(sorted(types, key=int))
@@ -26,7 +27,7 @@ _OP_NAME: Final = re.compile(r"\w[\w.>/-]*")
 _NAME: Final = re.compile(r"[A-Za-z_]\w*")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(frozen=True, slots=True, eq=False)
 class ArgDef:
     """One input or output argument: a tensor, N tensors of one type, or a typed list.
 
@@ -46,7 +47,7 @@ class ArgDef:
         return bool(self.number_attr or self.type_list_attr)
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class AttrDef:
     """One attribute: its type, default, allowed values and minimum."""
 
@@ -58,7 +59,7 @@ class AttrDef:
     minimum: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class OpDef:
     """A parsed definition."""
 

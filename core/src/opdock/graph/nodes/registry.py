@@ -7,7 +7,6 @@ import importlib
 import pkgutil
 import sys
 from collections.abc import Callable, Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -17,8 +16,10 @@ from opdock import errors, shapes
 from opdock.dtypes import DType, resource
 from opdock.graph.nodes import opdef
 from opdock.graph.nodes._families import OPS
+from opdock.graph.nodes.declared import check_declared
 from opdock.graph.nodes.dispatch import of_any_function, or_others
 from opdock.graph.nodes.traits import PLAIN, Traits
+from opdock.late import record
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class ShapeSig:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Handle:
     """What a handle tells: type and static shape of a variable, or of the elements of a list."""
 
@@ -263,7 +264,9 @@ class OpSpec:
         return fn
 
     def declare(self, traits: Traits) -> OpSpec:
-        """Declares what the op means to the compiler and the runtime."""
+        """Declares what the op means to compiler and runtime; ValueError for what it cannot."""
+        if not self._is_core:
+            check_declared(self.definition, traits, self.callee_fn is not None)
         self.traits = traits
         return self
 
@@ -319,8 +322,8 @@ class OpSpec:
             **attrs: attributes that the inputs do not determine.
 
         Returns:
-            An Operation (no output), a Tensor, a list of tensors (one list output), or a
-            namedtuple (several outputs).
+            An Operation (no output; None where operations run as they are made), a Tensor, a
+            list of tensors (one list output), or a namedtuple (several outputs).
 
         Raises:
             TypeError: an input or attribute has the wrong type.

@@ -9,9 +9,9 @@ ways that fail.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
 from opdock.fields import check_fields
+from opdock.late import record
 
 
 class Control(enum.Enum):
@@ -87,7 +87,7 @@ class _Checked:
         check_fields(self, f"{type(self).__name__}.")
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Formatted(_Checked):
     """An op with a `data_format`: `NHWC` has the channels last, `NCHW` first.
 
@@ -104,7 +104,7 @@ class Formatted(_Checked):
     leads: bool = True
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Elementwise(_Checked):
     """Each element of a result depends on those at its place alone.
 
@@ -116,28 +116,28 @@ class Elementwise(_Checked):
     scalar_or_full: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Reduction(_Checked):
     """The axes in an input go, or stay with size one if the attribute `keep_dims` is set."""
 
     axes: int = 1
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class DropsAxes(_Checked):
     """Axes of size one go: those in an attribute, or all if it is empty."""
 
     attr: str
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class PerAxis(_Checked):
     """Inputs hold a row for each dimension of the first input."""
 
     vectors: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class AlongAxis(_Checked):
     """The op works along the one axis in an input (-1: the last input)."""
 
@@ -148,12 +148,14 @@ Layout = Formatted | Elementwise | Reduction | DropsAxes | PerAxis | AlongAxis
 
 
 # ---------------------------------------------------------------- traits
-@dataclass(frozen=True, kw_only=True, slots=True)
+@record(frozen=True, kw_only=True, slots=True)
 class Traits(_Checked):
     """The traits of an op type.
 
     Attributes:
-        holds: the op names state, such as a variable: its output is a reference or a handle.
+        holds: the op is a variable, by reference or by handle: the runtime keeps its value for it
+            (so it is `builtin`), by its attributes `shape` and `dtype`, and kernels get a `Cell`. A
+            kernel that makes another resource needs nothing of this.
         local: the state that it names, or works on, ends with the step, and whoever traces a whole
             program knows how to tell it in arrays.
         reads: arguments, references or handles, whose state is left as it is. All others of these

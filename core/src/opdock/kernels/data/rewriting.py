@@ -7,11 +7,12 @@ an element is rewritten when it is made.
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from opdock import errors
+from opdock import dtypes, errors
 from opdock.kernels.data.base import Call, Captured, Chained, Dataset, Element, HandedOn
 from opdock.kernels.data.batching import BatchDataset
 from opdock.kernels.data.context import Context
@@ -74,6 +75,58 @@ def _filters(dataset: Dataset, resources: Resources) -> Dataset | None:
     first = dataset.source
     made = FilterDataset(first.source, _Both(first.predicate, dataset.predicate))
     return dataset.labelled(made)
+
+
+class _Judged(Chained):
+    """What a function makes of an element, and behind it what a predicate says of that."""
+
+    def within(self, context: Context, last: bool = False) -> Call:
+        first, second = self.first.within(context, last), self.second.within(context, last)
+
+        def of(element: Element, places: Element = ()) -> Element:
+            results = first(element)
+            return (*results, *second(results))
+
+        return of
+
+
+class _Part(Captured):
+    """Some components of an element, without a call.
+
+    Args:
+        beside: what made the element.
+        which: the components.
+    """
+
+    stateful, has_rows = False, True
+
+    def __init__(self, beside: Captured, which: slice) -> None:
+        super().__init__(beside.function, ())
+        self._which = which
+
+    def within(self, context: Context, last: bool = False) -> Call:
+        return lambda element, places=(): element[self._which]
+
+    def by_rows(self, context: Context) -> Callable[[Element], Element]:
+        return lambda columns: columns[self._which]
+
+
+def _map_and_filter(dataset: Dataset, resources: Resources) -> Dataset | None:
+    """A map asks the predicate as well, a filter looks at what it said, a map leaves that out."""
+    if not isinstance(dataset, FilterDataset) or dataset.predicate.captured:
+        return None
+    mapped = dataset.source
+    if not isinstance(mapped, MapDataset | ParallelMapDataset):
+        return None
+    judged = copy.copy(mapped)
+    judged.function = _Judged(mapped.function, dataset.predicate)
+    judged.types, judged.shapes = (*mapped.types, dtypes.bool), (*mapped.shapes, ())
+    chosen = dataset.over(judged)
+    chosen.types, chosen.shapes = judged.types, judged.shapes
+    chosen.predicate = _Part(judged.function, slice(-1, None))
+    without = _Part(judged.function, slice(-1))
+    made = MapDataset(chosen, without, mapped.keeps_count, mapped.types, mapped.shapes)
+    return _in_place(made, dataset, "MapDataset")
 
 
 def _in_place(made: Dataset, dataset: Dataset, op: str) -> Dataset:
@@ -181,6 +234,7 @@ _REWRITES: Final[dict[str, Rewrite]] = {
     "shuffle_and_repeat_fusion": _shuffle_and_repeat,
     "map_fusion": _maps,
     "filter_fusion": _filters,
+    "map_and_filter_fusion": _map_and_filter,
     "map_parallelization": _parallel,
     "map_vectorization": _batches_first,
     "map_and_batch_fusion": _map_and_batch,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +13,7 @@ from opdock.kernels.expr.evaluation import evaluator
 from opdock.kernels.expr.lowering import Line
 from opdock.kernels.portable.reduce import extreme, mean, sum_prod
 from opdock.kernels.select.signature import NodeSig
+from opdock.late import record
 
 CLUSTER: Final = "opdock>Cluster"
 """The op type of clusters. A backend that has a kernel for it gets them; there is no other hook.
@@ -40,7 +40,7 @@ _REDUCERS: Final[dict[str, tuple[str, Callable[[Any, NodeSig], Callable[..., Any
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Reduce:
     """A reduction of a value that a cluster computes.
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
 from opdock import dtypes, errors
 from opdock.dtypes import DType
 from opdock.kernels.array_api import fails
+from opdock.late import record
 
 Array = Any
 Evaluate = Callable[..., Array]
@@ -25,7 +26,7 @@ _COMPLEX_OF: Final = {dtypes.float32: dtypes.complex64, dtypes.float64: dtypes.c
 _BOOL: Final = frozenset({dtypes.bool_})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@record(frozen=True, slots=True, kw_only=True)
 class Function:
     """One function of scalar expressions.
 

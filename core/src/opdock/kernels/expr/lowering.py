@@ -7,7 +7,6 @@ of backends ("float v3 = expf(v1);" is one step). Steps refer to earlier steps b
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,13 @@ from opdock import dtypes
 from opdock.dtypes import DType
 from opdock.kernels.expr import tree as ex
 from opdock.kernels.expr.functions import FUNCTIONS
+from opdock.late import record
 
 INPUT, NUMBER, CAST = "input", "number", "cast"
 _NARROW = frozenset({dtypes.float16, dtypes.bfloat16})
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Step:
     """One value of a line.
 
@@ -38,7 +38,7 @@ class Step:
     value: Any = None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Line:
     """Typed steps in order of computation; `results` are the indices of the outputs."""
 

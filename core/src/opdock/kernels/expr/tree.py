@@ -14,13 +14,13 @@ import ast
 import math
 import threading
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 from weakref import WeakValueDictionary
 
 from opdock.dtypes import DType
 from opdock.kernels.expr.functions import FUNCTIONS
+from opdock.late import record
 from opdock.syntax import expression_of
 
 Scalar: TypeAlias = int | float | bool
@@ -53,21 +53,21 @@ class Expr:
     __repr__ = __str__
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(frozen=True, slots=True, eq=False, repr=False)
 class Name(Expr):
     """A free name: an input's element or a numeric attribute."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(frozen=True, slots=True, eq=False, repr=False)
 class Number(Expr):
     """A literal. It has no type of its own: it takes that of what it is combined with."""
 
     value: Scalar
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(frozen=True, slots=True, eq=False, repr=False)
 class Apply(Expr):
     """A function of `functions.FUNCTIONS` applied to arguments; operators are functions too."""
 
@@ -75,7 +75,7 @@ class Apply(Expr):
     args: tuple[Expr, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@record(frozen=True, slots=True, eq=False, repr=False)
 class Cast(Expr):
     """`arg` converted to a type: a DType, or the name of a type attribute not yet known."""
 

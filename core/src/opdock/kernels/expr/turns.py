@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol
 
 import numpy as np
 
 from opdock.dtypes import DType
 from opdock.kernels.expr.lowering import Line
+from opdock.late import record
 
 TURNS: Final = "opdock>Turns"
 """The op type of loops of small turns. A backend that has a kernel for it gets them.
@@ -34,7 +34,7 @@ _TOGETHER: Final = 8
 Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Item:
     """What one turn reads or writes in one piece.
 
@@ -50,7 +50,7 @@ class Item:
     adds: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class View:
     """Where the elements of an input or a result lie.
 
@@ -70,7 +70,7 @@ class View:
     offset: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Part:
     """What a turn computes element by element in one shape.
 
@@ -90,7 +90,7 @@ class Part:
     folds: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Product:
     """A product of matrices that a turn computes.
 
@@ -107,7 +107,7 @@ class Product:
     result: View
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Turns:
     """A loop.
 

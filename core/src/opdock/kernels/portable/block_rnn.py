@@ -171,24 +171,30 @@ def block_lstm_grad(xp: Any, sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
     def run(seq_len_max: Any, x: Any, cs_prev: Any, h_prev: Any, *rest: Any) -> tuple[Any, ...]:
         w, wci, wcf, wco, b, i, cs, f, o, ci, co, h, cs_grad, h_grad = rest
         width, count = x.shape[2], _steps(seq_len_max, x)
-        d_cs, d_h, d_w = xp.zeros_like(cs_prev), xp.zeros_like(h_prev), xp.zeros_like(w)
-        d_b, peepholes = xp.zeros_like(b), [xp.zeros_like(p) for p in (wci, wcf, wco)]
-        d_x = [xp.zeros_like(x[0, ...])] * x.shape[0]
+        d_cs, d_h = xp.zeros_like(cs_prev), xp.zeros_like(h_prev)
+        peepholes = [xp.zeros_like(p) for p in (wci, wcf, wco)]
+        if not count:
+            return xp.zeros_like(x), d_cs, d_h, xp.zeros_like(w), *peepholes, xp.zeros_like(b)
+        back, parts = xp.matrix_transpose(w), []
         for t in reversed(range(count)):
             before = cs[t - 1, ...] if t else cs_prev
-            state = h[t - 1, ...] if t else h_prev
             d_cs, gates, *more = lstm.back(
                 xp, before, (wci, wcf, wco), [v[t, ...] for v in (i, cs, f, o, ci, co)],
                 cs_grad[t, ...] + d_cs, h_grad[t, ...] + d_h,
             )  # fmt: skip
-            both = xp.matmul(gates, xp.matrix_transpose(w))
-            d_x[t], d_h = both[:, :width], both[:, width:]
-            inputs = xp.concat([x[t, ...], state], axis=1)
-            d_w = d_w + xp.matmul(xp.matrix_transpose(inputs), gates)
-            d_b = d_b + _sum(xp, gates)
-            peepholes = [a + b for a, b in zip(peepholes, more, strict=True)]
-        whole = xp.stack(d_x, axis=0) if d_x else xp.zeros_like(x)
-        return whole, d_cs, d_h, d_w, *peepholes, d_b
+            d_h = xp.matmul(gates, back[:, width:])
+            parts.append(gates)
+            if lstm.peephole:
+                peepholes = [a + b for a, b in zip(peepholes, more, strict=True)]
+        # What only the gates of a step decide is one product for all steps.
+        every = xp.concat(parts[::-1], axis=0)
+        d_x = xp.reshape(xp.matmul(every, back[:, :width]), (count, *x.shape[1:]))
+        rows = xp.reshape(x[:count, ...], (-1, width))
+        states = xp.concat([h_prev, *(h[t, ...] for t in range(count - 1))], axis=0)
+        d_w = xp.matmul(xp.matrix_transpose(xp.concat([rows, states], axis=1)), every)
+        if count < x.shape[0]:
+            d_x = xp.concat([d_x, xp.zeros_like(x[count:, ...])], axis=0)
+        return d_x, d_cs, d_h, d_w, *peepholes, _sum(xp, every)
 
     return run
 

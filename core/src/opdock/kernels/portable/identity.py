@@ -11,12 +11,24 @@ from opdock.kernels.select.signature import NodeSig
 
 
 @portable(
-    "Identity", "Snapshot", "GuaranteeConst", "StopGradient", "PreventGradient",
-    "PlaceholderWithDefault", "RefIdentity", may_alias={0: 0},
+    "Identity", "Snapshot", "StopGradient", "PreventGradient", "PlaceholderWithDefault",
+    "RefIdentity", may_alias={0: 0},
 )  # fmt: skip
 def identity(xp: Any, sig: NodeSig) -> Any:
     """The input itself."""
     return lambda value: value
+
+
+@portable("GuaranteeConst", may_alias={0: 0})
+def guarantee_const(xp: Any, sig: NodeSig) -> Any:
+    """The input itself, unless it is a handle: what is behind one changes."""
+    if sig.in_dtypes[0] is not dtypes.resource:
+        return lambda value: value
+
+    def refuse(handle: Any) -> Any:
+        raise invalid("Input tensor cannot be a resource variable handle.")
+
+    return refuse
 
 
 def not_finite(message: str, infinite: bool, undefined: bool) -> Exception:

@@ -34,8 +34,8 @@ _LONG, _COUNTER = (1 << 64) - 1, (1 << 128) - 1
 _PHILOX = 1
 
 
-def _reserve(sig: NodeSig, cell: Any, algorithm: Any, count: int) -> Place:
-    """Where the generator stands; from now on it stands behind `count` draws.
+def reserve_draws(sig: NodeSig, cell: Any, algorithm: Any, count: int) -> Place:
+    """Where the generator of a variable stands; from now on it stands behind `count` draws.
 
     Raises:
         InvalidArgumentError: the variable does not hold the state of such a generator.
@@ -72,7 +72,7 @@ def floats(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any], Any]:
 
     def run(cell: Any, algorithm: Any, shape: Any) -> Any:
         wanted = draw_shape(shape)
-        return fill(_reserve(sig, cell, algorithm, math.prod(wanted)), wanted)
+        return fill(reserve_draws(sig, cell, algorithm, math.prod(wanted)), wanted)
 
     return run
 
@@ -89,7 +89,7 @@ def ranged(xp: Any, sig: NodeSig) -> Callable[..., Any]:
         wanted = draw_shape(shape)
         if int(low) >= int(high):
             raise invalid(f"Need minval < maxval, got {int(low)} >= {int(high)}")
-        return fill(_reserve(sig, cell, algorithm, math.prod(wanted)), wanted, low, high)
+        return fill(reserve_draws(sig, cell, algorithm, math.prod(wanted)), wanted, low, high)
 
     return run
 
@@ -107,7 +107,7 @@ def whole_words(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any], Any]:
     def run(cell: Any, algorithm: Any, shape: Any) -> Any:
         wanted = draw_shape(shape)
         count = math.prod(wanted)
-        place = _reserve(sig, cell, algorithm, count)
+        place = reserve_draws(sig, cell, algorithm, count)
         groups = xp.arange(-(-count // (2 if wide else 4)), dtype=xp.int64, device=home(sig))
         words = blocks(place, groups, groups.shape[0])
         if wide:
@@ -144,7 +144,7 @@ def binomial(xp: Any, sig: NodeSig) -> Callable[..., Any]:
         # TF moves the state as far as its threads might have gone.
         alike = len(counts) == len(probs) == 1
         batches, size = (-(-rows * each // 100), 100) if alike else (rows, each)
-        place = _reserve(sig, cell, algorithm, batches * 200 * (size + 3) // 4)
+        place = reserve_draws(sig, cell, algorithm, batches * 200 * (size + 3) // 4)
         pairs = _uniform_pairs(place)
         out = np.empty((rows, each), target)
         for row in range(rows):
@@ -185,7 +185,7 @@ def skip(xp: Any, sig: NodeSig) -> Callable[[Any, Any, Any], None]:
     """Leaves out as much as so many draws would take."""
 
     def run(cell: Any, algorithm: Any, delta: Any) -> None:
-        _reserve(sig, cell, algorithm, int(delta))
+        reserve_draws(sig, cell, algorithm, int(delta))
 
     return run
 

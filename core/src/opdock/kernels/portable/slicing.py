@@ -40,6 +40,13 @@ def subscript(sig: NodeSig, shape: Any, begin: Any, end: Any, strides: Any) -> s
     Raises:
         InvalidArgumentError: the specification does not fit.
     """
+    given = [tuple(bound.shape) for bound in (begin, end, strides)]
+    if len(given[0]) != 1 or given.count(given[0]) != 3:
+        first, second, third = map(dims, given)
+        raise invalid(
+            "Expected begin, end, and strides to be 1D equal size tensors, but got shapes "
+            f"{first}, {second}, and {third} instead."
+        )
     try:
         found = slicespec.resolve(tuple(shape), ints(begin), ints(end), ints(strides), sig.attrs)
     except ValueError as e:

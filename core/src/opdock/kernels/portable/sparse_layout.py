@@ -59,7 +59,7 @@ def dense_places(
     wanted = cells.sizes(shape.reshape(-1))
     if validate:
         return wanted, cells.check_order(places, wanted)
-    if ((places < 0) | (places >= np.array(wanted))).any():
+    if cells.outside(places, wanted).any():
         raise invalid(f"Indices are not valid (out of bounds). Shape: {dims(wanted)}")
     return wanted, cells.flat(places, wanted)
 

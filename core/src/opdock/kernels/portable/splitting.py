@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from opdock import axes, shapes
 from opdock.kernels.array_api import copy, dims, ints, invalid
 from opdock.kernels.portable import portable
@@ -53,13 +55,20 @@ def equal_lengths(shape: Any, split_dim: Any, count: int) -> tuple[int, list[int
     return axis, [size // count] * count
 
 
-def given_lengths(shape: Any, size_splits: Any, split_dim: Any) -> tuple[int, list[int]]:
+def given_lengths(
+    shape: Any, size_splits: Any, split_dim: Any, count: int | None = None
+) -> tuple[int, list[int]]:
     """The dimension that is split, and the lengths of its pieces, of which -1 is the rest.
 
     Raises:
-        InvalidArgumentError: the lengths do not make up the dimension.
+        InvalidArgumentError: the lengths do not make up the dimension, or are not `count`.
     """
     axis, sizes = axes.split(split_dim, len(shape)), ints(size_splits)
+    if count is not None and len(sizes) != count:
+        raise invalid(
+            "size of the split_tensor must be 1-D and have the same elements as outputs got "
+            f"{np.ndim(size_splits)} -D and {len(sizes)} elements"
+        )
     total, given = shape[axis], sum(s for s in sizes if s != -1)
     if sizes.count(-1) > 1:
         raise invalid("There can only be one -1 in the input.")
@@ -113,7 +122,7 @@ def split_v(xp: Any, sig: NodeSig) -> Any:
     """Pieces of given lengths."""
 
     def find(shape: Any, size_splits: Any, split_dim: Any) -> list[Any]:
-        return pieces(*given_lengths(shape, size_splits, split_dim))
+        return pieces(*given_lengths(shape, size_splits, split_dim, sig.attrs["num_split"]))
 
     if _known(sig, 0, 1, 2):
         fixed = find(sig.in_shapes[0], sig.const(1), sig.const(2))

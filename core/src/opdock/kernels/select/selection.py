@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, cast
 
 import numpy as np
@@ -14,6 +14,7 @@ from opdock.failures import FAILURES
 from opdock.kernels.select.siblings import sibling_hint
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.table import PORTABLE, Kernel, Kernels, KernelTable
+from opdock.late import record
 
 _log = logging.getLogger("opdock.kernels")
 
@@ -24,7 +25,7 @@ LABEL_ATTR = "_kernel"
 """The node attribute by which a user asks for kernels with a label (TF's name for it)."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@record(frozen=True, kw_only=True)
 class Rejection:
     """Why a kernel, or a whole device, was not taken for a node.
 
@@ -48,7 +49,7 @@ class Rejection:
         return f"{where}: {self.reason}" if where else self.reason
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Entry:
     """A kernel with its origin: the plugin's name and distribution, and its place in the order.
 
@@ -81,7 +82,7 @@ class Entry:
         return (self.guest, k.is_portable, -k.priority, -k.specificity, self.order)
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Selection:
     """The outcome for one node on one device.
 
@@ -101,7 +102,7 @@ class Selection:
         return None if self.chosen is None else self.chosen.kernel
 
 
-@dataclass(frozen=True)
+@record(frozen=True)
 class Tie:
     """Two plugins' kernels that nothing but the order of plugins tells apart."""
 
@@ -117,7 +118,7 @@ class Tie:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Judged:
     """What labels and types say of an op's kernels, best first.
 
@@ -130,7 +131,7 @@ class Judged:
     settled: Selection | None
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Source:
     """A table among a device's, with where it comes from; `guest` answers for an op type."""
 
@@ -148,7 +149,7 @@ def _as_table(kernels: Kernels | Iterable[Kernel]) -> Kernels:
     return KernelTable(kernels)
 
 
-@dataclass
+@record
 class KernelIndex:
     """All kernels of one device by op type, each list ranked and judged when it is asked for."""
 

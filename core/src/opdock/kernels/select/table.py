@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar
 
 from opdock.dtypes import DType
 from opdock.fields import check_fields, check_value
 from opdock.kernels.select.signature import NodeSig
+from opdock.late import record
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -18,7 +19,7 @@ PORTABLE: Final = "portable"
 """The label of core's portable kernels: the one label that needs no request."""
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@record(frozen=True, kw_only=True, eq=False)
 class Kernel:
     """An op's computation on one backend.
 
@@ -48,6 +49,8 @@ class Kernel:
         may_alias: output index -> index of the input whose buffer or view it may be.
         keeps: names of the arguments and results whose buffers a stateful kernel may hold on to
             after the call. None: all of them. A stateless kernel never keeps any.
+        unfold: asked where the device has kernels for clusters, for a node that this kernel would
+            compute: True if what the op decomposes into is faster there.
         refused: why the device does without the kernel: it is never taken, and this is the reason.
         since: the plugin API version for which the record was written.
 
@@ -70,6 +73,7 @@ class Kernel:
     host_outputs: frozenset[str] = frozenset()
     may_alias: Mapping[int, int] = field(default_factory=dict)
     keeps: frozenset[str] | None = None
+    unfold: Callable[[NodeSig], bool | str] | None = None
     refused: str = ""
     since: tuple[int, int] = (1, 0)
 

@@ -87,6 +87,11 @@ class ConcreteFunction(Trackable):
         return self._body()
 
     @property
+    def function_graph(self) -> FuncGraph:
+        """The body: what an op's attribute means that names the function."""
+        return self._body()
+
+    @property
     def inputs(self) -> list[Tensor]:
         """The parameters of the body, captures included."""
         return list(self._body().inputs)

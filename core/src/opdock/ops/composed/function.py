@@ -8,9 +8,12 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import MethodType
-from typing import Any
+from typing import Any, Final
+
+import numpy as np
 
 from opdock.graph.control.function_op import root_of
+from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.composed.concrete_function import ConcreteFunction
@@ -26,6 +29,8 @@ from opdock.util.decorators import TFDecorator
 from opdock.util.inspecting import ismethod
 
 __all__ = ["Function", "function"]
+
+_VALUES: Final = (bool, int, float, complex, str, bytes, np.ndarray, np.generic)
 
 
 @dataclass
@@ -125,7 +130,7 @@ class Function:
         before, known = len(graph.get_operations()), _variables(graph)
         with name_scope(self._name), inside_function():
             args, kwargs = as_tensors((args, kwargs))
-            result = self._called(*self._own, *own, *args, **kwargs)
+            result = _with_tensors(self._called(*self._own, *own, *args, **kwargs))
             self._check_new([v for v in _variables(graph) if v not in known])
             return after(in_order(graph.get_operations()[before:]), result)
 
@@ -215,6 +220,15 @@ class Function:
         wanted = [(k, a) for k, a in self._known.signatures]
         wanted += [known for known, _, _ in self._known.traced if known not in wanted]
         return [self.get_concrete_function(*args, **kwargs) for args, kwargs in wanted]
+
+
+def _with_tensors(result: Any) -> Any:
+    """What a function returned, with tensors in the place of numbers, strings and arrays."""
+    if not any(isinstance(leaf, _VALUES) for leaf in nest.flatten(result)):
+        return result
+    return nest.map_structure(
+        lambda leaf: convert_to_tensor(leaf) if isinstance(leaf, _VALUES) else leaf, result
+    )
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -200,7 +200,11 @@ class TensorArray:
     def stack(self, name: str | None = None) -> Tensor:
         """All elements, stacked along a new first axis. They must have one shape."""
         with self._scope(name, "TensorArrayStack"):
-            return self.gather(get("Range")(0, self.size(), 1))
+            size: Any = self.size()
+            if executing_eagerly() and not self.element_shape.is_fully_defined() and not int(size):
+                # As TensorFlow's eager arrays do: they are lists, and of nothing comes a vector.
+                return convert_to_tensor([], self._dtype)
+            return self.gather(get("Range")(0, size, 1))
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
         """The elements at `indices` (int32 vector), stacked."""

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Protocol
+from typing import Any, Protocol
 
 from opdock import errors
 from opdock.codes import coded
@@ -27,8 +27,8 @@ class Peer(Protocol):
         """The answer to come, or the OpError in its place."""
         ...
 
-    def tell(self, request: Message) -> None:
-        """Asks, and does not care for the answer."""
+    def tell(self, request: Message) -> Future[Any] | None:
+        """Asks, and does not care for the answer; its arrival, where that takes time."""
         ...
 
 
@@ -102,9 +102,9 @@ class _Elsewhere:
         self._channel.ask(encode(request)).add_done_callback(arrived)
         return answer
 
-    def tell(self, request: Message) -> None:
+    def tell(self, request: Message) -> Future[Any] | None:
         self._check()
-        self._channel.tell(encode(request))
+        return self._channel.tell(encode(request))
 
 
 def connect(address: str) -> Peer:

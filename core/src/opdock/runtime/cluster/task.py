@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from opdock.io import protos
 from opdock.plugins.clusters import Packet, while_asked
 from opdock.runtime import servers
 from opdock.runtime.cache.variants import Entry
-from opdock.runtime.cancellation import Cancellation, check, current, ends_of
+from opdock.runtime.cancellation import Cancellation, check, current, ends_of, wait
 from opdock.runtime.cluster import peers
 from opdock.runtime.cluster.exchange import Exchange
 from opdock.runtime.cluster.meeting import Far, Visitors
@@ -64,6 +65,7 @@ class TaskSession:
         self._name, self._tasks = name, tasks
         self._peers: dict[str, peers.Peer] = {}
         self._parts: dict[int, _Part] = {}
+        self._on_their_way: dict[int, list[Future[Any]]] = {}
         self._aborted = False
         server.add(self)
         self.engine.prepare()
@@ -131,6 +133,7 @@ class TaskSession:
                     raise errors.CancelledError(None, None, end.text)
                 return self._run(part, step, feeds, options, metadata, end)
         finally:
+            self._on_their_way.pop(step, None)
             self.exchange.end(step)
 
     def _run(
@@ -145,6 +148,7 @@ class TaskSession:
                 raw = entry.program.run(values)
             else:
                 raw = self.engine.run(part.program, values, options, metadata)
+            self._arrived(self._on_their_way.get(step, ()))
             return entry.deliver(raw)
         finally:
             current.reset(before)
@@ -174,7 +178,31 @@ class TaskSession:
         if peer is None:
             peer = self._peers[to] = peers.connect(self._tasks[to])
         fields = {"session": self._session, "step": step, "key": key}
-        peer.tell(Message("deliver", fields, values))
+        arrival = peer.tell(Message("deliver", fields, values))
+        if arrival is not None:
+            self._on_their_way.setdefault(step, []).append(arrival)
+
+    def _arrived(self, deliveries: Sequence[Future[Any]]) -> None:
+        """Waits until all that was sent is there: nobody else would know of what is lost.
+
+        Raises:
+            UnavailableError: something was lost.
+        """
+        changed = threading.Condition()
+
+        def look(_: Future[Any]) -> None:
+            with changed:
+                changed.notify_all()
+
+        for delivery in deliveries:
+            delivery.add_done_callback(look)
+        with changed:
+            wait(
+                self.engine.resources.cancellation, changed,
+                lambda: all(d.done() for d in deliveries), lambda: None,
+            )  # fmt: skip
+        for delivery in deliveries:
+            delivery.result()
 
     def close(self) -> None:
         """Ends what waits, and forgets what is the session's own."""

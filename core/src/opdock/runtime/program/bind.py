@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from opdock import errors
@@ -21,6 +20,7 @@ from opdock.failures import FAILURES
 from opdock.kernels.select.cells import Cell, UserFunction
 from opdock.kernels.select.context import KernelContext
 from opdock.kernels.select.notes import Noting
+from opdock.late import record
 from opdock.runtime.cancellation import Cancellation, check, ends_of
 from opdock.runtime.program.builtin import (
     BUILTINS,
@@ -54,7 +54,7 @@ class Inner(Protocol):
         """The program of one of its functions, by the attribute that holds it."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class Services:
     """What a session's programs share.
 

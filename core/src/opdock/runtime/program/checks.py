@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -21,6 +21,7 @@ from opdock.devices.answers import unchecked
 from opdock.devices.router import Hop
 from opdock.devices.segment import Loan
 from opdock.dtypes import DType
+from opdock.late import record
 from opdock.runtime.program.segment import misfit
 from opdock.runtime.recover.located import as_op_error, culprit, where
 
@@ -39,7 +40,7 @@ _STRINGS: Final = (bytes, str)
 """An element of a string tensor is a scalar string tensor, on the host."""
 
 
-@dataclass(frozen=True, slots=True)
+@record(frozen=True, slots=True)
 class _Form:
     """What a result must be: instance of a class, of an element type and of a static shape."""
 
@@ -263,7 +264,7 @@ class Checks:
 
 
 # ---------------------------------------------------------------- what is known of a device
-@dataclass(slots=True)
+@record(slots=True)
 class _Known:
     """What was found out about a device that is the same each time.
 

@@ -52,7 +52,8 @@ def as_op_error(error: BaseException, node: Node, what: str = "") -> errors.OpEr
         return as_op_error(error_from_os(error), node, what)
     for kind, cls in _TRANSLATED:
         if isinstance(error, kind):
-            named = what or node.op == COPY  # a copy is nothing that the user's program says
+            # A copy is nothing that the user's program says, and room is what a kernel asks for.
+            named = what or node.op == COPY or kind is MemoryError
             by = f"\n\t ({' of '.join(filter(None, (what, culprit(node))))})" if named else ""
             text = _words(error) or _WORDLESS.get(kind, kind.__name__)
             return cls(None, node.origin, f"{_in_our_words(text)}{by}{where(node)}")

@@ -106,7 +106,8 @@ class Onward:
                 known[tensor] = values[slot], location(value)
         for value, slot in _results(ran):
             node = value.node
-            if slot in values and value not in block.turned and _same(node) and not _changed(node):
+            there = values.get(slot) is not None  # it is None once its last reader has run
+            if there and value not in block.turned and _same(node) and not _changed(node):
                 assert node.origin is not None
                 tensor = node.origin.outputs[value.index]
                 if not tensor.dtype._is_ref_dtype:

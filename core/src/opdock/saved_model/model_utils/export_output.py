@@ -34,10 +34,11 @@ def _named(outputs: Any, default: str, what: str) -> dict[str, Tensor]:
     """Results by name; a single one gets the name `default`."""
     if not isinstance(outputs, dict):
         outputs = {default: outputs}
-    for value in outputs.values():
+    named = {_name(key, what): value for key, value in outputs.items()}
+    for value in named.values():
         if not isinstance(value, Tensor):
             raise ValueError(f"{what} output value must be a Tensor; got {value}.")
-    return {_name(key, what): value for key, value in outputs.items()}
+    return named
 
 
 def _serialized(receiver_tensors: Mapping[str, Any], what: str) -> Any:

@@ -261,3 +261,11 @@ def max_pool_errors() -> Iterable[ErrorSample]:
         [x], {**_attrs((2, 2), (1, 1), "SAME"), "strides": [1, 1, 1, 1, 1]}, "ValueError",
         "requires the stride attribute to contain 4 values, but got: 5", "build", "strides",
     )  # fmt: skip
+    deep = np.zeros((1, 2, 2, 4), np.float32)
+    for size, step, words, tag in (
+        (2, 1, "depth window to equal the depth stride", "deep-steps"),
+        (3, 3, "depth window to evenly divide the input depth", "deep-rest"),
+    ):
+        attrs = {**_attrs((1, 1), (1, 1), "SAME"), "ksize": [1, 1, 1, size]}
+        attrs["strides"] = [1, 1, 1, step]
+        yield ErrorSample([deep], attrs, "UnimplementedError", words, "run", tag)

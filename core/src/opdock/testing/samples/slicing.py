@@ -171,3 +171,15 @@ def bad_assignments() -> Iterable[ErrorSample]:
         r"shape of value was \[3\] instead of \[2\]",
         "run",
     )
+
+
+@error_samples("StridedSliceGrad")
+def bad_gradients() -> Iterable[ErrorSample]:
+    """Bounds that are not as many, and a gradient of another shape."""
+    shape, ones = np.array([3], _INT), np.ones(2, np.float32)
+    for begin, gradient, text in (
+        ([0, 0], ones, "Expected begin, end, and strides to be 1D equal size tensors"),
+        ([0], ones[:1], r"shape of dy was \[1\] instead of \[2\]"),
+    ):
+        bounds = [np.array(bound, _INT) for bound in (begin, [2], [1])]
+        yield ErrorSample([shape, *bounds, gradient], {}, "InvalidArgumentError", text, "run")

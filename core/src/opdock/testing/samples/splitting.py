@@ -84,6 +84,9 @@ def wrong_sum() -> Iterable[ErrorSample]:
         "build",
     )
     yield ErrorSample(args, {"num_split": 2}, "InvalidArgumentError", "Got: 4, size 5", "run")
+    args = [np.zeros(5, np.float32), np.array([1, 3, 1], _INT), np.array(0, _INT)]
+    text = "same elements as outputs got 1 -D and 3 elements"
+    yield ErrorSample(args, {"num_split": 2}, "InvalidArgumentError", text, "run", "count")
 
 
 @error_samples("Unpack")

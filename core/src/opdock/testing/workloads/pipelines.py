@@ -5,6 +5,7 @@ opdock writes the files, before any library is measured; all libraries read the 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -213,12 +214,10 @@ def slices_program(tf: Any, data: SimpleNamespace) -> Program:
     batch = endless(tf, dataset.batch(data.batch))
     session = tf.Session()
 
-    def step() -> tuple[float, Any]:
-        import time
-
-        start = time.perf_counter()
+    def step(clock: Callable[[], float]) -> tuple[float, Any]:
+        start = clock()
         found = [session.run(batch) for _ in range(rows // data.batch)]
-        seconds = time.perf_counter() - start
+        seconds = clock() - start
         return seconds, [np.sum([part.sum(axis=0) for part in p], axis=0) for p in zip(*found)]
 
     return Program(step=step)

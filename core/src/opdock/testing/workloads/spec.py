@@ -25,12 +25,13 @@ class Program:
     Attributes:
         fetches: what a step fetches; operations among it have no value.
         feeds: the feeds of the steps, in turn.
-        step: instead of fetches, a function that does a step and returns its seconds and values.
+        step: instead of fetches, a function that does a step, given what tells seconds, and
+            returns its seconds and values.
     """
 
     fetches: Any = None
     feeds: Sequence[Mapping[Any, Any]] = ({},)
-    step: Callable[[], tuple[float, Any]] | None = None
+    step: Callable[[Callable[[], float]], tuple[float, Any]] | None = None
 
 
 @dataclass(frozen=True)

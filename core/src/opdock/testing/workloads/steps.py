@@ -59,7 +59,7 @@ class Steps:
     def timed(self) -> tuple[float, Any]:
         """Seconds and values of one step."""
         if self._own is not None:
-            return self._own()
+            return self._own(self._clock)
         begin = self._clock()
         value = self._step()
         return self._clock() - begin, value

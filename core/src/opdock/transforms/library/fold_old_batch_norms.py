@@ -80,7 +80,15 @@ def _fold(editor: Editor, match: Match) -> str:
     found = scale_and_offset(editor, norm, kernels)
     if isinstance(found, str):
         return found
-    counts = [channels(c, constant_value(k)) for c, k in zip(convs, kernels, strict=True)]
+    counts = []
+    for conv, kernel in zip(convs, kernels, strict=True):
+        weights = constant_value(kernel)
+        count = channels(conv, weights)
+        if count is None:
+            return (
+                f"'{kernel.name}' of the shape {list(weights.shape)} is no weights of a {conv.op}"
+            )
+        counts.append(count)
     along = 1 if attribute(convs[0], "data_format") == "NCHW" else 3
     joined = "axis" in match and int(constant_value(match["axis"])) % 4 == along
     parts = _shares(found, counts, joined)

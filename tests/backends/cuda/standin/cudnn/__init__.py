@@ -13,7 +13,7 @@ from cupy import cuda
 
 data_type = enum.Enum("data_type", "FLOAT HALF BFLOAT16")
 heur_mode = enum.Enum("heur_mode", "A B FALLBACK")
-numerical_note = enum.Enum("numerical_note", "TENSOR_CORE DOWN_CONVERT_INPUTS")
+numerical_note = enum.Enum("numerical_note", "TENSOR_CORE DOWN_CONVERT_INPUTS NONDETERMINISTIC")
 _NUMPY = {"FLOAT": np.float32, "HALF": np.float16, "BFLOAT16": ml_dtypes.bfloat16}
 PLANNED = []
 """The kind of every graph's operations, and the notes that it refused."""

@@ -21,7 +21,7 @@ import numpy as np
 from opdock import dtypes, errors
 from opdock.graph.nodes.seeds import get_seed
 from opdock.io.files import as_path, atomic_write
-from opdock.values import MOST, counted
+from opdock.values import holds
 
 __all__ = [
     "DEFAULT_SOURCE_URL", "DataSet", "Dataset", "Datasets", "dense_to_one_hot", "extract_images",
@@ -112,7 +112,7 @@ def _read(f: Any, magic: int, rank: int) -> np.ndarray[Any, Any]:
     if found != magic:
         raise ValueError(f"Invalid magic number {found} in MNIST {kind} file: {name}")
     size = int(np.prod(shape, dtype=object))
-    if len(data) < size or counted(shape) >= MOST:
+    if len(data) < size or not holds(shape):
         raise ValueError(f"MNIST {kind} file {name} has {len(data)} bytes for shape {shape}")
     return np.frombuffer(data, np.uint8, size).reshape(shape)
 

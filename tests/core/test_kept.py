@@ -1,4 +1,4 @@
-"""Native code on disk: what another user could have written, or led to, is not there."""
+"""What is kept on disk: what another user could have written, or led to, is not there."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from opdock_cpu.jit import store
+from opdock import kept
 
 KEY, OTHER = "a" * 64, "b" * 64
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder, which holds one object."""
+    """The folder, which holds one file."""
     monkeypatch.setenv("OPDOCK_CACHE", str(tmp_path))
-    store.write(KEY, b"code")
-    assert store.read(KEY) == b"code"
-    return tmp_path / "cpu-code"
+    kept.write("things", KEY, b"code")
+    assert kept.read("things", KEY) == b"code"
+    return tmp_path / "things"
 
 
 def link_to(path: Path, to: str) -> None:
@@ -37,34 +37,34 @@ def link_to(path: Path, to: str) -> None:
         lambda folder, file: link_to(folder, "elsewhere"),
         lambda folder, file: link_to(file, "elsewhere"),
         lambda folder, file: (file.unlink(), file.mkdir()),
-        lambda folder, file: file.rename(folder / f"{OTHER}.o"),
+        lambda folder, file: file.rename(folder / OTHER),
     ],
 )
 def test_what_others_may_write_is_not_read(
     folder: Path, change: Callable[[Path, Path], object]
 ) -> None:
-    change(folder, folder / f"{KEY}.o")
-    assert store.read(KEY) is None
-    assert store.read(OTHER) is None
+    change(folder, folder / KEY)
+    assert kept.read("things", KEY) is None
+    assert kept.read("things", OTHER) is None
 
 
 def test_what_is_anothers_is_not_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     owner = folder.stat().st_uid
     monkeypatch.setattr(os, "getuid", lambda: owner + 1)
-    assert store.read(KEY) is None
-    store.write(OTHER, b"more")
-    assert [p.name for p in folder.iterdir()] == [f"{KEY}.o"]
+    assert kept.read("things", KEY) is None
+    kept.write("things", OTHER, b"more")
+    assert [p.name for p in folder.iterdir()] == [KEY]
 
 
 def test_a_shared_folder_gets_nothing(folder: Path) -> None:
     folder.chmod(0o777)
-    store.write(OTHER, b"more")
-    assert [p.name for p in folder.iterdir()] == [f"{KEY}.o"]
+    kept.write("things", OTHER, b"more")
+    assert [p.name for p in folder.iterdir()] == [KEY]
 
 
 def test_files_are_the_users_alone(folder: Path) -> None:
     assert folder.stat().st_mode & 0o777 == 0o700
-    assert (folder / f"{KEY}.o").stat().st_mode & 0o777 == 0o600
+    assert (folder / KEY).stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_no_place_depends_on_the_working_directory(
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    store.write(KEY, b"code")
-    assert store.read(KEY) is None
+    kept.write("things", KEY, b"code")
+    assert kept.read("things", KEY) is None
     assert list(tmp_path.iterdir()) == []
 
 
@@ -95,8 +95,8 @@ def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
     for name in ("OPDOCK_CACHE", "XDG_CACHE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
-    store.write(KEY, b"code")
-    assert store.read(KEY) is None
+    kept.write("things", KEY, b"code")
+    assert kept.read("things", KEY) is None
     assert list(tmp_path.iterdir()) == []
 
 
@@ -109,8 +109,8 @@ def test_nothing_is_left_of_what_fails(
 
     monkeypatch.setattr(os, "replace", fail)
     if error is OSError:
-        store.write(OTHER, b"more")
+        kept.write("things", OTHER, b"more")
     else:
         with pytest.raises(error):
-            store.write(OTHER, b"more")
-    assert [p.name for p in folder.iterdir()] == [f"{KEY}.o"]
+            kept.write("things", OTHER, b"more")
+    assert [p.name for p in folder.iterdir()] == [KEY]
