@@ -81,6 +81,10 @@ REASONS = (
         r"compatible with supplied shape|assertion failed: \[\[|!= 1$|!= 0$|'inception_v3'",
         "mended since",
     ),
+    (
+        r"must have rank 0|Shapes are \[\?,1\] and \[\?,3\]|len is not well defined",
+        "written for an earlier TensorFlow 1",
+    ),
     (r"InceptionV4", "its first half was too slow here"),
     (r"TensorSpec\(.*\} != \{", "specs of restored functions have no names"),
     (r"AssertionError: Exception raised", "downloads data"),
