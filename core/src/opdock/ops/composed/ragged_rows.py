@@ -103,7 +103,7 @@ def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: in
 
 
 def _cells(params: Any, indices: Tensor, depth: int) -> Any:
-    """What a vector or matrix of so many coordinates names."""
+    """What a vector or matrix of coordinates names, `depth` a cell."""
     if not isinstance(params, RaggedTensor):
         return dense_gather_nd(params, indices)
     single = indices.shape.ndims == 1
