@@ -176,6 +176,31 @@ def test_an_experiment_trains_and_evaluates_what_a_runner_is_given(tmp_path):
         learn.learn_runner.run(lambda output_dir: None, output_dir=str(tmp_path))
 
 
+def test_an_experiment_exports_by_its_strategies(tmp_path):
+    def export(estimator, export_dir_base, checkpoint_path, eval_result):
+        assert checkpoint_path is None and eval_result["global_step"] == 3
+        return export_dir_base
+
+    config = learn.RunConfig(model_dir=str(tmp_path))
+    model = learn.LinearRegressor(columns(), config=config, optimizer="SGD")
+    strategies = [learn.ExportStrategy(name, export) for name in ("one", "other")]
+    given = of(X.sum(1).astype(np.float32))
+    experiment = learn.Experiment(
+        model, given, given, train_steps=3, eval_steps=1, min_eval_frequency=0,
+        export_strategies=strategies, delay_workers_by_global_step=True,
+    )  # fmt: skip
+    assert experiment.train() is model
+    _, exports = experiment.train_and_evaluate()
+    assert exports == [str(tmp_path / "export" / name) for name in ("one", "other")]
+    assert experiment.reset_export_strategies(strategies[0]) == strategies
+    with pytest.raises(ValueError, match="names that differ"):
+        experiment.reset_export_strategies([strategies[0]] * 2)
+    with pytest.raises(ValueError, match="must be ExportStrategy objects"):
+        experiment.reset_export_strategies(["one"])
+    with pytest.raises(tf.errors.UnimplementedError, match="made once, at the end of training"):
+        learn.Experiment(model, given, given, checkpoint_and_export=True)
+
+
 def test_a_monitor_ends_training_that_brings_nothing_better(tmp_path):
     monitor = learn.monitors.ValidationMonitor(
         input_fn=of(np.zeros(60, np.float32)), eval_steps=1, every_n_steps=5,

@@ -86,3 +86,8 @@ def test_a_program_without_checks_calls_the_bare_kernels(on):
 def test_device_filters():
     with tf.Session(config=tf.ConfigProto(device_filters=["/device:CPU:0"])) as session:
         assert {d.device_type for d in session.list_devices()} == {"CPU"}
+    with tf.Session() as plain:
+        everything = plain.list_devices()
+    others = tf.ConfigProto(device_filters=["/job:ps", "/job:master/task:1"])
+    with tf.Session(config=others) as session:  # as in TensorFlow, which asks of tasks alone
+        assert [d.name for d in session.list_devices()] == [d.name for d in everything]

@@ -329,10 +329,6 @@ TABLES: Final[Mapping[str, str]] = {
         "opdock_cpu>SoftmaxCrossEntropyWithLogitsScaled "
         "opdock_cpu>SparseSoftmaxCrossEntropyWithLogitsScaled"
     ),
-    "opdock_cpu.jit.norm:table": (
-        "FusedBatchNorm FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 "
-        "FusedBatchNormV2 FusedBatchNormV3"
-    ),
     "opdock_cpu.jit.reduce:table": "BiasAddGrad L2Loss Max Mean Min Prod Sum",
     "opdock_cpu.jit.training:table": (
         "ApplyAdaMax ApplyAdadelta ApplyAdagrad ApplyAdagradDA ApplyAdagradV2 ApplyAdam "

@@ -37,9 +37,9 @@ class CpuDevice(BaseDevice):
 
     def __init__(self, attributes: DeviceAttributes) -> None:
         super().__init__(attributes)
-        _keep_freed_memory()
         if deterministic():
             blas.only_one()
+        _keep_freed_memory()
 
     def upload(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """A contiguous copy."""

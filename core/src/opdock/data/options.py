@@ -68,7 +68,9 @@ class OptimizationOptions(OptionsBase):
 
     Elements are the same after them, but that an error in a map takes the place of the whole batch
     where a map and a batch are one step, which they are by default, as in TF. Epochs are shuffled
-    together only if it is asked for: their elements come in another order then.
+    together only if it is asked for: their elements come in another order then. Three names change
+    nothing: `hoist_random_uniform` and `filter_with_random_uniform_fusion` would draw other random
+    numbers than the program says, and maps write into their batch already (`parallel_batch`).
     """
 
     apply_default_optimizations = _flag("apply_default_optimizations", "Those on by default.")

@@ -109,7 +109,7 @@ class ReplicaContext:
 
         flat = nest.flatten(value)
         if any(isinstance(x, IndexedSlices) for x in flat):
-            return nest.pack_sequence_as(value, self.merge_call(reduced, args=flat))
+            return nest.pack_sequence_as(value, self.merge_call(reduced, args=tuple(flat)))
         return nest.pack_sequence_as(value, nest.flatten(through(*flat)))
 
 

@@ -252,23 +252,26 @@ _LAYERS_UTILS: Final = _in(
     deconv_output_length="transposed_length", normalize_data_format="to_data_format",
     normalize_padding="to_padding", normalize_tuple="to_tuple",
 )  # fmt: skip
+
+
+def _from(module: str, names: str) -> dict[str, str]:
+    """Names that a module of opdock has as they are."""
+    return {name: f"{module}:{name}" for name in names.split()}
+
+
 _TF_RECORD: Final = {
     name: f"opdock:python_io.{name}"
     for name in (
         "TFRecordCompressionType", "TFRecordOptions", "TFRecordWriter", "tf_record_iterator"
     )
 }  # fmt: skip
-_GFILE: Final = {
-    name: f"opdock.api.io_gfile:{name}"
-    for name in (
-        "copy", "exists", "glob", "isdir", "listdir", "makedirs", "mkdir", "remove", "rename",
-        "rmtree", "stat", "walk",
-    )
-}  # fmt: skip
+_GFILE: Final = _from(
+    "opdock.api.io_gfile",
+    "copy exists glob isdir listdir makedirs mkdir remove rename rmtree stat walk",
+)
 
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
-    "python.eager.context": {"device": "opdock:device"},
     "python.eager.test": {"main": "opdock.util.eager_context:main"},
     "python.eager.function": {
         "defun": "opdock.ops.composed.function:defun",
@@ -281,10 +284,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     **DATA_NAMES,
     **DISTRIBUTE_NAMES,
     "io.gfile": _GFILE,
-    "tpu": {
-        name: f"opdock.contrib.tpu:{name}"
-        for name in ("CrossShardOptimizer", "bfloat16_scope", "cross_replica_sum")
-    },
+    "tpu": _from("opdock.contrib.tpu", "CrossShardOptimizer bfloat16_scope cross_replica_sum"),
     "python.client.device_lib": {
         "list_local_devices": "opdock.util.graph_helpers:list_local_devices",
     },
@@ -292,32 +292,26 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.framework.dtypes": {"_TYPE_TO_STRING": "opdock.util.dtype_names:TYPE_TO_STRING"},
     "python.framework.graph_io": {"write_graph": "opdock:train.write_graph"},
     "python.framework.ops": {
-        **{
-            name: f"opdock.profiler.statistics:{name}"
-            for name in ("OpStats", "RegisterStatistics", "get_stats_for_node_def")
-        },
+        **_from(
+            "opdock.util.graph_helpers",
+            "RegisterShape convert_to_tensor_or_composite get_name_scope inside_function "
+            "internal_convert_n_to_tensor internal_convert_to_tensor set_shapes_for_outputs uid",
+        ),
+        **_from("opdock.profiler.statistics", "OpStats RegisterStatistics get_stats_for_node_def"),
         "EagerTensor": "opdock.eager.tensor:EagerTensor",
         "NoGradient": "opdock.graph.nodes.gradient_registry:not_differentiable",
-        "RegisterShape": "opdock.util.graph_helpers:RegisterShape",
         "NotDifferentiable": "opdock.graph.nodes.gradient_registry:not_differentiable",
         "executing_eagerly_outside_functions": (
             "opdock.graph.nodes.scopes:executing_eagerly_outside_functions"
         ),
         "get_gradient_function": "opdock.graph.nodes.gradient_registry:gradient_of",
-        "get_name_scope": "opdock.util.graph_helpers:get_name_scope",
-        "internal_convert_n_to_tensor": "opdock.util.graph_helpers:internal_convert_n_to_tensor",
-        "internal_convert_to_tensor": "opdock.util.graph_helpers:internal_convert_to_tensor",
         "prepend_name_scope": "opdock.train.collection_defs:prepend_name_scope",
         "strip_name_scope": "opdock.train.collection_defs:strip_name_scope",
         "_TensorLike": "opdock.util.graph_helpers:TensorLike",
-        "inside_function": "opdock.util.graph_helpers:inside_function",
         "name_from_scope_name": "opdock.util.node_kinds:name_from_scope_name",
         "tensor_id": "opdock.util.node_kinds:tensor_id",
         "_as_graph_element": "opdock.util.graph_helpers:as_graph_element",
         "_get_graph_from_inputs": "opdock.util.graph_helpers:graph_from_inputs",
-        "convert_to_tensor_or_composite": (
-            "opdock.util.graph_helpers:convert_to_tensor_or_composite"
-        ),
         "convert_to_tensor_v2": "opdock.graph.nodes.convert:convert_to_tensor",
         "is_dense_tensor_like": "opdock.graph.nodes.operation:is_tensor",
         "name_scope_v1": "opdock.graph.nodes.scopes:name_scope",
@@ -325,8 +319,6 @@ NAMES: Final[dict[str, dict[str, str]]] = {
             "opdock.util.graph_helpers:register_symbolic_tensor_type"
         ),
         "_set_call_cpp_shape_fn": "opdock.util.graph_helpers:set_call_cpp_shape_fn",
-        "set_shapes_for_outputs": "opdock.util.graph_helpers:set_shapes_for_outputs",
-        "uid": "opdock.util.graph_helpers:uid",
     },
     "python.framework.errors_impl": {
         "_make_specific_exception": "opdock.errors:make_specific_exception",

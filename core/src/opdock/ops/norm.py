@@ -12,8 +12,12 @@ from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.registry import Formatted, OpSpec, Shape, ShapeSig, Traits, define_op
 from opdock.ops.support import array_util
-from opdock.ops.support.nn_util import emit, renamed
-from opdock.ops.support.norm_grad import batch_norm_grad_grad, frozen_batch_norm_grad_grad
+from opdock.ops.support.nn_util import as_type, emit, renamed
+from opdock.ops.support.norm_grad import (
+    Channels,
+    batch_norm_grad_grad,
+    frozen_batch_norm_grad_grad,
+)
 from opdock.windows import Format
 
 __all__ = ["batch_norm_with_global_normalization", "batch_normalization", "fused_batch_norm"]
@@ -172,70 +176,44 @@ def _batch_norm_gradient(op: Operation, grad: Tensor) -> list[Tensor]:
 
 
 # ---------------------------------------------------------------- decompositions
-def _per_channel(vector: Tensor, data_format: str) -> Tensor:
-    if data_format == "NCHW":
-        return emit("Reshape", vector, [1, -1, 1, 1])  # type: ignore[no-any-return]
-    return vector
-
-
 def _fused_parts(sig: Any, x: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
-    data_format, epsilon = sig.attrs["data_format"], sig.attrs["epsilon"]
-    where = Format(data_format, 4)
-    axes = [0, *where.space]
-    wide = x if x.dtype is dtypes.float32 else emit("Cast", x, DstT=dtypes.float32)
-    batch_mean, batch_variance = mean, variance
-    used_mean, used_variance = mean, variance
+    of, wide = Channels(sig.attrs["data_format"]), as_type(x, dtypes.float32)
+    batch = used = of.spread(mean), of.spread(variance)
     if sig.attrs["is_training"]:
-        used_mean = emit("Mean", wide, axes)
-        centred = emit("Sub", wide, _per_channel(used_mean, data_format))
-        used_variance = emit("Mean", emit("Square", centred), axes)
-        batch_mean, batch_variance = used_mean, _bessel(wide, used_variance, axes)
-        factor = float(sig.attrs["exponential_avg_factor"])
+        used_mean = of.mean(wide)
+        used = used_mean, of.mean(emit("Square", wide - used_mean))
+        count, factor = of.count(wide), float(sig.attrs["exponential_avg_factor"])
+        rest = max(count - 1, 1.0) if isinstance(count, float) else emit("Maximum", count - 1, 1.0)
+        made = used_mean, used[1] * (count / rest)
         if factor != 1.0:
-            batch_mean = emit("AddV2", mean * (1 - factor), batch_mean * factor)
-            batch_variance = emit("AddV2", variance * (1 - factor), batch_variance * factor)
-    y = batch_normalization(
-        wide, _per_channel(used_mean, data_format), _per_channel(used_variance, data_format),
-        _per_channel(offset, data_format), _per_channel(scale, data_format), epsilon,
-    )  # fmt: skip
-    if x.dtype is not dtypes.float32:
-        y = emit("Cast", y, DstT=x.dtype)
-    out = [y, batch_mean, batch_variance, used_mean, used_variance]
+            made = tuple(o * (1 - factor) + n * factor for o, n in zip(batch, made, strict=True))
+        batch = made
+    y = batch_normalization(wide, *used, of.spread(offset), of.spread(scale), sig.attrs["epsilon"])
+    out = [as_type(y, x.dtype), *map(of.flat, (*batch, *used))]
     return [*out, convert_to_tensor(0.0)] if sig.op == "FusedBatchNormV3" else out
-
-
-def _bessel(x: Tensor, variance: Tensor, axes: list[int]) -> Any:
-    """The unbiased variance: times n / (n - 1)."""
-    sizes = emit("GatherV2", emit("Shape", x), axes, 0)
-    count = emit("Cast", emit("Prod", sizes, [0]), DstT=dtypes.float32)
-    rest = emit("Maximum", emit("Sub", count, 1.0), 1.0)
-    return emit("Mul", variance, emit("RealDiv", count, rest))
 
 
 def _fused_grad_parts(
     sig: Any, grad: Tensor, x: Tensor, scale: Any, mean: Any, variance: Any, *unused: Any
 ) -> Any:
-    data_format, epsilon = sig.attrs["data_format"], sig.attrs["epsilon"]
-    where = Format(data_format, 4)
-    axes = [0, *where.space]
-    half = x.dtype is not dtypes.float32
-    dy = emit("Cast", grad, DstT=dtypes.float32) if half else grad
-    wide = emit("Cast", x, DstT=dtypes.float32) if half else x
-    inv = emit("Rsqrt", emit("AddV2", variance, epsilon))
-    centred = emit("Sub", wide, _per_channel(mean, data_format))
-    normal = emit("Mul", centred, _per_channel(inv, data_format))
-    doffset = emit("Sum", dy, axes)
-    dscale = emit("Sum", emit("Mul", dy, normal), axes)
-    inner = dy
-    if sig.attrs["is_training"]:
-        mean_dy = emit("Mean", dy, axes)
-        mean_proj = emit("Mean", emit("Mul", dy, normal), axes)
-        inner = emit("Sub", dy, _per_channel(mean_dy, data_format))
-        inner = emit("Sub", inner, emit("Mul", normal, _per_channel(mean_proj, data_format)))
-    dx = emit("Mul", inner, _per_channel(emit("Mul", scale, inv), data_format))
-    dx = emit("Cast", dx, DstT=x.dtype) if half else dx
+    of = Channels(sig.attrs["data_format"])
+    dy, wide = (as_type(t, dtypes.float32) for t in (grad, x))
+    inverse = emit("Rsqrt", of.spread(variance) + sig.attrs["epsilon"])
+    total, mean, inner = of.sum(dy), of.spread(mean), dy
+    count, centred, training = of.count(wide), wide - mean, sig.attrs["is_training"]
+    if not (isinstance(count, float) and count):
+        # Sums of nothing are zero, whatever its deviation is.
+        dscale = of.sum(dy * (centred * inverse))
+    elif training:
+        dscale = of.sum(dy * centred) * inverse
+    else:
+        dscale = (of.sum(dy * wide) - mean * total) * inverse
+    if training:
+        # In this order, so that no part of the images waits for one sum before the other.
+        inner = dy - centred * (inverse * dscale / count) - total / count
+    dx = inner * (of.spread(scale) * inverse)
     nothing = emit("Fill", [0], 0.0)
-    return [dx, dscale, doffset, nothing, nothing]
+    return [as_type(dx, x.dtype), of.flat(dscale), of.flat(total), nothing, nothing]
 
 
 @batch_norm_op.decomposition
@@ -335,13 +313,9 @@ def batch_normalization(
             inv *= scale
         x = convert_to_tensor(x)
         # Tools that fold batch norms know the ops by names, which come of the order.
-        scaled = x * _as(inv, x.dtype)
+        scaled = x * as_type(inv, x.dtype)
         shift = offset - mean * inv if offset is not None else -mean * inv
-        return scaled + _as(shift, x.dtype)  # type: ignore[no-any-return]
-
-
-def _as(value: Tensor, dtype: dtypes.DType) -> Tensor:
-    return value if value.dtype.base_dtype is dtype else emit("Cast", value, DstT=dtype)
+        return scaled + as_type(shift, x.dtype)  # type: ignore[no-any-return]
 
 
 @extensible

@@ -181,19 +181,16 @@ def discover(config: SessionConfig, experience: Experience, task: str) -> Sessio
 
 
 def _admitted(device: PoolDevice, config: SessionConfig) -> bool:
-    if not config.device_filters:
-        return True
+    """Whether the filters let a device in, which they do if all are for other tasks."""
     own = DeviceSpec.from_string(device.name)
-    for text in config.device_filters:
-        wanted = DeviceSpec.from_string(text)
-        if (
-            wanted.job in (None, own.job)
-            and wanted.replica in (None, own.replica)
-            and wanted.task in (None, own.task)
-            and wanted.device_type in (None, own.device_type)
-        ):
-            return True
-    return False
+    wanted = [
+        spec.device_type
+        for spec in map(DeviceSpec.from_string, config.device_filters)
+        if spec.job in (None, own.job)
+        and spec.replica in (None, own.replica)
+        and spec.task in (None, own.task)
+    ]
+    return not wanted or None in wanted or own.device_type in wanted
 
 
 def _configure(opened: OpenDevice, config: SessionConfig) -> None:

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
 from opdock.eager.modes import eager_mode, graph_mode
-from opdock.graph.nodes.scopes import executing_eagerly
+from opdock.graph.nodes.scopes import device, executing_eagerly
 from opdock.io import protos
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "async_clear_error",
     "async_wait",
     "context",
+    "device",
     "eager_mode",
     "executing_eagerly",
     "execution_mode",

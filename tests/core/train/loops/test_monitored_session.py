@@ -108,6 +108,24 @@ def test_a_step_is_run_again_when_a_process_went_away(kind, tmp_path):
     assert hook.calls == ["begin", "session", "step", "step", "session", "step", "step", "end"]
 
 
+def test_a_scaffold_saves_objects(tmp_path):
+    found = []
+    for _ in range(2):
+        with tf.Graph().as_default():
+            step = tf.train.get_or_create_global_step()
+            weight = tf.get_variable("w", initializer=3.0)
+            count = tf.group(step.assign_add(1), weight.assign_add(0.5))
+            scaffold = tf.train.Scaffold(saver=tf.train.Checkpoint(step=step, weight=weight))
+            with tf.train.MonitoredTrainingSession(
+                checkpoint_dir=str(tmp_path), save_checkpoint_steps=1, scaffold=scaffold
+            ) as session:
+                session.run(count)
+                found.append(session.run(weight))
+    assert found == [3.5, 4.0]
+    names = [name for name, _ in tf.train.list_variables(str(tmp_path))]
+    assert "weight/.ATTRIBUTES/VARIABLE_VALUE" in names
+
+
 def test_a_singular_session_does_not_recover():
     op = counter()
     hook = Told(fail_at=1, error=tf.errors.AbortedError(None, None, "gone"))

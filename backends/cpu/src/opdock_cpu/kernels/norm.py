@@ -71,7 +71,13 @@ def _count(x: Array, channels: int) -> np.float32:
     return np.float32(x.size // channels or np.nan) if channels else np.float32(np.nan)
 
 
-@table.binder("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
+def in_parts(sig: NodeSig) -> bool:
+    """Whether clusters compute a batch norm, or its gradient, faster than a kernel of its own."""
+    shape = sig.in_shapes[0]
+    return shape is not None and None not in shape and 0 not in shape
+
+
+@table.binder("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3", unfold=in_parts)
 def fused_batch_norm(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
     """Normalizes by the batch's statistics or by given ones.
 
@@ -113,7 +119,7 @@ def fused_batch_norm(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
     return run
 
 
-@table.binder("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
+@table.binder("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3", unfold=in_parts)
 def fused_batch_norm_grad(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
     """Gradients with respect to x, scale and offset."""
     form = _Format(sig.attrs["data_format"])

@@ -62,7 +62,7 @@ def reverse_v2(sig: NodeSig) -> Callable[..., Array]:
             return _put(_reversed(tensor, chosen), out)
         room = np.empty(tensor.shape, tensor.dtype) if out is None else out
         last = max(chosen)
-        others = [a for a in chosen if a != last]
+        others = tuple([a for a in chosen if a != last])
         if mirrored(np.flip(tensor, others) if others else tensor, last, room):
             return room
         return _put(_reversed(tensor, chosen), out)

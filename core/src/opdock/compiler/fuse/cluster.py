@@ -1,8 +1,9 @@
 """Cluster: elementwise ops that hang together become one op, for devices that generate code.
 
-The pass has four phases. `find` says which ops may be in clusters and gathers them in parts.
-`merge` joins parts. Then, from the last part to the first, `recompute` says what it computes again
-and `form` makes a node of it. What they hand on is `Parts`.
+`unfold` puts what they decompose into in the place of ops that ask for it. The pass itself has four
+phases. `find` says which ops may be in clusters and gathers them in parts. `merge` joins parts.
+Then, from the last part to the first, `recompute` says what it computes again and `form` makes a
+node of it. What they hand on is `Parts`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from opdock.compiler.fuse.find import find
 from opdock.compiler.fuse.form import FUSION, form
 from opdock.compiler.fuse.instead import put
 from opdock.compiler.fuse.merge import merge
+from opdock.compiler.fuse.unfold import asks, unfold
 from opdock.compiler.ir.block import Block
 from opdock.compiler.place.placer import Placer
 from opdock.kernels.expr.cluster import CLUSTER, OPEN_CLUSTER
@@ -27,11 +29,13 @@ def cluster(block: Block, placer: Placer) -> None:
     """
     # A device is not asked, which may have to load its kernels first, where nothing could be one.
     count = Counter(node.target for node in block.nodes if node.kernel is not None)
+    count.update(node.target for node in block.nodes if asks(node))
     able = {
         t: [op for op in (CLUSTER, OPEN_CLUSTER) if op in t.index]
         for t in placer.targets
         if count[t] > 1 and t.is_open
     }
+    unfold(block, placer, {t for t, ops in able.items() if CLUSTER in ops})
     parts = find(block, placer, able) if any(able.values()) else None
     if parts is None:
         return

@@ -103,17 +103,24 @@ def climb(
     rejections += selection.rejections
     admitted = () if selection.chosen is None else (selection.chosen, *selection.alternatives)
     mine = [e for e in admitted if not e.guest]
+    guests = [e for e in admitted if e.guest]
     found = _first(node, target, mine, experience, rejections)
     if found is not None:
-        return found, rejections
-    decomposed, why = _decompose(node, target, resources, experience, depth)
+        return found, rejections + [_last(e, target) for e in guests]
+    decomposed, why = decompose(node, target, resources, experience, depth)
     if decomposed is None and node.is_alias:
         return Choice("builtin", plugin="core"), rejections
     if decomposed is None:
         rejections.append(Rejection(device=target.name, kernel="decomposition", reason=why))
-        guests = [e for e in admitted if e.guest]
         return _first(node, target, guests, experience, rejections), rejections
-    return decomposed, rejections
+    return decomposed, rejections + [_last(e, target) for e in guests]
+
+
+def _last(guest: Entry, target: Target) -> Rejection:
+    """Why a kernel is not asked that a plugin has brought for another's backend."""
+    reason = f"it comes last, as the backend does not admit the plugin: OPDOCK_ADMIT={guest.plugin}"
+    name = guest.kernel.qualname
+    return Rejection(device=target.name, kernel=name, plugin=guest.plugin, reason=reason)
 
 
 def _first(
@@ -134,9 +141,10 @@ def _first(
     return None
 
 
-def _decompose(
-    node: Node, target: Target, resources: Any, experience: Experience, depth: int
+def decompose(
+    node: Node, target: Target, resources: Any, experience: Experience, depth: int = 0
 ) -> tuple[Choice | None, str]:
+    """What `target` would run in the place of `node`; else the reason why it cannot."""
     fn = None if node.spec is None else node.spec.decomposition_fn
     turned = in_other_format(node) if fn is None else None
     if (fn is None and turned is None) or node.spec is None:
@@ -298,4 +306,4 @@ def expand(block: Block, node: Node, choice: Choice) -> tuple[list[Node], dict[V
     return out, mapping
 
 
-__all__ = ["Choice", "Rejection", "climb", "expand", "node_sig"]
+__all__ = ["Choice", "Rejection", "climb", "decompose", "expand", "node_sig"]

@@ -13,7 +13,7 @@ from opdock.compiler.ir.block import FEED, Block, Node, Value
 from opdock.compiler.ir.state import cell_inputs, is_state
 from opdock.compiler.ir.together import Together
 from opdock.compiler.place.experience import Experience
-from opdock.compiler.place.ladder import Choice, climb, expand
+from opdock.compiler.place.ladder import Choice, climb, decompose, expand
 from opdock.compiler.place.target import Target, parsed
 from opdock.dtypes import DType
 from opdock.graph.nodes.devicespec import DeviceSpec
@@ -49,6 +49,10 @@ class Placer:
     def climb(self, node: Node, target: Target) -> tuple[Choice | None, list[Rejection]]:
         """How a device would run a node, and why not otherwise."""
         return climb(node, target, self.resources, self.experience)
+
+    def decompose(self, node: Node, target: Target) -> tuple[Choice | None, str]:
+        """How a device would run what a node's op decomposes into, and why it would not."""
+        return decompose(node, target, self.resources, self.experience)
 
     def serves(self, new: Node, old: Node) -> bool:
         """Whether the device that would compute `old` computes `new` in its place, too."""
@@ -149,7 +153,7 @@ def place(block: Block, placer: Placer) -> None:
     for members in groups(colocated(block), block).values():
         if len(members) > 1 or not _place_alone(members[0], placer, offers):
             _place_group(members, placer, offers)
-    _expand_all(block)
+    expand_all(block)
 
 
 # ---------------------------------------------------------------- colocation
@@ -234,7 +238,7 @@ def _place_alone(node: Node, placer: Placer, offers: _Offers) -> bool:
             node.target = None
             return False
         node.rejections = tuple(rejections)
-        _take(node, choice)
+        take(node, choice)
     node.why = _why(node, requested, softened, target, target)
     return True
 
@@ -287,7 +291,7 @@ def _place_group(members: list[Node], placer: Placer, offers: _Offers) -> None:
         else:
             node.why = _why(node, requested, softened, target, preferred or candidates[0])
         if node in choices:
-            _take(node, choices[node])
+            take(node, choices[node])
         elif node.builtin:
             _take_builtin(node, placer)
         else:
@@ -347,10 +351,11 @@ def _take_builtin(node: Node, placer: Placer) -> None:
         node.target = next((t for t in placer.targets if t.is_host), node.target)
 
 
-def _take(node: Node, choice: Choice) -> None:
+def take(node: Node, choice: Choice) -> None:
+    """Has a node computed as the device chose."""
     node.how, node.kernel = choice.kind, choice.kernel
     if choice.kind == "decomposed":
-        # Held until `_expand_all`: expanding changes the list that placement walks.
+        # Held until `expand_all`: expanding changes the list that placement walks.
         node.attrs = {**node.attrs, "__choice": choice}
 
 
@@ -403,7 +408,7 @@ def _fall_back(
                 node.target = target
                 node.rejections = lost[node]
                 node.why = f"no kernel on {home.name}; moved by soft placement"
-                _take(node, choice)
+                take(node, choice)
                 return
     raise errors.InvalidArgumentError(
         None, node.origin, coded("OPD-PLACE-002", _no_kernel(node, home, requested, lost[node]))
@@ -433,7 +438,8 @@ def _line(node: Node) -> str:
     return f"\n\t [[node {node.name} (defined at {line}){made}]]" if line else made
 
 
-def _expand_all(block: Block) -> None:
+def expand_all(block: Block) -> None:
+    """Puts decompositions in the place of the nodes that they were taken for."""
     if not any("__choice" in n.attrs for n in block.nodes):
         return
     mapping: dict[Value, Value] = {}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+import os
 import time
 from collections.abc import Callable
 from typing import Any
 
 import opdock as tf
 from opdock.contrib.learn.estimator import BaseEstimator
+from opdock.contrib.learn.exporting import ExportStrategy
 from opdock.contrib.learn.monitors import ValidationMonitor
 
 __all__ = ["Experiment"]
@@ -28,10 +31,17 @@ class Experiment:
         eval_delay_secs: how long `evaluate` waits before it begins.
         continuous_eval_throttle_secs: the least time from one evaluation to the next.
         min_eval_frequency: the least steps between two in `train_and_evaluate`; 0: none.
+        delay_workers_by_global_step: a worker begins once those before it have made some steps,
+            instead of some seconds after them.
+        export_strategies: an `ExportStrategy`, or several, by which to export the model at the end.
+        train_steps_per_iteration: kept for classes that train and evaluate in turns.
+        checkpoint_and_export: exports in between are not written.
+        saving_listeners: told of each checkpoint; for `tf.estimator`'s.
         check_interval_secs: the least time between two looks for a checkpoint.
 
     Raises:
-        ValueError: no estimator, or metrics for `tf.estimator`'s.
+        ValueError: no estimator, or metrics for `tf.estimator`'s, or listeners for contrib's.
+        UnimplementedError: `checkpoint_and_export` is asked for.
     """
 
     def __init__(
@@ -40,7 +50,9 @@ class Experiment:
         train_monitors: Any = None, eval_hooks: Any = None,
         local_eval_frequency: int | None = None, eval_delay_secs: float = 120,
         continuous_eval_throttle_secs: float = 60, min_eval_frequency: int | None = None,
-        check_interval_secs: float = 5,
+        delay_workers_by_global_step: bool = False, export_strategies: Any = None,
+        train_steps_per_iteration: int | None = None, checkpoint_and_export: bool = False,
+        saving_listeners: Any = None, check_interval_secs: float = 5,
     ) -> None:  # fmt: skip
         self._is_own = isinstance(estimator, BaseEstimator)
         if not self._is_own and not all(hasattr(estimator, n) for n in ("train", "evaluate")):
@@ -53,6 +65,13 @@ class Experiment:
                 "`eval_metrics` must be `None` with `tf.estimator.Estimator`. Use "
                 "`eval_metric_ops` in `tf.estimator.EstimatorSpec` instead."
             )
+        if self._is_own and saving_listeners is not None:
+            raise ValueError("`saving_listeners` must be `None` with `tf.contrib.learn.Estimator`.")
+        if checkpoint_and_export:
+            raise tf.errors.UnimplementedError(
+                None, None, "checkpoint_and_export: exports are made once, at the end of training; "
+                "tf.estimator.train_and_evaluate with an exporter makes them in between.",
+            )  # fmt: skip
         self._estimator = estimator
         self._train_input_fn, self._eval_input_fn = train_input_fn, eval_input_fn
         self._eval_metrics = eval_metrics
@@ -63,12 +82,31 @@ class Experiment:
         self._eval_delay_secs = eval_delay_secs
         self._throttle_secs = continuous_eval_throttle_secs
         self._min_eval_frequency = 1 if min_eval_frequency is None else min_eval_frequency
+        self._delay_workers_by_global_step = delay_workers_by_global_step
+        self._train_steps_per_iteration = train_steps_per_iteration
+        self._saving_listeners = saving_listeners
         self._check_interval_secs = check_interval_secs
+        self.reset_export_strategies(export_strategies)
 
     estimator = property(lambda self: self._estimator, doc="The model.")
     eval_metrics = property(lambda self: self._eval_metrics, doc="Its further metrics.")
     train_steps = property(lambda self: self._train_steps, doc="The step at which training ends.")
     eval_steps = property(lambda self: self._eval_steps, doc="The steps of an evaluation.")
+
+    def reset_export_strategies(self, new_export_strategies: Any = None) -> list[ExportStrategy]:
+        """Exports by these strategies from now on; gives those before."""
+        earlier = getattr(self, "_export_strategies", [])
+        given = new_export_strategies
+        given = [given] if isinstance(given, ExportStrategy) else list(given or ())
+        for strategy in given:
+            if not isinstance(strategy, ExportStrategy):
+                raise ValueError(
+                    f"export_strategies must be ExportStrategy objects, got {strategy!r}"
+                )
+        if len({s.name for s in given}) < len(given):
+            raise ValueError("export_strategies must have names that differ")
+        self._export_strategies: list[ExportStrategy] = given
+        return earlier
 
     def extend_train_hooks(self, additional_hooks: Any) -> None:
         """Adds hooks for the training."""
@@ -76,10 +114,13 @@ class Experiment:
 
     def train(self, delay_secs: float | None = None) -> Any:
         """Trains; a worker begins 5 seconds after the one before it. The estimator."""
-        if delay_secs is None:
-            delay_secs = min(60, (self._estimator.config.task_id or 0) * 5)
-        time.sleep(delay_secs)
-        return self._train(self._train_monitors)
+        hooks, task = list(self._train_monitors), self._estimator.config.task_id or 0
+        if delay_secs is None and self._delay_workers_by_global_step:
+            hooks.append(tf.train.GlobalStepWaiterHook(int(8000 * math.log(task + 1))))
+        elif delay_secs is None:
+            delay_secs = min(60, task * 5)
+        time.sleep(delay_secs or 0)
+        return self._train(hooks)
 
     def evaluate(self, delay_secs: float | None = None, name: str | None = None) -> Any:
         """The metrics of the latest checkpoint."""
@@ -90,7 +131,7 @@ class Experiment:
         """Trains, evaluates in between where there are new checkpoints, and once at the end.
 
         Returns:
-            The metrics of the end, and a list of exports, which is empty.
+            The metrics of the end, and what the strategies exported.
         """
         return self._alternate(self._min_eval_frequency)
 
@@ -119,7 +160,8 @@ class Experiment:
         eval_steps, self._eval_steps = self._eval_steps, 1
         try:
             self._train(self._train_monitors)
-            return self._evaluate("one_pass"), []
+            results = self._evaluate("one_pass")
+            return results, self._maybe_export(results)
         finally:
             self._train_steps, self._eval_steps = steps, eval_steps
 
@@ -150,7 +192,18 @@ class Experiment:
                 )
             )  # fmt: skip
         self._train(hooks)
-        return self._evaluate("one_pass"), []
+        results = self._evaluate("one_pass")
+        return results, self._maybe_export(results)
+
+    def _maybe_export(self, eval_result: Any, checkpoint_path: str | None = None) -> list[Any]:
+        """What each strategy exports, into a folder of its name; subclasses of programs call it."""
+        folder = os.path.join(os.fspath(self._estimator.model_dir), "export")
+        return [
+            each.export(
+                self._estimator, os.path.join(folder, each.name), checkpoint_path, eval_result
+            )
+            for each in self._export_strategies
+        ]
 
     def _train(self, hooks: list[Any]) -> Any:
         if self._is_own:
@@ -158,7 +211,8 @@ class Experiment:
                 input_fn=self._train_input_fn, max_steps=self._train_steps, monitors=hooks
             )
         return self._estimator.train(
-            self._train_input_fn, hooks=hooks, max_steps=self._train_steps
+            self._train_input_fn, hooks=hooks, max_steps=self._train_steps,
+            saving_listeners=self._saving_listeners,
         )  # fmt: skip
 
     def _evaluate(self, name: str) -> Any:

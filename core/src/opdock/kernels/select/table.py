@@ -49,6 +49,8 @@ class Kernel:
         may_alias: output index -> index of the input whose buffer or view it may be.
         keeps: names of the arguments and results whose buffers a stateful kernel may hold on to
             after the call. None: all of them. A stateless kernel never keeps any.
+        unfold: asked where the device has kernels for clusters, for a node that this kernel would
+            compute: True if what the op decomposes into is faster there.
         refused: why the device does without the kernel: it is never taken, and this is the reason.
         since: the plugin API version for which the record was written.
 
@@ -71,6 +73,7 @@ class Kernel:
     host_outputs: frozenset[str] = frozenset()
     may_alias: Mapping[int, int] = field(default_factory=dict)
     keeps: frozenset[str] | None = None
+    unfold: Callable[[NodeSig], bool | str] | None = None
     refused: str = ""
     since: tuple[int, int] = (1, 0)
 

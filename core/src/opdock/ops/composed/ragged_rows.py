@@ -89,10 +89,11 @@ def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: in
             raise ValueError("indices.rank must be at least 1.")
         if isinstance(indices, RaggedTensor) and rank == indices.ragged_rank + 1:
             raise ValueError("The innermost dimension of indices may not be ragged")
-        if dimension_value(indices.shape[-1]) is None:
+        depth = dimension_value(indices.shape[-1])
+        if depth is None:
             raise ValueError("indices.shape[-1] must be statically known.")
         if rank <= 2:
-            return _cells(params, indices)
+            return _cells(params, indices, depth)
         if isinstance(indices, RaggedTensor):
             return indices.with_flat_values(gather_nd(params, indices.flat_values))
         ragged = RaggedTensor.from_tensor(indices, ragged_rank=rank - 2, row_splits_dtype=dtype)
@@ -101,11 +102,11 @@ def gather_nd(params: Any, indices: Any, name: str | None = None, batch_dims: in
         return found.to_tensor() if found.ragged_rank == rank - 2 else found
 
 
-def _cells(params: Any, indices: Tensor) -> Any:
-    """What a vector or matrix of coordinates names."""
+def _cells(params: Any, indices: Tensor, depth: int) -> Any:
+    """What a vector or matrix of so many coordinates names."""
     if not isinstance(params, RaggedTensor):
         return dense_gather_nd(params, indices)
-    depth, single = dimension_value(indices.shape[-1]), indices.shape.ndims == 1
+    single = indices.shape.ndims == 1
     if depth == 0:
         return _repeated(params, indices)
     if single:

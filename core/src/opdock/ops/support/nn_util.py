@@ -21,6 +21,11 @@ def emit(op_type: str, *inputs: Any, name: str | None = None, **attrs: Any) -> A
     return get(op_type)(*inputs, name=name, **attrs)
 
 
+def as_type(tensor: Any, dtype: dtypes.DType) -> Any:
+    """The tensor itself if it has the type, else a cast of it."""
+    return tensor if tensor.dtype.base_dtype is dtype else emit("Cast", tensor, DstT=dtype)
+
+
 def is_zero(grad: Any) -> bool:
     """Whether an incoming gradient is known to be zero, so its terms need not be built."""
     if grad is None:

@@ -6,45 +6,50 @@ and are recomputed here, so the result does not depend on what a device keeps in
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from opdock import dtypes
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.ops.support.nn_util import emit, is_zero
+from opdock.ops.support.nn_util import as_type, emit, is_zero
 from opdock.windows import Format
 
 
-def _wide(tensor: Tensor) -> Any:
-    if tensor.dtype.base_dtype is dtypes.float32:
-        return tensor
-    return emit("Cast", tensor, DstT=dtypes.float32)
+class Channels:
+    """Sums over everything but the channels of images, and what is made of them.
 
-
-def _narrow(tensor: Tensor, dtype: dtypes.DType) -> Any:
-    if tensor.dtype.base_dtype is dtype:
-        return tensor
-    return emit("Cast", tensor, DstT=dtype)
-
-
-class _Channels:
-    """Reductions over everything but the channels; results broadcast against the data."""
+    With the channels last, vectors broadcast against images as they are. Else they stand as
+    `spread` makes them, until `flat` makes a result of one.
+    """
 
     def __init__(self, data_format: str) -> None:
-        where = Format(data_format, 4)
-        self._axes = [0, *where.space]
+        self._axes = [0, *Format(data_format, 4).space]
         self._first = data_format == "NCHW"
 
-    def sum(self, tensor: Any) -> Any:
-        return emit("Sum", tensor, self._axes, keep_dims=True)
+    def sum(self, images: Any) -> Any:
+        """The sum of each channel."""
+        return emit("Sum", images, self._axes, keep_dims=self._first)
 
-    def mean(self, tensor: Any) -> Any:
-        return emit("Mean", tensor, self._axes, keep_dims=True)
+    def mean(self, images: Any) -> Any:
+        """The mean of each channel."""
+        return emit("Mean", images, self._axes, keep_dims=self._first)
+
+    def count(self, images: Any) -> Any:
+        """How many values a channel has: a number if that is known."""
+        shape = images.raw_shape
+        dims: list[Any] = [None] if shape is None else [shape[a] for a in self._axes]
+        if None not in dims:
+            return float(math.prod(dims))
+        sizes = emit("GatherV2", emit("Shape", images), self._axes, 0)
+        return emit("Cast", emit("Prod", sizes, [0]), DstT=dtypes.float32)
 
     def spread(self, vector: Any) -> Any:
-        return emit("Reshape", vector, [1, -1, 1, 1] if self._first else [1, 1, 1, -1])
+        """A vector as it broadcasts against images."""
+        return emit("Reshape", vector, [1, -1, 1, 1]) if self._first else vector
 
     def flat(self, tensor: Any) -> Any:
-        return emit("Reshape", tensor, [-1])
+        """What `spread` makes of a vector, as a vector."""
+        return emit("Reshape", tensor, [-1]) if self._first else tensor
 
 
 def batch_norm_grad_grad(op: Operation, g_x: Any, g_scale: Any, g_offset: Any) -> list[Any]:
@@ -56,8 +61,12 @@ def batch_norm_grad_grad(op: Operation, g_x: Any, g_scale: Any, g_offset: Any) -
         g_scale: the gradient at `scale_backprop`.
         g_offset: the gradient at `offset_backprop`.
     """
-    dy, x, scale = _wide(op.inputs[0]), _wide(op.inputs[1]), op.inputs[2]
-    over = _Channels(op.attrs["data_format"])
+    dy, x, scale = (
+        as_type(op.inputs[0], dtypes.float32),
+        as_type(op.inputs[1], dtypes.float32),
+        op.inputs[2],
+    )
+    over = Channels(op.attrs["data_format"])
     centred = x - over.mean(x)
     inv = emit("Rsqrt", over.mean(emit("Square", centred)) + op.attrs["epsilon"])
     normal = centred * inv
@@ -69,7 +78,7 @@ def batch_norm_grad_grad(op: Operation, g_x: Any, g_scale: Any, g_offset: Any) -
     d_x: Any = None
     d_scale = None
     if not is_zero(g_x):
-        g = _wide(g_x)
+        g = as_type(g_x, dtypes.float32)
         g_mean, g_normal = over.mean(g), over.mean(g * normal)
         d_dy = gamma * inv * (g - g_mean - normal * g_normal)
         bend = 3.0 * dy_normal * g_normal + dy_mean * g_mean - over.mean(dy * g)
@@ -96,14 +105,14 @@ def frozen_batch_norm_grad_grad(op: Operation, g_x: Any, g_scale: Any, g_offset:
         g_offset: the gradient at `offset_backprop`.
     """
     dy, x, scale, mean, variance = op.inputs[:5]
-    dy, x = _wide(dy), _wide(x)
-    over = _Channels(op.attrs["data_format"])
+    dy, x = as_type(dy, dtypes.float32), as_type(x, dtypes.float32)
+    over = Channels(op.attrs["data_format"])
     inv = emit("Rsqrt", over.spread(variance) + op.attrs["epsilon"])
     d_dy: Any = None
     d_x: Any = None
     d_scale = None
     if not is_zero(g_x):
-        g = _wide(g_x)
+        g = as_type(g_x, dtypes.float32)
         d_dy = g * (over.spread(scale) * inv)
         d_scale = over.flat(over.sum(g * dy) * inv)
     if not is_zero(g_scale):
@@ -120,4 +129,4 @@ def _plus(a: Any, b: Any) -> Any:
 
 
 def _like(value: Any, original: Tensor) -> Any:
-    return None if value is None else _narrow(value, original.dtype.base_dtype)
+    return None if value is None else as_type(value, original.dtype.base_dtype)

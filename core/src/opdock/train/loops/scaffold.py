@@ -25,6 +25,8 @@ from opdock.ops.control import group
 from opdock.ops.joining import concat
 from opdock.ops.summary import merge_all
 from opdock.train.saver import Saver
+from opdock.train.tracking.object_graph import ObjectGraphView
+from opdock.train.tracking.util import Checkpoint
 
 __all__ = ["Scaffold", "saver_or_default"]
 
@@ -43,7 +45,7 @@ class Scaffold:
         ready_for_local_init_op: a string tensor, empty when `local_init_op` may run.
         local_init_op: initializes what each process has of its own.
         summary_op: a serialized Summary as a string tensor.
-        saver: saves and restores the variables.
+        saver: saves and restores the variables; of a `tf.train.Checkpoint` one is made.
         copy_from_scaffold: has what is not given here.
 
     Raises:
@@ -101,6 +103,9 @@ class Scaffold:
             self._summary_op = find("summary_op", keys.SUMMARY_OP, merge_all)
         if self._saver is None:
             self._saver = saver_or_default()
+        elif isinstance(self._saver, Checkpoint):
+            objects = ObjectGraphView(self._saver).frozen_saveable_objects()
+            self._saver = Saver(objects, sharded=True)
         self._saver.build()
         get_default_graph().finalize()
         logging.info("Graph was finalized.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -17,6 +18,8 @@ __all__ = ["table"]
 table = KernelTable()
 
 _F32: Final = np.dtype(np.float32)
+_CACHED: Final = 1 << 18
+"""Elements up to which a cache of a core holds an array of images."""
 
 
 def _when(sig: NodeSig) -> bool | str:
@@ -36,7 +39,16 @@ _FORWARD: Final = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 _BACKWARD: Final = ("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3")
 
 
-@table.binder(*_FORWARD, T=F32, priority=PRIORITY, when=_when)
+def _in_parts(sig: NodeSig) -> bool:
+    """Whether clusters are faster: not where oneDNN has fast code, and data that fit in a cache."""
+    if not numpy_kernels.in_parts(sig):
+        return False
+    shape = [n or 0 for n in sig.in_shapes[0] or ()]
+    fast = sig.attrs["data_format"] == "NHWC" and shape[-1] % 8 == 0
+    return not (fast and sig.attrs["is_training"] and math.prod(shape) < _CACHED)
+
+
+@table.binder(*_FORWARD, T=F32, priority=PRIORITY, when=_when, unfold=_in_parts)
 def fused_batch_norm(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
     """Normalizes by the batch's statistics or by given ones."""
     attrs = sig.attrs
@@ -97,7 +109,7 @@ def _when_grad(sig: NodeSig) -> bool | str:
     return declined_at_once(sig, 0, 1, 2) or True
 
 
-@table.binder(*_BACKWARD, T=F32, priority=PRIORITY, when=_when_grad)
+@table.binder(*_BACKWARD, T=F32, priority=PRIORITY, when=_when_grad, unfold=_in_parts)
 def fused_batch_norm_grad(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
     """Gradients with respect to x, scale and offset."""
     attrs = sig.attrs
