@@ -20,7 +20,7 @@ _DOUBLE: Final = "vectors in double precision, for two units in the last place"
 _LAPACK: Final = "LAPACK and products of small matrices, called from Python for each or for all"
 _STEPS: Final = "NumPy's calls for each step of the sequence"
 _TAPS: Final = "the portable kernel: a pass over the whole array for each place of a window"
-_REJECTION: Final = "all outputs that are still undecided take their next step together in NumPy"
+_REJECTION: Final = "few numbers: some thirty calls of NumPy's for normals and their choice"
 _FEW: Final = "few numbers, in NumPy until a process has drawn enough to load the compiler"
 _LITTLE: Final = "little work, in NumPy unless the process has other generated code"
 _ROWS: Final = "each row is looked at by Python"
@@ -39,11 +39,12 @@ REASONS: Final = {
     "BlockLSTM* GRU* LSTMBlock* CTC*": _STEPS,
     "Fractional*": "where windows begin is drawn in each step, in Python",
     "*Pool*": _TAPS,
-    "RandomGamma* RandomPoisson* *TruncatedNormal": _REJECTION,
+    "RandomPoisson*": "a block of random bits for each two draws, as TensorFlow, not in vectors",
+    "RandomGamma* *TruncatedNormal": _REJECTION,
     "Random* Stateful* Stateless*": _FEW,
     "CropAndResize": _LITTLE,
     "EditDistance": "NumPy sorts the cells by sequence; the distances themselves are a loop",
-    "Fingerprint *SetOperation KMC2*": _ROWS,
+    "Fingerprint KMC2*": _ROWS,
     "NearestNeighbors CombinedNonMax* Nth* ImageProj* Ragged* Histogram* Bucketize": _PASSES,
     "Complex* Angle Cast FloorMod Quantize* FakeQuant* Cumulative*": _PASSES,
     "*SegmentM* *SegmentSqrtN* Resize* ScaleAndTranslate* *ScatterDiv* Inplace*": _PASSES,
