@@ -10,6 +10,7 @@ import click
 
 from opdock.cli import _program
 from opdock.cli._command import Command, Wrong
+from opdock.mapping.finder import be_found_as_tensorflow
 
 
 class ProgramCommand(Command):
@@ -64,8 +65,6 @@ def run_program(module: str | None, arguments: tuple[str, ...], legacy_to: TextI
     """
     if module is None and not arguments:
         raise click.UsageError("name a script, or a module with -m")
-    from opdock.mapping.finder import be_found_as_tensorflow
-
     be_found_as_tensorflow()
     _program.share_with_spawned()
     if legacy_to is None:

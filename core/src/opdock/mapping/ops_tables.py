@@ -37,6 +37,17 @@ OPS_SOURCES: Final[dict[str, tuple[str, ...]]] = {
 
 # Internal module -> name -> "module:name" of opdock.
 OPS_NAMES: Final[dict[str, dict[str, str]]] = {
+    "python.ops.state_ops": {
+        "init_variable": "opdock.util.variable_helpers:init_variable",
+        "variable_op": "opdock.util.variable_helpers:variable_op",
+        "variable_op_v2": "opdock.util.variable_helpers:variable_op_v2",
+    },
+    "python.ops.variable_scope": {
+        "_PartitionInfo": "opdock.graph.variables.partitioned:PartitionInfo",
+        "_pure_variable_scope": "opdock.util.variable_helpers:pure_variable_scope",
+        "_get_default_variable_store": "opdock.graph.variables.variable_scope:variable_store",
+        "variable": "opdock:Variable",
+    },
     "python.ops.array_ops": {
         "_SLICE_TYPE_ERROR": "opdock.ops.composed.subscripts:SLICE_TYPE_ERROR",
         "_SliceHelperVar": "opdock.ops.composed.subscripts:slice_helper_var",

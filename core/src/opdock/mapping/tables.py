@@ -411,23 +411,12 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "_zero_state_tensors": "opdock.layers.rnn_base:zero_states",
         "assert_like_rnncell": "opdock.layers.rnn_base:checked_cell",
     },
-    "python.ops.state_ops": {
-        "init_variable": "opdock.util.variable_helpers:init_variable",
-        "variable_op": "opdock.util.variable_helpers:variable_op",
-        "variable_op_v2": "opdock.util.variable_helpers:variable_op_v2",
-    },
     "python.ops.variables": {
         "PartitionedVariable": "opdock.graph.variables.partitioned:PartitionedVariable",
         "_all_saveable_objects": "opdock.train.saveable:all_saveable_objects",
         "RefVariable": "opdock:Variable",
         "Variable": "opdock.graph.variables.resource_variable:VariableV2",
         "VariableV1": "opdock:Variable",
-    },
-    "python.ops.variable_scope": {
-        "_PartitionInfo": "opdock.graph.variables.partitioned:PartitionInfo",
-        "_pure_variable_scope": "opdock.util.variable_helpers:pure_variable_scope",
-        "_get_default_variable_store": "opdock.graph.variables.variable_scope:variable_store",
-        "variable": "opdock:Variable",
     },
     "python.platform.flags": {"_FlagValuesWrapper": "opdock.api.flags:ParsedWhenRead"},
     "python.platform.googletest": {
