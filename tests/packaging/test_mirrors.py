@@ -19,6 +19,7 @@ SHARED: dict[tuple[str, str], str] = {
     ("pool3d", "pool"): "one formula for any number of dimensions",
     ("random_dist", "random"): "the same stream of bits, checked in the same way",
     ("random_stateless", "random"): "the same stream of bits, checked in the same way",
+    ("random_stateful", "random"): "the same fills of the same streams",
     ("sparse_segment", "segment"): "the same folds over the same segments",
     ("unsorted_segment", "segment"): "the same folds over the same segments",
     ("trig", "elementary"): "one table of functions of one number",

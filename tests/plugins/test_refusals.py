@@ -44,3 +44,24 @@ def test_the_matrix_shows_the_reason(site: Any, tmp_path: Path) -> None:
     matrix = (tmp_path / "r.md").read_text()
     assert "- unsupported: its divider is too short: Softsign " in matrix
     assert "- unsupported: 53 bits are too many: Elu float64" in matrix
+
+
+def test_a_decomposition_comes_before_a_guests_kernel(site):
+    """What core can compute of parts there is not left to who was not asked for."""
+    program = """
+import opdock as tf
+x = tf.placeholder(tf.float32, [4])
+with tf.device("/device:ECHO:0"):
+    made = tf.math.segment_sum(x, [0, 0, 1, 1])
+shown = x + x
+with tf.Session() as sess:
+    print(sess.run(made, {x: [1, 2, 3, 4]}).tolist())
+    for row in sess.explain([made, shown]).rows:
+        print(*row.rejections)
+"""
+    outside = site.run("-c", program).stdout
+    assert outside.startswith("[3.0, 7.0]\n")
+    assert "it comes last, as the backend does not admit the plugin: OPDOCK_ADMIT=a_pack" in outside
+    inside = site.run("-c", program, OPDOCK_ADMIT="a_pack").stdout
+    assert inside.startswith("[666.0]\n")
+    assert "OPDOCK_ADMIT" not in inside

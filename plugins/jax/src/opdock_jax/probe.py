@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import os
-from collections.abc import Iterator
 from typing import Any
 
 from opdock.plugin import DeviceAttributes, Probe, deterministic
@@ -15,34 +13,19 @@ def probe() -> Probe:
     """Every device of this process; JAX makes several of a CPU when `jax_num_cpu_devices` says."""
     if importlib.util.find_spec("jax") is None:
         return Probe(reason="JAX is not installed")
+    if deterministic():
+        # XLA reads its flags once, and the number of a CPU's threads where it makes the device.
+        flags = os.environ.get("XLA_FLAGS", "")
+        os.environ |= {"XLA_FLAGS": f"{flags} --xla_gpu_deterministic_ops=true", "NPROC": "1"}
     import jax
 
-    with _same_bits() if deterministic() else contextlib.nullcontext():
-        try:
-            found = jax.local_devices()
-        except RuntimeError as e:  # JAX_PLATFORMS names what is not there
-            return Probe(reason=f"JAX finds no device: {e}", installable=False)
-        if all(device.platform != "cpu" for device in found):
-            found = [*found, *_cpus()]
-    return Probe(devices=tuple(_facts(i, device) for i, device in enumerate(found)))
-
-
-@contextlib.contextmanager
-def _same_bits() -> Iterator[None]:
-    """Devices that are made meanwhile add up in one order: a CPU has one thread.
-
-    XLA reads its flags once, and the number of threads where it makes a device.
-    """
-    flags, count = (os.environ.get(name) for name in ("XLA_FLAGS", "NPROC"))
-    os.environ["XLA_FLAGS"] = f"{flags or ''} --xla_gpu_deterministic_ops=true"
-    os.environ["NPROC"] = "1"
     try:
-        yield
-    finally:
-        for name, before in (("XLA_FLAGS", flags), ("NPROC", count)):
-            del os.environ[name]
-            if before is not None:
-                os.environ[name] = before
+        found = jax.local_devices()
+    except RuntimeError as e:  # JAX_PLATFORMS names what is not there
+        return Probe(reason=f"JAX finds no device: {e}", installable=False)
+    if all(device.platform != "cpu" for device in found):
+        found = [*found, *_cpus()]
+    return Probe(devices=tuple(_facts(i, device) for i, device in enumerate(found)))
 
 
 def _cpus() -> list[Any]:
