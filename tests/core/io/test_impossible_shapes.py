@@ -6,11 +6,13 @@ import json
 import struct
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import opdock as tf
 from opdock.io import protos
 from opdock.io.safetensors_files import safetensors_to_checkpoint
+from opdock.io.tensor_slice import FULL, TensorSlice, gather
 from opdock.onnx.library import array_of, library
 from opdock.values import MOST_AXES, holds
 
@@ -50,3 +52,11 @@ def test_in_safetensors(tmp_path: Path, shape: list[int], end: int, words: str) 
     path.write_bytes(struct.pack("<Q", len(head)) + head + b"0" * end)
     with pytest.raises(tf.errors.DataLossError, match=f"w.safetensors: tensor w: {words}"):
         safetensors_to_checkpoint(path, tmp_path / "c")
+
+
+def test_in_slices_of_a_checkpoint() -> None:
+    shape = [2, 2**30, 2**20]
+    halves = [TensorSlice(((at, 1), (0, FULL), (0, FULL))) for at in (0, 1)]
+    pieces = ((half, lambda: np.zeros(1, np.float32)) for half in halves)
+    with pytest.raises(tf.errors.ResourceExhaustedError, match="OOM when allocating .* slices"):
+        gather(TensorSlice.full(3), shape, np.dtype(np.float32), pieces)

@@ -148,6 +148,7 @@ def gather(
 
     Raises:
         DataLossError: a piece is not of the tensor's type or the slice's shape.
+        ResourceExhaustedError: memory does not suffice for the slice.
     """
     needed = [(p, load, c) for p, load in pieces if (c := p.overlap(wanted, shape)) is not None]
     result_shape = wanted.shape_in(shape)
@@ -156,7 +157,12 @@ def gather(
         return None
     if len(needed) == 1 and needed[0][0].shape_in(shape) == result_shape:
         return _loaded(*needed[0][:2], shape, dtype)
-    out = np.empty(result_shape, dtype)
+    try:
+        out = np.empty(result_shape, dtype)
+    except MemoryError:  # the slices may claim any shape, too, and are read one by one
+        raise errors.ResourceExhaustedError(
+            None, None, f"OOM when allocating {list(result_shape)} of {dtype} for saved slices"
+        ) from None
     target = wanted.ranges(shape)
     for part, load, common in needed:
         piece = _loaded(part, load, shape, dtype)
