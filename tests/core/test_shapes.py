@@ -15,6 +15,14 @@ dims = st.one_of(st.none(), st.integers(0, 4))
 raw_shapes = st.one_of(st.none(), st.lists(dims, max_size=4).map(tuple))
 
 
+def test_a_vector_of_more_entries_than_shapes_have_is_no_shape():
+    with pytest.raises(ValueError, match="at most rank 254 but is rank 16777216 for 'y'"):
+        tf.broadcast_to(1.0, tf.placeholder(tf.int32, [1 << 24]), name="y")
+    assert (
+        tf.reshape(tf.placeholder(tf.float32), tf.placeholder(tf.int32, [254])).shape.ndims == 254
+    )
+
+
 @pytest.mark.parametrize(
     ("given_as", "text", "full"),
     [

@@ -90,6 +90,10 @@ def test_variables_that_are_fetched_and_values_that_do_not_fit(tmp_path: Path) -
         with pytest.raises(ValueError, match=words):
             replay(found, 0, "cpu:0")
         part[key] = before
+    found.steps[0] = dataclasses.replace(step, outside=[*step.outside, "s"])
+    with pytest.raises(ValueError, match="nothing gives 's:0'"):
+        replay(found, 0, "cpu:0")
+    found.steps[0] = step
     step.results.pop()
     found.save(path)
     with pytest.raises(ValueError, match="1 results of 2 fetches"):

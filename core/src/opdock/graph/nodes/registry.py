@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from opdock.graph.nodes.operation import Operation
 
 _FAMILIES: Final = "opdock.ops"
+_MOST_RANK: Final = 254  # TensorFlow's
 _REGISTRY: dict[str, OpSpec] = {}
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -97,9 +98,11 @@ class ShapeSig:
         Entries of -1 are unknown dimensions.
 
         Raises:
-            ValueError: the input is no vector, or an entry is below -1.
+            ValueError: the input is no vector, or too long a one, or an entry is below -1.
         """
         length = shapes.with_rank(self.shapes[index], 1)
+        if length is not None and (length[0] or 0) > _MOST_RANK:
+            raise ValueError(f"Shape must be at most rank {_MOST_RANK} but is rank {length[0]}")
         value = self.known(index)
         if isinstance(value, PartialShape):
             return value.shape
@@ -304,9 +307,7 @@ class OpSpec:
         if not isinstance(result, (list, tuple)):
             raise TypeError(_no_shape(sig, result, f"a list of {sig.n_outputs} shapes"))
         if len(result) != sig.n_outputs:
-            raise ValueError(
-                f"{len(result)} shapes are known for {sig.n_outputs} outputs {_describe(sig)}"
-            )
+            raise ValueError(f"{len(result)} shapes for {sig.n_outputs} outputs {_describe(sig)}")
         if self._is_core:  # The suite looks at what these give, so that building need not.
             return list(result)
         return [s if is_plain(s) else _static(sig, s) for s in result]

@@ -97,6 +97,8 @@ def replay(
             found.drifts.append(Drift(op.name, op.type, value, line, absolute, relative, error))
     for name, wanted in zip(step.fetches, step.results, strict=True):
         tensor = there.graph.get_tensor_by_name(name)
+        if tensor not in walk.values:
+            raise ValueError(f"the recording does not fit its graph: nothing gives '{name}'")
         error = difference(walk.values[tensor], wanted, name, rtol, atol)
         if error:
             found.results[name] = error
