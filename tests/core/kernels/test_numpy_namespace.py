@@ -18,10 +18,19 @@ def test_a_name_means_what_the_standard_says(name: str) -> None:
     found = getattr(NumpyNamespace("made"), name)
     if not FOLLOWS or name in WRAPPED:
         assert found is getattr(compat, name)
-    elif name != "astype":
+    elif name not in ("astype", "reshape"):
         # The wrapper adds nothing to what NumPy has, or what NumPy has by now.
         assert found is getattr(np, name)
         assert name in NATIVE or found is getattr(compat, name)
+
+
+def test_reshape_is_numpys() -> None:
+    xp, x = NumpyNamespace("made"), np.arange(6.0)
+    assert xp.reshape(x, (2, 3)).base is x
+    assert xp.reshape(x, (2, -1), copy=True).base is not x
+    assert xp.reshape(np.float32(2.5), (1,)).shape == (1,)
+    with pytest.raises(ValueError, match="cannot reshape"):
+        xp.reshape(x, (4,))
 
 
 def test_astype_takes_what_numpy_gives_for_no_dimensions() -> None:

@@ -174,7 +174,7 @@ def test_operators_between_variables_and_everything(resource):
 
 def test_overriding_an_operator_that_is_none():
     with pytest.raises(ValueError, match="disallowed"):
-        tf.Tensor._override_operator("__eq__", lambda a, b: a)
+        tf.Tensor._override_operator("__len__", lambda a: 1)
 
 
 def test_editing_a_node_is_seen_by_running_sessions():

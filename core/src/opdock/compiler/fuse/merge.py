@@ -7,7 +7,7 @@ a part that reads what it reads.
 from __future__ import annotations
 
 from bisect import bisect_left
-from operator import attrgetter, itemgetter
+from operator import itemgetter
 from typing import Final
 
 from opdock.compiler.fuse.parts import Part, Parts
@@ -43,7 +43,7 @@ def merge(parts: Parts) -> None:
             companion = _companion(parts, part, readers)
             if companion is not None:
                 _move(parts, part, companion)
-    parts.found = sorted((p for p in parts.found if p.all()), key=attrgetter("turn"))
+    parts.found = [p for p in parts.found if p.all()]
 
 
 def _move(parts: Parts, part: Part, into: Part) -> None:
@@ -91,7 +91,7 @@ def _companion(parts: Parts, part: Part, readers: dict[Value, _Readers]) -> Part
         at = bisect_left(readers[value], here)
         near.update(readers[value][max(at - _MOST_TRIED, 0) : at + _MOST_TRIED])
     for turn, _, other in sorted(near, key=itemgetter(0, 1)):
-        if turn < part.turn or turn != other.turn or other is part or other.key != part.key:
+        if turn < part.turn or other is part or other.key != part.key:
             continue
         if not other.all() or not parts.fit(part, other):
             continue
@@ -99,11 +99,7 @@ def _companion(parts: Parts, part: Part, readers: dict[Value, _Readers]) -> Part
             continue
         behind = _behind(parts, part, turn)
         if behind is not None:
-            for node in behind:
-                if node in parts.owner:
-                    parts.owner[node].turn = turn + 1
-                else:
-                    parts.turn[node] = turn + 1
+            parts.turn.update(dict.fromkeys(behind, turn + 1))
             return other
     return None
 
@@ -124,7 +120,7 @@ def _readers(parts: Parts, value: Value) -> _Readers:
 
 
 def _behind(parts: Parts, part: Part, turn: int) -> list[Node] | None:
-    """What must then run after that turn too; None if it is much, or in parts of several nodes.
+    """What must then run after that turn too; None if it is much, or in parts itself.
 
     All parts run in the order of their turns before and after the move, so there is no cycle.
     """
@@ -137,8 +133,7 @@ def _behind(parts: Parts, part: Part, turn: int) -> list[Node] | None:
             when = parts.turn[node] if owner is None else owner.turn
             if node in found or when > turn or owner is part:
                 continue
-            several = owner is not None and (owner.ends or len(owner.nodes) > 1)
-            if several or len(found) == _MOST_LATER:
+            if owner is not None or len(found) == _MOST_LATER:
                 return None
             found[node] = None
             stack.append(node)
