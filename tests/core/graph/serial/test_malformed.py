@@ -94,9 +94,16 @@ def other_branch(graph_def: Any) -> None:
     node(graph_def, "StatelessIf").attr["then_branch"].func.name = body
 
 
+def of_a_reference(graph_def: Any) -> None:
+    name = node(graph_def, "StatelessWhile").attr["body"].func.name
+    (body,) = (f for f in graph_def.library.function if f.signature.name == name)
+    body.signature.input_arg[1].is_ref = True
+
+
 @pytest.mark.parametrize(
     ("break_it", "words"),
     [
+        (of_a_reference, "hands the value 'a:0' to function .*, its body, which takes a reference"),
         (swap_functions, "expects one value of function .*, its cond, which gives"),
         (other_branch, "hands .* to function .*, its then_branch, which takes"),
         (lambda g: node(g, "StatelessIf").attr["output_shapes"].list.shape.add(), "2 shapes"),
@@ -109,6 +116,20 @@ def test_functions_that_do_not_fit_their_node(
     break_it(graph_def)
     with pytest.raises(ValueError, match=words):
         tf.import_graph_def(graph_def, name="")
+
+
+def test_a_loop_whose_results_are_no_vectors_as_it_says() -> None:
+    graph_def = functional()
+    node(graph_def, "StatelessWhile").attr["output_shapes"].list.shape[0].dim.add(size=0)
+    tf.import_graph_def(graph_def, name="")
+    with tf.Session() as session:
+        assert session.run(["while:0", "while:1"]) == [5, 64.0]
+
+
+def test_a_slice_whose_steps_would_be_millions() -> None:
+    ends = [tf.placeholder(tf.int32, [size]) for size in (2, 2, 1 << 30)]
+    with pytest.raises(ValueError, match="must be equal, but are 2 and 1073741824"):
+        tf.strided_slice(tf.placeholder(tf.float32, [None, 4]), *ends)
 
 
 def one_constant() -> Text:

@@ -17,7 +17,7 @@ import numpy as np
 from opdock import dtypes, shapes
 from opdock.graph.nodes import shape_arithmetic
 from opdock.graph.nodes.operation import Operation, Tensor, is_tensor
-from opdock.graph.nodes.registry import Handle, PartialShape, ShapeSig
+from opdock.graph.nodes.registry import MOST_RANK, Handle, PartialShape, ShapeSig
 from opdock.shapes import Shape
 
 Array = np.ndarray[Any, Any]
@@ -184,7 +184,7 @@ def known_shape(tensor: Tensor) -> Shape:
         return tuple(None if d < 0 else int(d) for d in value.reshape(-1))
     length = tensor._shape
     if length is not None and len(length) == 1 and length[0] is not None:
-        return (None,) * length[0]
+        return (None,) * length[0] if length[0] <= MOST_RANK else None
     return None
 
 
@@ -323,7 +323,7 @@ def _shape_vector(tensor: Tensor, depth: int) -> Shape:
             return known[index]
     length = tensor._shape
     if length is not None and len(length) == 1 and length[0] is not None:
-        return (None,) * length[0]
+        return (None,) * length[0] if length[0] <= MOST_RANK else None
     return None
 
 

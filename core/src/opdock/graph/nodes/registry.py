@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from opdock.graph.nodes.operation import Operation
 
 _FAMILIES: Final = "opdock.ops"
-_MOST_RANK: Final = 254  # TensorFlow's
+MOST_RANK: Final = 254  # TensorFlow's
 _REGISTRY: dict[str, OpSpec] = {}
 _F = TypeVar("_F", bound=Callable[..., Any])
 
@@ -101,8 +101,8 @@ class ShapeSig:
             ValueError: the input is no vector, or too long a one, or an entry is below -1.
         """
         length = shapes.with_rank(self.shapes[index], 1)
-        if length is not None and (length[0] or 0) > _MOST_RANK:
-            raise ValueError(f"Shape must be at most rank {_MOST_RANK} but is rank {length[0]}")
+        if length is not None and (length[0] or 0) > MOST_RANK:
+            raise ValueError(f"Shape must be at most rank {MOST_RANK} but is rank {length[0]}")
         value = self.known(index)
         if isinstance(value, PartialShape):
             return value.shape

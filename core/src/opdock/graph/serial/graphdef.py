@@ -98,7 +98,7 @@ def build_node(
     """
     full = _complete(spec, name, inputs, attrs)
     _check_inputs(spec, name, inputs, full)
-    check_functions(spec, name, full)
+    check_functions(spec, name, inputs, full)
     outputs = argument_dtypes(spec, name, spec.definition.outputs, full)
     return graph._create_op(spec, name, inputs, full, outputs)
 

@@ -72,7 +72,9 @@ class Onward:
         past = [step for i, step in enumerate(steps) if i in ran]
         done = _done(past)
         known = self._known(source, past, values)
-        used = None if done is None else _used(source, known, done, _drawn(past))
+        # What met the error would meet it again.
+        once = _drawn(past) | {m.origin for m in _members(steps[at]) if m.origin is not None}
+        used = None if done is None else _used(source, known, done, once)
         if done is None or used is None:
             return None
         given = [_given(t, *known[t]) for t in used]
@@ -178,9 +180,16 @@ def _used(
     source: Source,
     known: dict[Tensor, Any],
     done: AbstractSet[Operation],
-    drawn: AbstractSet[Operation],
+    once: AbstractSet[Operation],
 ) -> list[Tensor] | None:
-    """What of the known values the rest needs; None if it needs one that is not known any more."""
+    """What of the known values the rest needs; None if it needs one that is not known any more.
+
+    Args:
+        source: what the program was made from.
+        known: the values that there are.
+        done: operations with effects that have run.
+        once: operations that do not run again for another reason.
+    """
     stands = references(done)
     used = dict.fromkeys(t for t in source.fetches if t in known)
     waiting = [stands.get(t, t).op for t in source.fetches if t not in known]
@@ -188,7 +197,7 @@ def _used(
     fed, seen = {t.op for t in source.feeds}, set()
     while waiting:
         op = waiting.pop()
-        if op in done or op in drawn or (op in fed and op.spec.traits.placeholder):
+        if op in done or op in once or (op in fed and op.spec.traits.placeholder):
             return None
         if op in seen:
             continue
