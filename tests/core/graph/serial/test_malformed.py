@@ -124,6 +124,9 @@ def test_a_loop_whose_results_are_no_vectors_as_it_says() -> None:
     tf.import_graph_def(graph_def, name="")
     with tf.Session() as session:
         assert session.run(["while:0", "while:1"]) == [5, 64.0]
+        # A part of the loop is no operation of the graph, with which the rest could go on.
+        with pytest.raises(tf.errors.InvalidArgumentError, match=r"while:0 has shape \[\], but"):
+            session.run("while:0")
 
 
 def test_a_slice_whose_steps_would_be_millions() -> None:

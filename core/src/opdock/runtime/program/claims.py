@@ -135,8 +135,8 @@ def _hold(node: Node, results: Sequence[Any], claims: dict[int, tuple[int, ...]]
 def _whole(results: Sequence[Any], claims: dict[int, tuple[int, ...]]) -> Sequence[Any] | None:
     made = list(results)
     for i, claim in claims.items():
-        if not isinstance(made[i], np.ndarray | np.generic):
-            return None
+        if not isinstance(made[i], np.ndarray | np.generic) or (made[i].size and 0 in claim):
+            return None  # in the latter case nothing would be left of it
         try:
             made[i] = np.array(np.broadcast_to(made[i], claim))
         except ValueError:
