@@ -33,7 +33,6 @@ Run = Callable[..., Any]
 WIDE = {dtypes.float32, dtypes.float64}
 
 
-# ---------------------------------------------------------------- convolution
 class Convolution:
     """A node's convolution in its own data format; 16-bit floats are computed in 32."""
 
@@ -126,7 +125,6 @@ def conv_backprop_filter(sig: NodeSig) -> Run:
     return run
 
 
-# ---------------------------------------------------------------- pooling
 def pooled(sig: NodeSig, shape: Any, fold: Run, start: Any) -> Run:
     """A fold of each of a node's windows, for arrays of a shape."""
     layout = windows.Pool(sig.attrs)
@@ -201,7 +199,6 @@ def avg_pool_grad(sig: NodeSig) -> Run:
     return run
 
 
-# ---------------------------------------------------------------- functions
 # Core's versions iterate until all elements are exact enough, which cannot be traced.
 SPECIAL: dict[str, Run] = {
     "Igamma": jax.scipy.special.gammainc,
@@ -241,7 +238,6 @@ def cluster(sig: NodeSig) -> Run:
     return codegen.evaluate_cluster(namespace, sig)
 
 
-# ---------------------------------------------------------------- on a device
 def table_for(device: JaxDevice) -> KernelTable:
     """All kernels, each computing on the device and with 64 bits."""
     return KernelTable(_placed(kernel, device) for kernel in (*table, *mount(namespace, HELD)))

@@ -10,11 +10,13 @@ from opdock.plugin import DeviceAttributes, Probe, deterministic
 
 
 def probe() -> Probe:
-    """Every device of this process; JAX makes several of a CPU when `jax_num_cpu_devices` says."""
+    """Every device of this process; JAX makes several of a CPU when `jax_num_cpu_devices` says.
+
+    XLA reads its flags once, and the number of a CPU's threads where it makes the device.
+    """
     if importlib.util.find_spec("jax") is None:
         return Probe(reason="JAX is not installed")
     if deterministic():
-        # XLA reads its flags once, and the number of a CPU's threads where it makes the device.
         flags = os.environ.get("XLA_FLAGS", "")
         os.environ |= {"XLA_FLAGS": f"{flags} --xla_gpu_deterministic_ops=true", "NPROC": "1"}
     import jax

@@ -124,7 +124,6 @@ class Trace:
                 raise UnknownError from e
             return single([jnp.zeros(r.shape, r.dtype.np) for r in node.results])
 
-    # ------------------------------------------------------------ control flow
     def branch(self, node: SegmentNode, inputs: list[Any]) -> Any:
         """One of two functions, as XLA decides."""
         sides = [node.bodies["then_branch"], node.bodies["else_branch"]]
@@ -188,6 +187,11 @@ class Program:
     Args:
         trace: the function that was traced.
         run: what JAX made of it, compiled where all shapes are known.
+
+    Attributes:
+        settled: whether it is compiled; then JAX's settings, whose change takes as long as a small
+            program, count no more, but for what it makes of NumPy's 64 bits. Otherwise shapes may
+            change from step to step.
     """
 
     takes_host = True
@@ -199,8 +203,6 @@ class Program:
         self.updated = trace.updated
         self.reads_all = len(trace.read) == len(segment.variables)
         self.updates_all = len(trace.updated) == len(segment.variables)
-        # Settled, JAX's settings count no more, but for what it makes of NumPy's 64 bits; changing
-        # them takes as long as a small program. Otherwise shapes may change from step to step.
         self.settled = isinstance(run, jax.stages.Compiled)
         self.plain = self.settled and not any(v.dtype.np in _WIDE for v in segment.inputs)
         self.replaced: list[Any] = []

@@ -40,7 +40,10 @@ def subscript(sig: NodeSig, shape: Any, begin: Any, end: Any, strides: Any) -> s
     Raises:
         InvalidArgumentError: the specification does not fit.
     """
-    given = [tuple(bound.shape) for bound in (begin, end, strides)]
+    bounds = (begin, end, strides)
+    numbers = [ints(bound) for bound in bounds]
+    # What is being traced is a list of numbers, which has no shape.
+    given = [tuple(getattr(b, "shape", (len(n),))) for b, n in zip(bounds, numbers, strict=True)]
     if len(given[0]) != 1 or given.count(given[0]) != 3:
         first, second, third = map(dims, given)
         raise invalid(
@@ -48,7 +51,7 @@ def subscript(sig: NodeSig, shape: Any, begin: Any, end: Any, strides: Any) -> s
             f"{first}, {second}, and {third} instead."
         )
     try:
-        found = slicespec.resolve(tuple(shape), ints(begin), ints(end), ints(strides), sig.attrs)
+        found = slicespec.resolve(tuple(shape), *numbers, sig.attrs)
     except ValueError as e:
         raise invalid(str(e)) from None
     return found
