@@ -41,7 +41,7 @@ def subscript(sig: NodeSig, shape: Any, begin: Any, end: Any, strides: Any) -> s
         InvalidArgumentError: the specification does not fit.
     """
     bounds = (begin, end, strides)
-    numbers = [ints(bound) for bound in bounds]
+    numbers = ints(begin), ints(end), ints(strides)
     # What is being traced is a list of numbers, which has no shape.
     given = [tuple(getattr(b, "shape", (len(n),))) for b, n in zip(bounds, numbers, strict=True)]
     if len(given[0]) != 1 or given.count(given[0]) != 3:
