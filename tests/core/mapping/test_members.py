@@ -5,9 +5,11 @@ from __future__ import annotations
 import contextlib
 import inspect
 import re
+import threading
 from typing import Any
 
 import opdock as tf
+from opdock.legacy.names import METHODS
 from opdock.mapping import coverage, names
 
 # Whose classes are other libraries', as they are.
@@ -40,7 +42,10 @@ def test_members_of_classes() -> None:
             cls = getattr(cls, part)
         if not inspect.isclass(cls):
             continue
+        # Another test may have run a program in this process, for which they were put back.
+        again = METHODS["threading:Thread"] if issubclass(cls, threading.Thread) else {}
         lacking |= {
-            f"{path}.{m}" for m in members if not hasattr(cls, m) and m not in attributes(cls)
-        }
+            f"{path}.{m}" for m in members
+            if m in again or (not hasattr(cls, m) and m not in attributes(cls))
+        }  # fmt: skip
     assert lacking == MISSING.keys()
