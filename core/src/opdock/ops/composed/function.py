@@ -8,12 +8,9 @@ import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import MethodType
-from typing import Any, Final
-
-import numpy as np
+from typing import Any
 
 from opdock.graph.control.function_op import root_of
-from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.composed.concrete_function import ConcreteFunction
@@ -23,14 +20,13 @@ from opdock.ops.composed.function_traces import Traces, as_tensors, functions_ru
 from opdock.ops.composed.tracing import traced
 from opdock.ops.rewriting.calls import converted_call
 from opdock.ops.rewriting.status import ConversionOptions
+from opdock.ops.rewriting.variables import with_tensors
 from opdock.ops.support.control_mode import inside_function
 from opdock.util import nest
 from opdock.util.decorators import TFDecorator
 from opdock.util.inspecting import ismethod
 
 __all__ = ["Function", "function"]
-
-_VALUES: Final = (bool, int, float, complex, str, bytes, np.ndarray, np.generic)
 
 
 @dataclass
@@ -130,7 +126,7 @@ class Function:
         before, known = len(graph.get_operations()), _variables(graph)
         with name_scope(self._name), inside_function():
             args, kwargs = as_tensors((args, kwargs))
-            result = _with_tensors(self._called(*self._own, *own, *args, **kwargs))
+            result = with_tensors(self._called(*self._own, *own, *args, **kwargs))
             self._check_new([v for v in _variables(graph) if v not in known])
             return after(in_order(graph.get_operations()[before:]), result)
 
@@ -220,15 +216,6 @@ class Function:
         wanted = [(k, a) for k, a in self._known.signatures]
         wanted += [known for known, _, _ in self._known.traced if known not in wanted]
         return [self.get_concrete_function(*args, **kwargs) for args, kwargs in wanted]
-
-
-def _with_tensors(result: Any) -> Any:
-    """What a function returned, with tensors in the place of numbers, strings and arrays."""
-    if not any(isinstance(leaf, _VALUES) for leaf in nest.flatten(result)):
-        return result
-    return nest.map_structure(
-        lambda leaf: convert_to_tensor(leaf) if isinstance(leaf, _VALUES) else leaf, result
-    )
 
 
 def _same(one: Any, other: Any) -> bool:

@@ -22,7 +22,7 @@ from opdock.shapes import Shape
 from opdock.util import nest
 from opdock.values import to_array
 
-__all__ = ["can_be_staged", "check_alike", "decides", "with_effects"]
+__all__ = ["can_be_staged", "check_alike", "decides", "with_effects", "with_tensors"]
 
 _PLAIN = (bool, numbers.Number, str, bytes, np.ndarray, np.generic)
 
@@ -50,12 +50,15 @@ def with_effects(body: Callable[..., Any]) -> Callable[..., Any]:
         graph = get_default_graph()
         before = len(graph.get_operations())
         result = body(*args)
-        return after(in_order(graph.get_operations()[before:]), _as_tensors(result))
+        return after(in_order(graph.get_operations()[before:]), with_tensors(result))
 
     return run
 
 
-def _as_tensors(result: Any) -> Any:
+def with_tensors(result: Any) -> Any:
+    """What a function returned, with tensors in the place of numbers, strings and arrays."""
+    if not any(isinstance(leaf, _PLAIN) for leaf in nest.flatten(result)):
+        return result
     return nest.map_structure(
         lambda leaf: convert_to_tensor(leaf) if isinstance(leaf, _PLAIN) else leaf, result
     )
