@@ -90,17 +90,18 @@ def _make(name: str, reason: str) -> Any:
 
 def stand_in(path: str, name: str) -> Any:
     """A stand-in for a name of an internal module, or None where one should be missed at once."""
-    found = _reason(f"{path}.{name}")
+    found = reason(f"{path}.{name}")
     return None if found is None else _make(f"{path}.{name}", found)
 
 
 def why(module: str) -> str:
     """Why `python -m` has nothing to run in a module of TensorFlow's."""
-    found = _reason(module.partition(".")[2])
+    found = reason(module.partition(".")[2])
     return found or "its names are there to be imported"
 
 
-def _reason(path: str) -> str | None:
+def reason(path: str) -> str | None:
+    """Why a name, or what it is in, is not there; None if nothing is said of it."""
     head = path
     while head and head not in MODULES:
         head = head.rpartition(".")[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from opdock.codes import coded
-from opdock.mapping import left_out, libraries, listing, names, op_gaps, removed, resolve
+from opdock.mapping import absent, left_out, libraries, listing, names, op_gaps, removed, resolve
 from opdock.nearest import meant, nearest
 
 PAGE = "docs/reference/coverage.md"
@@ -35,6 +35,8 @@ def why(path: str, name: str) -> str:
     hint = libraries.hint(path, name)
     if hint:
         return hint
+    if (why_not := absent.reason(full)) is not None:
+        return coded("OPD-NAME-002", f"opdock leaves tf.{full} out: {why_not}")
     if name in names.table().public.get(path, {}):
         if (why_not := left_out.reason(full)) is not None:
             return coded("OPD-NAME-002", f"opdock leaves tf.{full} out: {why_not}")
