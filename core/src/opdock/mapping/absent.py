@@ -34,6 +34,13 @@ MODULES: Final[dict[str, str]] = {
     "compat.v2.raw_ops.CudnnRNN": "recurrences are built of plain ops",
     "compat.v2.raw_ops.CudnnRNNV2": "recurrences are built of plain ops",
     "compat.v2.raw_ops.CudnnRNNV3": "recurrences are built of plain ops",
+    **{
+        f"compat.v2.summary.trace_{name}": (
+            "what functions run is seen by `opdock record` and `opdock view`; summary.graph writes "
+            "graphs"
+        )
+        for name in ("export", "off", "on")
+    },
     "compat.v2.tpu": "there are no TPUs here",
     "compat.v2.types": _EAGER,
     "compat.v2.optimizers": "of TensorFlow 2: tf.train has the optimizers of 1",
@@ -51,9 +58,11 @@ MODULES: Final[dict[str, str]] = {
             "range",
         )
     },
+    "python.compiler.tensorrt": "TensorRT is another runtime",
     "python.data.util.structure.NoneTensorSpec": "elements of datasets are never None",
     "python.debug": "tfdbg is out of scope: Session.explain and `opdock record` look into steps",
     "python.distribute": _STRATEGIES,
+    "python.distribute.all_reduce": "tf.distribute's strategies add up by themselves",
     "python.eager": _EAGER,
     "python.keras": "Keras is a library: pip install 'opdock[keras]' brings what runs on opdock",
     "python.ops.control_flow_ops.ControlFlowContext": "loops and branches are functions here",

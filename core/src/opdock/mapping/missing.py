@@ -52,7 +52,11 @@ def why(path: str, name: str) -> str:
     if path.startswith("compat.v2"):
         return "opdock is TensorFlow 1's interface; of TF 2's it has the names that 1.x shares"
     found = _elsewhere(name)
-    there = [other for other in found if left_out.reason(other) is None]
+    there = [
+        other
+        for other in found
+        if resolve.without_libraries(other) is not resolve.MISSING or left_out.reason(other) is None
+    ]
     if found and not there:
         why_not = left_out.reason(found[0])
         return coded("OPD-NAME-002", f"opdock leaves tf.{found[0]} out: {why_not}")
