@@ -85,9 +85,7 @@ class Names:
             return True
         # A package has the names that it imports, and not any module.
         known = self.internal(module)
-        return bool(known.stars) or name in {
-            *known.exports, *known.aliases, *known.imports, *known.kept,
-        }  # fmt: skip
+        return name in {*known.exports, *known.aliases, *known.imports, *known.kept}
 
     def internal_modules(self) -> Iterator[str]:
         """All modules of TF's tree."""
