@@ -86,6 +86,21 @@ def test_the_op_reads_and_writes_no_more_than_written_out(what, data_format, tra
 
 
 @pytest.mark.usefixtures("whole")
+def test_images_that_a_variable_holds_are_read_as_they_are():
+    x = tf.Variable(RNG.normal(1, 2, SHAPE).astype(np.float32))
+    held, *_ = tf.nn.fused_batch_norm(x, tf.ones([16]), tf.zeros([16]))
+    fed = tf.placeholder(tf.float32, SHAPE)
+    norm, *_ = tf.nn.fused_batch_norm(fed, tf.ones([16]), tf.zeros([16]))
+    with tf.Session() as session:
+        session.run(x.initializer)
+        feeds = {fed: session.run(x)}
+        np.testing.assert_array_equal(session.run(held), session.run(norm, feeds))
+        ops = {node.op for node in session._program([held], {}).block.nodes}
+        assert "Cast" not in ops
+        assert 0 < passes(session, [held], {}) <= passes(session, [norm], feeds)
+
+
+@pytest.mark.usefixtures("whole")
 @pytest.mark.parametrize(("mean", "spread"), [(0, 1), (1000, 0.5), (-3, 1e-3)])
 def test_a_mean_far_from_zero_takes_no_digits_from_the_variance(mean, spread, monkeypatch):
     monkeypatch.setenv("OPDOCK_JIT", "sync")
