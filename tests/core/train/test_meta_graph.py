@@ -102,6 +102,8 @@ def test_default_attributes_can_be_left_out() -> None:
     assert "container" not in variable.attr
     with tf.Graph().as_default():
         tf.train.import_meta_graph(meta)
+    # Who imports finds them in what was imported, as in TensorFlow.
+    assert variable.attr["container"].s == b"" and "container" in variable.attr
 
 
 def test_graphs_without_variables() -> None:

@@ -7,7 +7,7 @@ a part that reads what it reads.
 from __future__ import annotations
 
 from bisect import bisect_left
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Final
 
 from opdock.compiler.fuse.parts import Part, Parts
@@ -38,12 +38,13 @@ def merge(parts: Parts) -> None:
             if len(whole_inputs(parts, part) - here) <= results:
                 _move(parts, part, into)
     readers: dict[Value, _Readers] = {}
+    late: set[Part] = set()
     for part in parts.found:
         if part.ends and _only_ends(parts, part):
-            companion = _companion(parts, part, readers)
+            companion = _companion(parts, part, readers, late)
             if companion is not None:
                 _move(parts, part, companion)
-    parts.found = [p for p in parts.found if p.all()]
+    parts.found = sorted((p for p in parts.found if p.all()), key=attrgetter("turn"))
 
 
 def _move(parts: Parts, part: Part, into: Part) -> None:
@@ -80,8 +81,13 @@ def _only_ends(parts: Parts, part: Part) -> bool:
     )
 
 
-def _companion(parts: Parts, part: Part, readers: dict[Value, _Readers]) -> Part | None:
-    """A later part that reads all that some reductions read, and waits for none of them."""
+def _companion(
+    parts: Parts, part: Part, readers: dict[Value, _Readers], late: set[Part]
+) -> Part | None:
+    """A later part that reads all that some reductions read, and waits for none of them.
+
+    Parts of one node may have to run after it for that; they are then in `late`.
+    """
     read = whole_inputs(parts, part)
     here = part.turn, parts.flow.place[part.all()[0]]
     near: set[tuple[int, int, Part]] = set()
@@ -91,15 +97,21 @@ def _companion(parts: Parts, part: Part, readers: dict[Value, _Readers]) -> Part
         at = bisect_left(readers[value], here)
         near.update(readers[value][max(at - _MOST_TRIED, 0) : at + _MOST_TRIED])
     for turn, _, other in sorted(near, key=itemgetter(0, 1)):
-        if turn < part.turn or other is part or other.key != part.key:
+        if turn < part.turn or other is part or other in late or other.key != part.key:
             continue
         if not other.all() or not parts.fit(part, other):
             continue
         if not read <= whole_inputs(parts, other) | recomputed(parts, other)[1]:
             continue
-        behind = _behind(parts, part, turn)
+        behind = _behind(parts, part, other)
         if behind is not None:
-            parts.turn.update(dict.fromkeys(behind, turn + 1))
+            for node in behind:
+                owner = parts.owner.get(node)
+                if owner is None:
+                    parts.turn[node] = turn + 1
+                else:
+                    owner.turn = turn + 1
+                    late.add(owner)
             return other
     return None
 
@@ -119,10 +131,14 @@ def _readers(parts: Parts, value: Value) -> _Readers:
     return sorted((p.turn, parts.flow.place[p.all()[0]], p) for p in found)
 
 
-def _behind(parts: Parts, part: Part, turn: int) -> list[Node] | None:
-    """What must then run after that turn too; None if it is much, or in parts itself.
+def _behind(parts: Parts, part: Part, into: Part) -> list[Node] | None:
+    """What must run after `into` once a part is in it.
 
-    All parts run in the order of their turns before and after the move, so there is no cycle.
+    Parts run by their turns before and after that, those of one turn as they were found. This stays
+    so as long as no part is joined to one that was moved.
+
+    Returns:
+        None if `into` is among it, or it is much, or in parts of more than an elementwise node.
     """
     found: dict[Node, None] = {}
     stack = part.all()
@@ -131,9 +147,10 @@ def _behind(parts: Parts, part: Part, turn: int) -> list[Node] | None:
         for node in parts.flow.after.get(stack.pop(), ()):
             owner = parts.owner.get(node)
             when = parts.turn[node] if owner is None else owner.turn
-            if node in found or when > turn or owner is part:
+            if node in found or when > into.turn or owner is part:
                 continue
-            if owner is not None or len(found) == _MOST_LATER:
+            several = owner is not None and (owner.ends or len(owner.nodes) > 1)
+            if owner is into or several or len(found) == _MOST_LATER:
                 return None
             found[node] = None
             stack.append(node)
