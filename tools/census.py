@@ -1,19 +1,23 @@
 """Says which share of the uses of TensorFlow's names opdock covers, overall and by group.
 
-    python tools/census.py FILE.csv [--missing]
-    python tools/census.py FOLDER... [--missing]
+    python tools/census.py FILE.csv [--missing] [--without contrib keras estimator tpu]
+    python tools/census.py FOLDER... [--missing] [--without contrib keras] [--least 99.5]
 
 The file has the columns `name` (as `tf.nn.conv2d`) and `occurrences`; names that do not begin with
 `tf.` are methods of objects and are left out. A group is a module below `tf`, or below
 `tf.contrib` and `tf.python`. Of folders each is a group: a repository, which is read as `opdock
-check` reads it.
+check` reads it. `--without` leaves out modules wherever they are reached: `tf.keras` is also
+`tf.compat.v1.keras` and `tf.python.keras`. With `--least` the exit status is 1 where a group, or
+all together, have a smaller share.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import sys
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,9 +33,18 @@ class Group:
     covered: int = 0
     missing: dict[str, int] = field(default_factory=dict)
 
+    @property
+    def share(self) -> float:
+        """The share of the uses that is covered; 1 where there are none."""
+        return self.covered / self.uses if self.uses else 1.0
 
-def read(path: Path) -> dict[str, Group]:
+
+def read(path: Path, without: Collection[str] = ()) -> dict[str, Group]:
     """The groups of a census, by name.
+
+    Args:
+        path: the file.
+        without: modules that do not count.
 
     Raises:
         ValueError: a column is missing, or a count is no number.
@@ -43,7 +56,7 @@ def read(path: Path) -> dict[str, Group]:
             raise ValueError(f"{path} has no columns name and occurrences")
         for row in rows:
             name = row["name"].removeprefix("tf.")
-            if name == row["name"]:
+            if name == row["name"] or top_of(name) in without:
                 continue
             uses = int(row["occurrences"])
             group = groups[group_of(name)]
@@ -55,17 +68,29 @@ def read(path: Path) -> dict[str, Group]:
     return groups
 
 
-def read_folder(path: Path) -> Group:
-    """What the programs of a folder use.
+def read_folder(path: Path, without: Collection[str] = ()) -> Group:
+    """What the programs of a folder use; see `read`.
 
     Raises:
         survey.NotFoundError: there is no such folder.
     """
     report = survey.check(str(path))
-    missing: dict[str, int] = defaultdict(int)
-    for found in report.missing:
-        missing[found.name.removeprefix("tf.")] += 1
-    return Group(report.uses, report.covered, dict(missing))
+    used = {
+        name: count
+        for tf_name, count in report.names.items()
+        if top_of(name := tf_name.removeprefix("tf.")) not in without
+    }
+    lost = {found.name.removeprefix("tf.") for found in report.missing}
+    missing = {name: count for name, count in used.items() if name in lost}
+    uses = sum(used.values())
+    return Group(uses, uses - sum(missing.values()), missing)
+
+
+def top_of(name: str) -> str:
+    """The module below `tf` in which a name is, whichever way leads there."""
+    for way in ("compat.v1.", "compat.v2.", "python."):
+        name = name.removeprefix(way)
+    return name.partition(".")[0]
 
 
 def group_of(name: str) -> str:
@@ -75,24 +100,31 @@ def group_of(name: str) -> str:
     return ".".join(parts[:depth]) if len(parts) > depth else "tf"
 
 
-def main() -> None:
+def main() -> int:
     """Prints the shares."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("paths", type=Path, nargs="+", metavar="FILE.csv|FOLDER")
     parser.add_argument("--missing", action="store_true", help="name what is not covered")
+    parser.add_argument("--without", nargs="+", default=[], metavar="MODULE", help="do not count")
+    parser.add_argument(
+        "--least", type=float, default=0.0, metavar="PERCENT", help="or exit with 1"
+    )
     given = parser.parse_args()
     groups: dict[str, Group] = {}
     for path in given.paths:
-        groups |= {path.name: read_folder(path)} if path.is_dir() else read(path)
-    uses, covered = (sum(getattr(g, n) for g in groups.values()) for n in ("uses", "covered"))
-    print(f"{covered} of {uses} uses covered ({covered / max(uses, 1):.1%})")
-    for name, group in sorted(groups.items(), key=lambda item: item[1].covered - item[1].uses):
-        share = group.covered / max(group.uses, 1)
-        print(f"{share:7.1%}  {group.covered:6} of {group.uses:6}  {name}")
+        if path.is_dir():
+            groups[path.name] = read_folder(path, given.without)
+        else:
+            groups |= read(path, given.without)
+    whole = Group(*(sum(getattr(g, n) for g in groups.values()) for n in ("uses", "covered")))
+    print(f"{whole.covered} of {whole.uses} uses covered ({whole.share:.2%})")
+    for name, group in sorted(groups.items(), key=lambda item: item[1].share):
+        print(f"{group.share:8.2%}  {group.covered:6} of {group.uses:6}  {name}")
         if given.missing:
             for path, count in sorted(group.missing.items(), key=lambda item: -item[1]):
-                print(f"{count:28}  tf.{path}")
+                print(f"{count:28}  tf.{path}: {coverage.told(path)}")
+    return int(min(g.share for g in (whole, *groups.values())) < given.least / 100)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

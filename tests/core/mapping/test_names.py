@@ -336,6 +336,24 @@ def test_census_of_a_folder_leaves_out_what_its_programs_set(tmp_path: Path) -> 
     assert (found.uses, found.covered, found.missing) == (3, 2, {"nope": 1})
 
 
+def test_census_counts_no_module_that_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    census = tool("census")
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one/a.py").write_text(
+        "import tensorflow as tf\ntf.contrib.nope()\ntf.compat.v1.keras.nope()\ntf.add(1, 2)\n"
+        "from tensorflow.python.keras import nope\ntf.nn.nope()\ntf.nn.nope()\n"
+    )
+    found = census.read_folder(tmp_path / "one", ["contrib", "keras"])
+    assert (found.uses, found.covered, found.missing) == (3, 1, {"nn.nope": 2})
+    for words, status in ((["--without", "nn", "contrib", "keras"], 0), ([], 1)):
+        command = ["census.py", str(tmp_path / "one"), "--least", "99.5", *words]
+        monkeypatch.setattr(sys, "argv", command)
+        assert census.main() == status
+    assert "100.00%       1 of      1  one\n" in capsys.readouterr().out
+
+
 def test_every_op_of_raw_ops_is_an_op() -> None:
     assert tf.raw_ops.Any.__name__ == "Any"
     for name in dir(tf.raw_ops):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 from opdock import dtypes, shapes
 from opdock.graph.nodes.constant_value import constant_value
@@ -63,6 +63,16 @@ class TensorArray:
         TypeError: `handle` is no tensor.
     """
 
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Where operations run as they are made, an array is a list of tensors."""
+        kind: type[Any] = cls
+        if cls is TensorArray and executing_eagerly():
+            from opdock.ops.composed.tensor_array_eager import EagerTensorArray
+
+            kind = EagerTensorArray
+        made: Self = object.__new__(kind)
+        return made
+
     def __init__(
         self,
         dtype: Any,
@@ -80,6 +90,7 @@ class TensorArray:
         _check_arguments(handle, size, tensor_array_name, dynamic_size, clear_after_read)
         self._dtype = dtypes.as_dtype(dtype).base_dtype
         self._dynamic = dynamic_size or False
+        self._handle: Tensor | None
         self._first_write = colocate_with_first_write_call
         known = None if element_shape is None else shapes.as_shape(element_shape)
         self._elements = _Elements(known, element_shape is not None, infer_shape)
@@ -92,10 +103,7 @@ class TensorArray:
                 convert_to_tensor(size, dtypes.int32, "size"), dtype=self._dtype,
                 element_shape=known,
                 identical_element_shapes=self._elements.infer, dynamic_size=self._dynamic,
-                # What runs at once is not read by a program's turns alone.
-                clear_after_read=(
-                    not executing_eagerly() if clear_after_read is None else clear_after_read
-                ),
+                clear_after_read=True if clear_after_read is None else clear_after_read,
                 tensor_array_name=tensor_array_name or "", name=scope,
             )  # fmt: skip
 
@@ -106,8 +114,8 @@ class TensorArray:
         return self._dtype
 
     @property
-    def handle(self) -> Tensor:
-        """The handle of the storage."""
+    def handle(self) -> Tensor | None:
+        """The handle of the storage; None where operations run as they are made."""
         return self._handle
 
     @property
@@ -143,7 +151,7 @@ class TensorArray:
         return self._with_flow(parts[0])
 
     def _with_flow(self, flow: Tensor) -> TensorArray:
-        other = TensorArray.__new__(TensorArray)
+        other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other._flow = flow
         return other
@@ -200,11 +208,7 @@ class TensorArray:
     def stack(self, name: str | None = None) -> Tensor:
         """All elements, stacked along a new first axis. They must have one shape."""
         with self._scope(name, "TensorArrayStack"):
-            size: Any = self.size()
-            if executing_eagerly() and not self.element_shape.is_fully_defined() and not int(size):
-                # As TensorFlow's eager arrays do: they are lists, and of nothing comes a vector.
-                return convert_to_tensor([], self._dtype)
-            return self.gather(get("Range")(0, size, 1))
+            return self.gather(get("Range")(0, self.size(), 1))
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
         """The elements at `indices` (int32 vector), stacked."""
@@ -264,7 +268,7 @@ class TensorArray:
     def mark_used(self) -> None:
         """Says that it is left unused on purpose; nothing warns of that here."""
 
-    def close(self, name: str | None = None) -> Operation:
+    def close(self, name: str | None = None) -> Operation | None:
         """An operation that drops the elements."""
         with colocate_with(self._handle):
             done: Operation = raw.tensor_array_close_op(self._handle, name=name)
