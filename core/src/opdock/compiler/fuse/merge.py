@@ -40,10 +40,11 @@ def merge(parts: Parts) -> None:
     readers: dict[Value, _Readers] = {}
     late: set[Part] = set()
     for part in parts.found:
-        if part.ends and _only_ends(parts, part):
-            companion = _companion(parts, part, readers, late)
-            if companion is not None:
-                _move(parts, part, companion)
+        ends = _movable(parts, part) if part.ends else None
+        companion = None if ends is None else _companion(parts, ends, readers, late)
+        if ends is not None and companion is not None:
+            _move(parts, ends, companion)
+            part.ends = []
     parts.found = sorted((p for p in parts.found if p.all()), key=attrgetter("turn"))
 
 
@@ -71,14 +72,20 @@ def _reader(parts: Parts, part: Part) -> Part | None:
     return found
 
 
-def _only_ends(parts: Parts, part: Part) -> bool:
-    """Whether only reductions come of a part."""
+def _movable(parts: Parts, part: Part) -> Part | None:
+    """What can run later of a part with reductions: all if only they come of it, or they alone.
+
+    They go alone where the rest is cheap, so that whoever takes them computes it again.
+    """
     inside = set(part.all())
-    return not any(
+    if not any(
         Value(n, 0) in parts.flow.fetched
         or any(u not in inside for u in parts.flow.after.get(n, ()))
         for n in part.nodes
-    )
+    ):
+        return part
+    alone = Part(part.key, [], part.ends, turn=part.turn)
+    return alone if inside <= {*recomputed(parts, alone)[0], *part.ends} else None
 
 
 def _companion(
@@ -88,7 +95,8 @@ def _companion(
 
     Parts of one node may have to run after it for that; they are then in `late`.
     """
-    read = whole_inputs(parts, part)
+    read = recomputed(parts, part)[1] if not part.nodes else whole_inputs(parts, part)
+    home = parts.owner[part.ends[0]]
     here = part.turn, parts.flow.place[part.all()[0]]
     near: set[tuple[int, int, Part]] = set()
     for value in read:
@@ -97,7 +105,7 @@ def _companion(
         at = bisect_left(readers[value], here)
         near.update(readers[value][max(at - _MOST_TRIED, 0) : at + _MOST_TRIED])
     for turn, _, other in sorted(near, key=itemgetter(0, 1)):
-        if turn < part.turn or other is part or other in late or other.key != part.key:
+        if turn < part.turn or other is home or other in late or other.key != part.key:
             continue
         if not other.all() or not parts.fit(part, other):
             continue
@@ -147,7 +155,7 @@ def _behind(parts: Parts, part: Part, into: Part) -> list[Node] | None:
         for node in parts.flow.after.get(stack.pop(), ()):
             owner = parts.owner.get(node)
             when = parts.turn[node] if owner is None else owner.turn
-            if node in found or when > into.turn or owner is part:
+            if node in found or when > into.turn or owner is parts.owner[part.ends[0]]:
                 continue
             several = owner is not None and (owner.ends or len(owner.nodes) > 1)
             if owner is into or several or len(found) == _MOST_LATER:
