@@ -7,8 +7,9 @@ The file has the columns `name` (as `tf.nn.conv2d`) and `occurrences`; names tha
 `tf.` are methods of objects and are left out. A group is a module below `tf`, or below
 `tf.contrib` and `tf.python`. Of folders each is a group: a repository, which is read as `opdock
 check` reads it. `--without` leaves out modules wherever they are reached: `tf.keras` is also
-`tf.compat.v1.keras` and `tf.python.keras`. With `--least` the exit status is 1 where a group, or
-all together, have a smaller share.
+`tf.compat.v1.keras` and `tf.python.keras`. Uses of names that TensorFlow 1.15 does not have either,
+of TensorFlow 2 and misspelt ones, are counted by themselves: the share is that of all others. With
+`--least` the exit status is 1 where a group, or all together, have a smaller one.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from opdock import survey
-from opdock.mapping import coverage
+from opdock.mapping import coverage, names
 
 
 @dataclass
@@ -31,12 +32,22 @@ class Group:
 
     uses: int = 0
     covered: int = 0
+    others: int = 0  # of names that TensorFlow 1.15 does not have
     missing: dict[str, int] = field(default_factory=dict)
 
     @property
     def share(self) -> float:
-        """The share of the uses that is covered; 1 where there are none."""
-        return self.covered / self.uses if self.uses else 1.0
+        """The share of the uses of TensorFlow 1.15's names that is covered; 1 without any."""
+        own = self.uses - self.others
+        return self.covered / own if own else 1.0
+
+    def add(self, name: str, uses: int, covered: bool) -> None:
+        """Counts the uses of a name."""
+        self.uses += uses
+        self.covered += uses * covered
+        if not covered:
+            self.missing[name] = self.missing.get(name, 0) + uses
+            self.others += uses * (not names.table().has(name))
 
 
 def read(path: Path, without: Collection[str] = ()) -> dict[str, Group]:
@@ -59,12 +70,7 @@ def read(path: Path, without: Collection[str] = ()) -> dict[str, Group]:
             if name == row["name"] or top_of(name) in without:
                 continue
             uses = int(row["occurrences"])
-            group = groups[group_of(name)]
-            group.uses += uses
-            if coverage.covers(name):
-                group.covered += uses
-            else:
-                group.missing[name] = uses
+            groups[group_of(name)].add(name, uses, coverage.covers(name))
     return groups
 
 
@@ -75,15 +81,13 @@ def read_folder(path: Path, without: Collection[str] = ()) -> Group:
         survey.NotFoundError: there is no such folder.
     """
     report = survey.check(str(path))
-    used = {
-        name: count
-        for tf_name, count in report.names.items()
-        if top_of(name := tf_name.removeprefix("tf.")) not in without
-    }
-    lost = {found.name.removeprefix("tf.") for found in report.missing}
-    missing = {name: count for name, count in used.items() if name in lost}
-    uses = sum(used.values())
-    return Group(uses, uses - sum(missing.values()), missing)
+    lost = {found.name for found in report.missing}
+    group = Group()
+    for name, uses in report.names.items():
+        plain = name.removeprefix("tf.")
+        if top_of(plain) not in without:
+            group.add(plain, uses, name not in lost)
+    return group
 
 
 def top_of(name: str) -> str:
@@ -98,6 +102,11 @@ def group_of(name: str) -> str:
     parts = name.split(".")
     depth = 2 if parts[0] in ("contrib", "python") else 1
     return ".".join(parts[:depth]) if len(parts) > depth else "tf"
+
+
+def line(name: str, group: Group) -> str:
+    """A row of the table."""
+    return f"{group.share:8.2%}  {group.covered:7} of {group.uses:7} {group.others:7}  {name}"
 
 
 def main() -> int:
@@ -116,13 +125,15 @@ def main() -> int:
             groups[path.name] = read_folder(path, given.without)
         else:
             groups |= read(path, given.without)
-    whole = Group(*(sum(getattr(g, n) for g in groups.values()) for n in ("uses", "covered")))
-    print(f"{whole.covered} of {whole.uses} uses covered ({whole.share:.2%})")
+    counts = ("uses", "covered", "others")
+    whole = Group(*(sum(getattr(g, n) for g in groups.values()) for n in counts))
+    print("   share  covered of    uses  others")
     for name, group in sorted(groups.items(), key=lambda item: item[1].share):
-        print(f"{group.share:8.2%}  {group.covered:6} of {group.uses:6}  {name}")
+        print(line(name, group))
         if given.missing:
             for path, count in sorted(group.missing.items(), key=lambda item: -item[1]):
-                print(f"{count:28}  tf.{path}: {coverage.told(path)}")
+                print(f"{count:28}  tf.{path}: {survey.why(path)}")
+    print(line(f"all {len(groups)}", whole))
     return int(min(g.share for g in (whole, *groups.values())) < given.least / 100)
 
 

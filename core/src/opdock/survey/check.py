@@ -176,7 +176,7 @@ def _of_a_library(name: str) -> bool:
 
 
 def _verdict(name: str) -> str:
-    return "" if _covers(name) else _why(name)
+    return "" if _covers(name) else why(name)
 
 
 @functools.cache
@@ -188,8 +188,8 @@ def _covers(name: str) -> bool:
 
 
 @functools.cache
-def _why(name: str) -> str:
-    """Why the first part of a chain that is not there is not."""
+def why(name: str) -> str:
+    """Why the first part of a chain that is not there is not; the chain without `tf.`."""
     parts = name.split(".")
     for i in range(1, len(parts) + 1):
         if not _covers(".".join(parts[:i])):
