@@ -14,7 +14,7 @@ from opdock.errors import InvalidArgumentError, OutOfRangeError
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
-from opdock.ops.composed.tensor_array import TensorArray, _Elements
+from opdock.ops.composed.tensor_array import Elements, TensorArray
 from opdock.ops.fill import zeros
 from opdock.ops.joining import concat, stack
 from opdock.ops.splitting import split, unstack
@@ -48,7 +48,7 @@ class EagerTensorArray(TensorArray):
         self._dynamic = dynamic_size or False
         self._clear = clear_after_read is not False
         known = None if element_shape is None else as_shape(element_shape)
-        self._elements = _Elements(known, element_shape is not None, infer_shape)
+        self._elements = Elements(known, element_shape is not None, infer_shape)
         self._handle = None
         # What goes through all arrays as one gets a tensor for each.
         self._flow = convert_to_tensor(0)
