@@ -354,12 +354,14 @@ class Builder:
 
     def _result(self, op: Any, attrs: dict[str, Any]) -> Any:
         # What has no outputs is its operation, which is over where operations run as they are made.
-        done = None if op.graph.eager else op
+        eager = op.graph.eager
         if not self._outputs:
-            return done
+            return None if eager else op
         if self._result_type is None:
+            if not self._outputs[0].is_list:
+                return op.outputs[0]
             # A list of its own: gradients of control flow add outputs.
-            return list(op.outputs) or done if self._outputs[0].is_list else op.outputs[0]
+            return list(op.outputs) or ([] if eager else op)
         groups, start = [], 0
         for arg in self._outputs:
             if not arg.is_list:
