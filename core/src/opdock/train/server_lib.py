@@ -170,8 +170,8 @@ class Server:
         if job not in cluster.jobs:
             raise errors.InternalError(
                 None, None,
-                f'Job "{job}" was not defined in cluster, whose jobs are {", ".join(cluster.jobs)}. '
-                f"{check}",
+                f'Job "{job}" was not defined in cluster, whose jobs are '
+                f"{', '.join(cluster.jobs)}. {check}",
             )  # fmt: skip
         if index not in cluster.task_indices(job):
             raise errors.InternalError(
