@@ -391,5 +391,9 @@ def start(address: str, definition: Any) -> LocalServer:
     server = servers.start(address, definition)
     task = server.service = Task(server)
     if engine is not None and len(server.tasks) > 1:
-        task._serving = engine.serve(server.address, task.handle)
+        try:
+            task._serving = engine.serve(server.address, task.handle)
+        except BaseException:
+            servers.withdraw(server)
+            raise
     return server
