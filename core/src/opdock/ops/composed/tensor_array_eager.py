@@ -14,7 +14,7 @@ from opdock.errors import InvalidArgumentError, OutOfRangeError
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
-from opdock.ops.composed.tensor_array import TensorArray, _Elements
+from opdock.ops.composed.tensor_array import Elements, TensorArray
 from opdock.ops.fill import zeros
 from opdock.ops.joining import concat, stack
 from opdock.ops.splitting import split, unstack
@@ -48,12 +48,12 @@ class EagerTensorArray(TensorArray):
         self._dynamic = dynamic_size or False
         self._clear = clear_after_read is not False
         known = None if element_shape is None else as_shape(element_shape)
-        self._elements = _Elements(known, element_shape is not None, infer_shape)
+        self._elements = Elements(known, element_shape is not None, infer_shape)
         self._handle = None
         # What goes through all arrays as one gets a tensor for each.
         self._flow = convert_to_tensor(0)
         self._values: list[Tensor | None] = [None] * int(size)
-        self._read: set[int] = set()
+        self._taken: set[int] = set()
 
     def _from_parts(self, parts: list[Tensor]) -> TensorArray:
         return self
@@ -87,7 +87,7 @@ class EagerTensorArray(TensorArray):
                 None, None,
                 f"Tried to read from index {place} but array size is: {len(self._values)}",
             )  # fmt: skip
-        if self._values[place] is None and place in self._read:
+        if self._values[place] is None and place in self._taken:
             raise InvalidArgumentError(
                 None, None,
                 f"Could not read index {place} twice because it was cleared after a previous read "
@@ -96,7 +96,7 @@ class EagerTensorArray(TensorArray):
         value = self._at(place)
         if self._clear:
             self._values[place] = None
-            self._read.add(place)
+            self._taken.add(place)
         return value
 
     def write(self, index: Any, value: Any, name: str | None = None) -> TensorArray:
@@ -107,10 +107,10 @@ class EagerTensorArray(TensorArray):
             InvalidArgumentError: the value is of another type.
             ValueError: its shape does not fit the other elements'.
         """
-        self._write(int(index), convert_to_tensor(value, preferred_dtype=self._dtype))
+        self._put(int(index), convert_to_tensor(value, preferred_dtype=self._dtype))
         return self
 
-    def _write(self, place: int, value: Tensor) -> None:
+    def _put(self, place: int, value: Tensor) -> None:
         size = len(self._values)
         if place < 0:
             raise OutOfRangeError(
@@ -201,7 +201,7 @@ class EagerTensorArray(TensorArray):
         """Puts row i of `value` at `indices[i]`; see `write`."""
         rows = unstack(convert_to_tensor(value, preferred_dtype=self._dtype))
         for place, row in zip(_integers(indices), rows, strict=False):
-            self._write(place, row)
+            self._put(place, row)
         return self
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
