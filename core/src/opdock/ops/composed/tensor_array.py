@@ -20,7 +20,7 @@ from opdock.ops import tensor_array as raw
 from opdock.ops.registry import get
 from opdock.shapes import Shape, TensorShape
 
-__all__ = ["Elements", "ListArray", "TensorArray", "list_of_array"]
+__all__ = ["TensorArray"]
 
 
 class Elements:

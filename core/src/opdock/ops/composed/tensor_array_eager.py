@@ -20,7 +20,7 @@ from opdock.ops.joining import concat, stack
 from opdock.ops.splitting import split, unstack
 from opdock.shapes import as_shape, is_compatible
 
-__all__ = ["EagerTensorArray"]
+__all__: list[str] = []
 
 
 class EagerTensorArray(TensorArray):
