@@ -104,9 +104,7 @@ class _Former:
             value in flow.fetched
             or value in self.needed
             or any(
-                u not in inside
-                and u not in self.left_out
-                and node not in self.copies.get(u, ())
+                u not in inside and u not in self.left_out and node not in self.copies.get(u, ())
                 for u in flow.users.get(value, ())
             )
         )

@@ -51,7 +51,7 @@ def recomputed(parts: Parts, part: Part) -> tuple[list[Node], set[Value]]:
     """
     have, again = whole_inputs(parts, part), []
     room = MAX_STEPS - parts.size(part)
-    waiting = sorted(have, key=lambda v: parts.flow.place[v.node])
+    waiting, put_off = sorted(have, key=lambda v: parts.flow.place[v.node]), set[Value]()
     # What is read to make a value may be cheap to make as well.
     for value in waiting:
         found = _recipe(parts, value, part, have, min(room, _MOST_AGAIN))
@@ -59,6 +59,10 @@ def recomputed(parts: Parts, part: Part) -> tuple[list[Node], set[Value]]:
             continue
         nodes, new = found
         if new and value not in parts.inner:
+            if value not in put_off:
+                # Another value may bring what this one is made of.
+                put_off.add(value)
+                waiting.append(value)
             continue
         again += [n for n in nodes if n not in again]
         room -= sum(parts.candidates[n].size for n in nodes)
