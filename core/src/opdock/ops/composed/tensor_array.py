@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Self
 
 from opdock import dtypes, shapes
 from opdock.graph.nodes.constant_value import constant_value
@@ -71,6 +71,16 @@ class TensorArray:
     _handle: Any
     """None where the array is a list."""
 
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Where operations run as they are made, an array is a list of tensors."""
+        kind: type[Any] = cls
+        if cls is TensorArray and executing_eagerly():
+            from opdock.ops.composed.tensor_array_eager import EagerTensorArray
+
+            kind = EagerTensorArray
+        made: Self = object.__new__(kind)
+        return made
+
     def __init__(
         self,
         dtype: Any,
@@ -100,10 +110,7 @@ class TensorArray:
                 convert_to_tensor(size, dtypes.int32, "size"), dtype=self._dtype,
                 element_shape=known,
                 identical_element_shapes=self._elements.infer, dynamic_size=self._dynamic,
-                # What runs at once is not read by a program's turns alone.
-                clear_after_read=(
-                    not executing_eagerly() if clear_after_read is None else clear_after_read
-                ),
+                clear_after_read=True if clear_after_read is None else clear_after_read,
                 tensor_array_name=tensor_array_name or "", name=scope,
             )  # fmt: skip
 
@@ -158,7 +165,7 @@ class TensorArray:
         return ListArray(list_of_array(self), self._dtype, elements, self._dynamic)
 
     def _with_flow(self, flow: Tensor) -> TensorArray:
-        other = type(self).__new__(type(self))
+        other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other._flow = flow
         return other
@@ -212,11 +219,7 @@ class TensorArray:
     def stack(self, name: str | None = None) -> Tensor:
         """All elements, stacked along a new first axis. They must have one shape."""
         with self._scope(name, "TensorArrayStack"):
-            size: Any = self.size()
-            if executing_eagerly() and not self.element_shape.is_fully_defined() and not int(size):
-                # As TensorFlow's eager arrays do: they are lists, and of nothing comes a vector.
-                return convert_to_tensor([], self._dtype)
-            return self.gather(get("Range")(0, size, 1))
+            return self.gather(get("Range")(0, self.size(), 1))
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
         """The elements at `indices` (int32 vector), stacked."""
@@ -270,7 +273,7 @@ class TensorArray:
     def mark_used(self) -> None:
         """Says that it is left unused on purpose; nothing warns of that here."""
 
-    def close(self, name: str | None = None) -> Operation:
+    def close(self, name: str | None = None) -> Operation | None:
         """An operation that drops the elements."""
         with colocate_with(self._handle):
             done: Operation = raw.tensor_array_close_op(self._handle, name=name)
