@@ -55,6 +55,12 @@ def test_texts_are_tensorflow_s():
     )
 
 
+def test_handles_are_formatted_as_they_are_shown():
+    handle = tf.Variable(1.0).handle
+    assert f"{handle}" == str(handle)
+    assert f"{handle:>200}" == str(handle).rjust(200)
+
+
 def test_what_numpy_gives_is_a_copy():
     x = tf.constant([1.0, 2.0])
     x.numpy()[0] = 5.0
