@@ -1,58 +1,92 @@
-"""Steps on a device of opdock's beside those of another library, both in one process.
+"""Steps on a device of opdock's beside those of another library, by the processor's time.
 
     python benchmarks/together.py --peer jax --device jax:0 --write docs/benchmarks.md
     python benchmarks/together.py --peer jax --device jax:0 logreg_train 'mlp*' --seconds 5
 
-What counts is the processor's time, on one core, in bursts that take turns: so the ratios can be
-had on a machine that is busy with other things. A wrong answer gets no ratio.
+Each is in a process of its own, several times, with the library's own settings, on one core.
+Bursts of steps take turns, and the processor's time counts: so the ratios can be had on a machine
+that is busy with other things. A wrong answer gets no ratio.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import fnmatch
+import importlib.metadata
 import math
-import os
 import shlex
 import statistics
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import compare
 import report
-from worker import Library
+from compare import Worker
 from workloads.agree import apart
 from workloads.table import ALL
 
-BURST = 0.02  # seconds that the peer's steps of one burst take, at least one step
+BURST = 0.05  # seconds of one burst's steps, at least one step
 LEAST = 5  # bursts of each
+LOOKS = 3  # at the clock that a worker takes a step
 Row = tuple[str, list[float], list[float], float, float]
 
 
-def measure(name: str, libraries: Sequence[Library], seconds: float) -> Row | None:
+def measure(name: str, sides: Sequence[Worker], seconds: float) -> Row | None:
     """Seconds a step of opdock and of the peer by burst, and their first steps; None without twin.
 
     Raises:
-        RuntimeError: they do not compute the same.
+        RuntimeError: they do not compute the same, or one fails.
     """
     workload = ALL[name]
-    started = [library.start(name, dict(workload.sizes)) for library in libraries]
+
+    def ask(side: Worker, do: str, **words: Any) -> dict[str, Any]:
+        heard = side.ask(do, **words)
+        if "error" in heard:
+            raise RuntimeError(f"{name}: {heard['error']}")
+        return heard
+
+    started = [ask(side, "start", workload=name, sizes=dict(workload.sizes)) for side in sides]
     if any("missing" in found for found in started):
         return None
-    for ours, theirs in zip(*(found["values"] for found in started)):
+    for ours, theirs in zip(*(found["values"] for found in started), strict=True):
         if (gap := apart(ours, theirs)) > 2 * workload.tolerance:
             raise RuntimeError(f"{name}: the answers differ by {gap:.2g} of the largest value")
-    ours, theirs = (library.timed for library in libraries)
-    count = max(1, round(BURST / max(theirs()[0], 1e-6)))
     mine: list[float] = []
     others: list[float] = []
-    while len(mine) < LEAST or sum(mine) + sum(others) < seconds / count:
-        turns = [(ours, mine), (theirs, others)]
-        for step, kept in turns if len(mine) % 2 else reversed(turns):
-            step()
-            kept.append(sum(step()[0] for _ in range(count)) / count)
+    bursts = max(LEAST, math.ceil(seconds / BURST / 2))
+    # A look at the processor's time costs as much as a tenth of a small step.
+    looks = [LOOKS * ask(side, "looking")["seconds"] for side in sides]
+    for turn in range(-1, bursts):  # the first burst warms up
+        turns = list(zip(sides, looks, (mine, others), strict=True))
+        for side, look, kept in turns if turn % 2 else reversed(turns):
+            (took,) = ask(side, "run", seconds=BURST, least=1)["times"]
+            if turn >= 0:
+                kept.append(took - look)
     return name, mine, others, started[0]["first"], started[1]["first"]
+
+
+def anew(name: str, setting: compare.Setting, seconds: float, turns: int) -> Row | None:
+    """The bursts of so many pairs of new processes: where arrays lie is luck, anew in each."""
+    found: list[Row] = []
+    for _ in range(turns):
+        sides = [Worker(side, setting) for side in setting.sides]
+        try:
+            for side in sides:  # what the first step of a process pays, no workload's does
+                side.ask("start", workload="reduce", sizes=dict(ALL["reduce"].smoke))
+            row = measure(name, sides, seconds / turns)
+        finally:
+            for side in sides:
+                side.close()
+        if row is None:
+            return None
+        found.append(row)
+    mine, others = ([t for row in found for t in row[i]] for i in (1, 2))
+    first, theirs = (statistics.median(row[i] for row in found) for i in (3, 4))
+    return name, mine, others, first, theirs
 
 
 def table(rows: Sequence[Row], peer: str) -> str:
@@ -85,19 +119,18 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--peer", choices=("jax", "torch"), required=True)
     parser.add_argument("--device", default="jax:0", help="where opdock computes")
     parser.add_argument("--seconds", type=float, default=2.0, help="of measuring, a workload")
+    parser.add_argument("--turns", type=int, default=3, help="new processes, a workload")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="replace the table in this page")
     given = parser.parse_args(words)
-    if hasattr(os, "sched_setaffinity"):
-        # One core: threads that wait for each other by turning would count.
-        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    libraries = [Library("opdock", 1, None, processor=True), Library(given.peer, 1, None, True)]
-    libraries[0].device = libraries[0].where(given.device)["device"]
-    for library in libraries:  # what the first step of a process pays, no workload's does
-        library.start("reduce", dict(ALL["reduce"].smoke))
+    # One thread and one core: threads that wait for each other by turning would count.
+    setting = compare.Setting(
+        (compare.Side("opdock"), compare.Side(given.peer)), threads=1, processor=True, settled=True
+    )
+    setting = dataclasses.replace(setting, device=compare.placed(given.device, setting))
     rows = []
     for name in ALL:
         if any(fnmatch.fnmatch(name, pattern) for pattern in given.name):
-            row = measure(name, libraries, given.seconds)
+            row = anew(name, setting, given.seconds, given.turns)
             if row is not None:
                 rows.append(row)
                 print(table([row], given.peer).splitlines()[2], flush=True)
@@ -106,7 +139,7 @@ def main(words: Sequence[str]) -> None:
     head = (
         f"{about['processor']}, one core of {about['cores']} · Python {about['python']}, NumPy "
         f"{about['numpy']}, opdock {about['opdock']}, {given.peer} "
-        f"{libraries[1].hello()['version']} · {time.strftime('%Y-%m-%d')} · `{command}`"
+        f"{importlib.metadata.version(given.peer)} · {time.strftime('%Y-%m-%d')} · `{command}`"
     )
     text = f"{head}\n\n{table(rows, given.peer)}"
     print(text)

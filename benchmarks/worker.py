@@ -213,6 +213,16 @@ class Library:
             times = [whole / len(times)]
         return {"times": times}
 
+    def looking(self) -> dict[str, Any]:
+        """Seconds that it takes to look at the clock, as `run` does three times a step."""
+        spent = []
+        for _ in range(20):
+            begin = self.clock()
+            for _ in range(99):
+                self.clock()
+            spent.append((self.clock() - begin) / 100)
+        return {"seconds": min(spent)}
+
     def finish(self) -> dict[str, Any]:
         """Memory, where the ops ran, whether the first result is what it was, and a last one."""
         out: dict[str, Any] = {"peak": status("VmHWM"), "kept": digest(self.first[0])}

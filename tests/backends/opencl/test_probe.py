@@ -65,6 +65,13 @@ def test_without_pyopencl(monkeypatch):
     assert found.reason == "PyOpenCL is not installed" and found.installable
 
 
+def test_parts_are_a_number(run, monkeypatch):
+    monkeypatch.setenv("OPDOCK_OPENCL_PARTS", "two")
+    found = run(None)
+    assert found.reason == "OPDOCK_OPENCL_PARTS takes a number, got 'two'"
+    assert not found.installable
+
+
 def test_without_a_driver_the_hint_helps(run):
     found = run(None)
     assert "no OpenCL driver is installed (clGetPlatformIDs failed" in found.reason

@@ -275,6 +275,15 @@ def test_it_can_be_left_out(tmp_path: Path) -> None:
     assert done.returncode == 1 and "AttributeError" in done.stderr
 
 
+@pytest.mark.parametrize(("value", "status"), [("1", 1), ("0", 0)])
+def test_the_environment_can_leave_it_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str, status: int
+) -> None:
+    monkeypatch.setenv("OPDOCK_NO_LEGACY", value)
+    done = run("import collections\ncollections.Iterable\n", tmp_path)
+    assert done.returncode == status, done.stderr
+
+
 def test_what_is_gone_as_ever_raises_the_librarys_own_error(tmp_path: Path) -> None:
     done = run("import numpy as np\nnp.never_was\n", tmp_path)
     assert "module 'numpy' has no attribute 'never_was'" in done.stderr

@@ -245,6 +245,42 @@ def test_a_bad_time_limit_is_told(manager, monkeypatch, caplog):
     assert "OPDOCK_PROBE_TIMEOUT='soon'" in caplog.text
 
 
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        ("OPDOCK_ADMIT", "eccho", "OPDOCK_ADMIT names 'eccho', and there is no such plugin"),
+        ("OPDOCK_PLUGINS", "eccho", "OPDOCK_PLUGINS names 'eccho', and there is no such"),
+        ("OPDOCK_DISABLE", "opencll, echo", "OPDOCK_DISABLE names 'opencll', and there is no such"),
+    ],
+)
+def test_a_name_that_no_plugin_has_is_told_once(
+    manager, monkeypatch, caplog, variable, value, told
+):
+    monkeypatch.setenv(variable, value)
+    manager.register(make(), "echo")
+    manager.register(make(name="other", own_type="OTHER"), "opencl")
+    with caplog.at_level(logging.WARNING, "opdock.plugins"):
+        manager.devices()
+        manager.load()
+    (line,) = [r.getMessage() for r in caplog.records if variable in r.getMessage()]
+    meant = "opencl" if "opencll" in value else "echo"
+    assert told in line
+    assert "(there are: echo, opencl)" in line
+    assert line.endswith(f"did you mean {meant!r}?")
+    assert manager.unknown() == [line]
+
+
+def test_what_is_not_installed_may_be_disabled(manager, monkeypatch, caplog):
+    """One setting serves machines with different plugins."""
+    monkeypatch.setenv("OPDOCK_DISABLE", "something-else")
+    monkeypatch.setenv("OPDOCK_ADMIT", "echo")
+    manager.register(make(), "echo")
+    with caplog.at_level(logging.WARNING, "opdock.plugins"):
+        manager.load()
+    assert not caplog.records
+    assert manager.unknown() == []
+
+
 def test_no_device_has_a_reason(manager):
     manager.register(
         make(lambda: Probe(reason="gadgetlib is not installed"), install_hint="pip install gadget")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 
 import opdock as tf
 from opdock.compiler.pipeline import OPTIONAL
 from opdock.runtime import config
 from opdock.runtime.program import checks
+from opdock.testing.levels.device import open_device
 
 
 def test_defaults():
@@ -41,6 +44,37 @@ def test_passes_are_switched_off_by_name_or_level(monkeypatch):
     level = tf.OptimizerOptions(opt_level=tf.OptimizerOptions.L0)
     proto = tf.ConfigProto(graph_options=tf.GraphOptions(optimizer_options=level))
     assert config.read(proto).disabled_passes == set(OPTIONAL)
+
+
+def test_a_pass_that_is_none_is_told_once(monkeypatch, caplog):
+    def step():
+        with tf.Graph().as_default(), tf.Session() as session:
+            session.run(tf.constant(1) + 2)
+
+    with caplog.at_level(logging.WARNING, "opdock.passes"):
+        fusion = next(iter(open_device("cpu:0").fusions)).name
+        monkeypatch.setenv("OPDOCK_DISABLE_PASSES", f"fold,{fusion},sgements")
+        step()
+        step()
+    (line,) = [r.getMessage() for r in caplog.records]
+    assert line == (
+        "to be left out, but neither a pass nor a fusion of the open devices: sgements; did you "
+        "mean 'segments'?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "on"),
+    [(None, False), ("", False), ("0", False), ("off", False), ("False", False), ("no", False),
+     ("1", True), ("true", True), ("on", True)],
+)  # fmt: skip
+def test_switches_are_read_alike(monkeypatch, value, on):
+    for name in ("OPDOCK_CHECK", "OPDOCK_RELAXED_MATH"):
+        monkeypatch.delenv(name, raising=False)
+        if value is not None:
+            monkeypatch.setenv(name, value)
+    found = config.read(None)
+    assert (found.check, found.relaxed) == (on, on)
 
 
 def test_the_env_has_no_say_in_a_running_session(monkeypatch):

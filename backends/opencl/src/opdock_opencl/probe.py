@@ -17,6 +17,7 @@ from opdock.plugin import DeviceAttributes, Probe, kept
 __all__ = ["probe", "usable_devices"]
 
 _VERSION = (1, 2)
+_PARTS = "OPDOCK_OPENCL_PARTS"
 _TRIED = "opencl-compilers"
 _ABOUT = ("name", "vendor", "version", "driver_version", "extensions")
 _DRIVERS = ("OCL_", "POCL_", "LP_", "RUSTICL_")
@@ -28,6 +29,8 @@ def probe() -> Probe:
     """The devices of all platforms, or the reason why there is none: PyOpenCL or a driver."""
     if importlib.util.find_spec("pyopencl") is None:
         return Probe(reason="PyOpenCL is not installed")
+    if (parts := os.environ.get(_PARTS, "")) and not parts.isdecimal():
+        return Probe(reason=f"{_PARTS} takes a number, got {parts!r}", installable=False)
     import pyopencl as cl
 
     try:
@@ -62,14 +65,14 @@ def usable_devices(cl: Any) -> tuple[list[Any], list[str]]:
 
 def _parts(cl: Any, device: Any) -> list[Any]:
     """Equal parts of a device, if the environment asks for them and the device can be divided."""
-    count = os.environ.get("OPDOCK_OPENCL_PARTS", "")
-    if not count.isdigit() or int(count) < 2:
+    count = int(os.environ.get(_PARTS, "") or 1)
+    if count < 2:
         return []
     equally = cl.device_partition_property.EQUALLY
     if equally not in device.partition_properties:
         return []
-    units = device.max_compute_units // int(count)
-    return list(device.create_sub_devices([equally, units])[: int(count)]) if units else []
+    units = device.max_compute_units // count
+    return list(device.create_sub_devices([equally, units])[:count]) if units else []
 
 
 def _problem(cl: Any, device: Any) -> str:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 _PACKAGES: Final = ("opdock-core", "numpy", "pluggy", "protobuf", "tensorboard")
 _COLORS: Final = {"open": "green", "probed": "green", "loaded": "green", "quarantined": "red"}
 _TOLD: Final = (
-    ("ties", "tie", "yellow"), ("faults", "fault", "red"), ("unserved", "sibling", "yellow"),
-    ("failures", "failed", "red"), ("hints", "hint", "yellow"),
+    ("unknown", "unknown", "yellow"), ("ties", "tie", "yellow"), ("faults", "fault", "red"),
+    ("unserved", "sibling", "yellow"), ("failures", "failed", "red"), ("hints", "hint", "yellow"),
 )  # fmt: skip
 """Parts of the report that are lines: key, what stands before each, its colour."""
 
@@ -39,6 +39,7 @@ _KEYS: Final = {
     "failures": "devices that could not be opened (--open)",
     "faults": "kernels that gave something wrong (--open)",
     "unserved": "types that an op lacks on a device, though its like has them (--open)",
+    "unknown": "what the environment names that is no plugin",
     "ties": "kernels between which the names of plugins decide",
     "hints": "what to do about hardware that no plugin serves",
 }
@@ -64,6 +65,7 @@ def command(json_output: bool, open_all: bool, traceback: bool) -> None:
         "plugins": manager.status(),
         "devices": pool_rows(DevicePool.build(probed)),
         "notes": [*_notes(probed), *manager.notes(), *manager.disputed()],
+        "unknown": manager.unknown(),
         "failures": failures,
         "faults": faults,
         "unserved": unserved,

@@ -11,6 +11,7 @@ import click
 from opdock.cli import _program
 from opdock.cli._command import Command, Wrong
 from opdock.mapping.finder import be_found_as_tensorflow
+from opdock.util.switches import switched_on
 
 
 class ProgramCommand(Command):
@@ -67,7 +68,7 @@ def run_program(module: str | None, arguments: tuple[str, ...], legacy_to: TextI
         raise click.UsageError("name a script, or a module with -m")
     be_found_as_tensorflow()
     _program.share_with_spawned()
-    if legacy_to is None:
+    if legacy_to is None or switched_on("OPDOCK_NO_LEGACY"):
         os.environ["OPDOCK_NO_LEGACY"] = "1"
     else:
         from opdock import legacy

@@ -6,16 +6,19 @@ pluggy's own entry-point loader stops at the first plugin that fails; this loop 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Final
 
-from opdock.plugins.ownership import is_named, names_in
+from opdock.nearest import nearest
+from opdock.plugins.ownership import ADMIT, is_named, names_in
 from opdock.plugins.state import Plugin, Quarantine
 
 GROUPS: Final = ("opdock.backends", "opdock.plugins")
 FILE_GROUP: Final = "file"
+MISSING: Final = "OPDOCK_PLUGINS"
+"""The group of plugins that are nowhere, though that variable names them."""
 
 
 def discover(environ: Mapping[str, str] | None = None) -> list[Plugin]:
@@ -68,12 +71,39 @@ def _from_file(text: str) -> Plugin:
 
 
 def _missing(name: str, found: list[Plugin]) -> Plugin:
-    plugin = Plugin(name=name, group="OPDOCK_PLUGINS", target=name)
+    plugin = Plugin(name=name, group=MISSING, target=name)
     installed = ", ".join(sorted({p.name for p in found})) or "none"
     plugin.quarantine(
         Quarantine("import-error", f"no such plugin is installed (installed: {installed})")
     )
     return plugin
+
+
+def unknown(plugins: Sequence[Plugin], environ: Mapping[str, str] | None = None) -> list[str]:
+    """What the environment names that is no plugin, in words, a line each.
+
+    Who disables what is not installed has what is wanted: there only what is nearly the name of
+    another is told of, so one setting serves machines with different plugins.
+
+    Args:
+        plugins: all that there are.
+        environ: where to read the variables.
+    """
+    environ = os.environ if environ is None else environ
+    there = [p for p in plugins if p.group != MISSING]
+    names = sorted({name for p in there for name in (p.name, p.distribution) if name})
+    installed = ", ".join(sorted({p.name for p in there})) or "none"
+    lines = []
+    for variable, always in (("OPDOCK_PLUGINS", True), (ADMIT, True), ("OPDOCK_DISABLE", False)):
+        for name in _split(environ.get(variable, ""))[0]:
+            meant = nearest(name, names, 0.6 if always else 0.8)
+            if not _known(name, there) and (always or meant):
+                hint = f"; did you mean {meant!r}?" if meant else ""
+                lines.append(
+                    f"{variable} names {name!r}, and there is no such plugin (there are: "
+                    f"{installed}){hint}"
+                )
+    return lines
 
 
 def _split(text: str) -> tuple[list[str], list[str]]:
@@ -83,5 +113,5 @@ def _split(text: str) -> tuple[list[str], list[str]]:
     return [i for i in items if i not in files], files
 
 
-def _known(name: str, found: list[Plugin]) -> bool:
+def _known(name: str, found: Sequence[Plugin]) -> bool:
     return any(is_named(plugin, (name,)) for plugin in found)

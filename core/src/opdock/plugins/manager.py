@@ -6,7 +6,6 @@ Nothing happens when this module is imported; every step is taken when it is fir
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import traceback
 from collections.abc import Callable, Iterator
@@ -29,6 +28,7 @@ from opdock.plugins.records import (
     ToleranceRow,
 )
 from opdock.plugins.state import Backend, Plugin, Quarantine
+from opdock.util.switches import switched_on
 
 __all__ = [
     "OpenDevice",
@@ -54,6 +54,7 @@ class PluginManager:
         self._plugins: list[Plugin] = []
         self._discovered = False
         self._loading = False
+        self._told: set[str] = set()
         self._relay = loading.new_relay()
         self._routes: RouteTable | None = None
 
@@ -91,6 +92,10 @@ class PluginManager:
                 self._load(plugin)
             elif plugin.state == "quarantined" and plugin.kind != "blocked":
                 _strict(plugin.error())
+        for line in discovery.unknown(self._plugins):
+            if line not in self._told:
+                self._told.add(line)
+                _log.warning("%s", line)
         self._clear_commons()
 
     def probe(self) -> None:
@@ -341,6 +346,12 @@ class PluginManager:
                 notes += self._testimonies(backend.spec.name)[1]
             return notes
 
+    def unknown(self) -> list[str]:
+        """What the user's environment names that is no plugin, in words, a line each."""
+        with self._lock:
+            self.load()
+            return discovery.unknown(self._plugins)
+
     def _testimonies(self, backend: str) -> tuple[list[Requirement | ToleranceRow], list[str]]:
         kinds = (Requirement, ToleranceRow)
         owner = next((b for b in self._backends() if b.spec.name == backend), None)
@@ -439,7 +450,7 @@ def _refuse_twins(found: list[Plugin]) -> None:
 
 
 def _strict(error: PluginError) -> None:
-    if os.environ.get("OPDOCK_STRICT_PLUGINS", "") not in ("", "0"):
+    if switched_on("OPDOCK_STRICT_PLUGINS"):
         raise error
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from opdock.compiler.pipeline import disabled_by, disables_plugins, relaxed_by
 from opdock.io import protos
 from opdock.late import record
+from opdock.util.switches import switched_on
 
 
 @record(frozen=True, slots=True)
@@ -70,8 +71,8 @@ def read(config: Any) -> SessionConfig:
     """The settings of a ConfigProto, or TF's defaults for None."""
     disabled = _names(os.environ.get("OPDOCK_DISABLE_PASSES", ""))
     enabled = _names(os.environ.get("OPDOCK_ENABLE_PASSES", ""))
-    relaxed = _is_on("OPDOCK_RELAXED_MATH")
-    check = _is_on("OPDOCK_CHECK")
+    relaxed = switched_on("OPDOCK_RELAXED_MATH")
+    check = switched_on("OPDOCK_CHECK")
     if config is None:
         return SessionConfig(
             disabled_passes=disabled, enabled_passes=enabled,
@@ -105,10 +106,6 @@ def read(config: Any) -> SessionConfig:
         check=bool(extras.get("check", check)),
         proto=config,
     )
-
-
-def _is_on(switch: str) -> bool:
-    return os.environ.get(switch, "") not in ("", "0")
 
 
 def _names(text: str) -> frozenset[str]:

@@ -172,6 +172,8 @@ class Engine:
     ) -> Program:
         """`compile` for what is not all of the session's: no word on what else is in the graph."""
         program = self.bind(self.compiler.step(fetches, runs, feeds, as_written))
+        if self._config.disabled_passes:
+            self.devices.tell_unknown()
         if self.watcher is not None:
             self.watcher.compiled(program, fetches, runs, feeds)
         return program

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from opdock import errors
 from opdock.codes import coded
@@ -20,10 +21,13 @@ from opdock.devices.router import Place, Router
 from opdock.failures import FAILURES
 from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.late import record
+from opdock.nearest import meant
 from opdock.plugins.manager import OpenDevice, PluginManager, get_manager
 from opdock.plugins.records import Candidate, PluginError
 from opdock.runtime.config import SessionConfig
 from opdock.util.lazy import lazy
+
+_log: Final = logging.getLogger("opdock.passes")
 
 
 @record(frozen=True, slots=True)
@@ -118,6 +122,15 @@ class SessionDevices:
             for plugin, record in brought
             if record.name in on
         ]
+
+    def tell_unknown(self) -> None:
+        """Warns of names to leave out that nothing has: no pass, and no fusion of what is open."""
+        off = self.config.disabled_passes - frozenset(OPTIONAL)
+        if off:
+            passes = {record.name for _, record in self.manager.graph_passes()}
+            fusions = {p.name for t in self.targets if t.is_open for p in t.fusions}
+            for name in sorted(off - passes - fusions):
+                _tell(name + meant(name, (*OPTIONAL, *passes, *fusions)))
 
     @lazy
     def router(self) -> Router:
@@ -223,3 +236,9 @@ def _target(device: PoolDevice, manager: PluginManager, config: SessionConfig) -
         open=open_it, description=device.description, automatic=device.automatic,
         options=config.device_options,
     )  # fmt: skip
+
+
+@functools.cache
+def _tell(name: str) -> None:
+    """Once a process: many sessions have the same settings."""
+    _log.warning("to be left out, but neither a pass nor a fusion of the open devices: %s", name)

@@ -12,7 +12,9 @@ from opdock.plugin import DeviceAttributes, Probe, deterministic
 def probe() -> Probe:
     """Every device of this process; JAX makes several of a CPU when `jax_num_cpu_devices` says.
 
-    XLA reads its flags once, and the number of a CPU's threads where it makes the device.
+    XLA reads its flags once, and the number of a CPU's threads where it makes the device. A step
+    waits for its results, so JAX is asked, if it has no device of the CPU yet, to compute there at
+    once: its other way hands each program to a thread, which takes longer than a small one runs.
     """
     if importlib.util.find_spec("jax") is None:
         return Probe(reason="JAX is not installed")
@@ -21,6 +23,7 @@ def probe() -> Probe:
         os.environ |= {"XLA_FLAGS": f"{flags} --xla_gpu_deterministic_ops=true", "NPROC": "1"}
     import jax
 
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
     try:
         found = jax.local_devices()
     except RuntimeError as e:  # JAX_PLATFORMS names what is not there

@@ -81,9 +81,10 @@ class RayEngine:
 
         Raises:
             UnknownError: another process has the address.
+            InvalidArgumentError: OPDOCK_RAY_SILENCE is no number of seconds.
         """
         self._join()
-        silence = float(os.environ.get(_SILENCE, _DEFAULT_SILENCE))
+        silence = _silence()
         workers = ThreadPoolExecutor(_MOST, thread_name_prefix="opdock-task")
         entrance = link.Entrance(handle, workers) if link.possible() else None
         door = _node(), None if entrance is None else entrance.door
@@ -120,6 +121,19 @@ class RayEngine:
             if found is None:
                 found = self._ways[actor._actor_id] = _Way(address, actor)
             return found
+
+
+def _silence() -> float:
+    """Seconds after which a task that does not answer counts as gone."""
+    text = os.environ.get(_SILENCE, "") or str(_DEFAULT_SILENCE)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if seconds > 0:
+        return seconds
+    told = f"{_SILENCE} takes a number of seconds, got {text!r}"
+    raise errors.InvalidArgumentError(None, None, told)
 
 
 def _mailbox(address: str, silence: float, door: Any) -> Any:

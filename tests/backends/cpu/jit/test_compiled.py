@@ -234,3 +234,18 @@ def test_calls_with_many_arguments() -> None:
     assert address is not None
     compiled.caller(800)(address)(*[pointer] * 800, 7)
     assert seen == [(801, 7)]
+
+
+def test_a_word_that_is_none_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for word, asked in (("OFF", "off"), ("0", "off"), (" sync ", "sync"), ("1", ""), ("", "")):
+        monkeypatch.setenv("OPDOCK_JIT", word)
+        assert llvm.asked() == asked
+    assert not caplog.records
+    monkeypatch.setenv("OPDOCK_JIT", "synk")
+    assert [llvm.asked(), llvm.asked()] == ["", ""]
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "OPDOCK_JIT=synk is neither off nor sync: code is generated as without it"
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import itertools
+import logging
 import os
 import platform
 import re
@@ -27,6 +28,8 @@ __all__ = [
 
 _lock = threading.Lock()
 _FOLDER: Final = "cpu-code"
+_WORDS: Final = {"": "", "1": "", "on": "", "0": "off", "off": "off", "sync": "sync"}
+_log: Final = logging.getLogger("opdock.cpu")
 if hasattr(os, "register_at_fork"):  # a child must not find LLVM in the middle of something
     os.register_at_fork(
         before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
@@ -43,12 +46,25 @@ def why_not() -> str:
     LLVM is not loaded for the answer: it takes 90 MB and some tens of milliseconds, which a
     program without generated code need not spend.
     """
-    if os.environ.get("OPDOCK_JIT", "").lower() in ("0", "off"):
+    if asked() == "off":
         return "OPDOCK_JIT switches it off"
     for module in ("llvmlite", "cffi"):
         if importlib.util.find_spec(module) is None:
             return f"{module} is not installed"
     return ""
+
+
+def asked() -> str:
+    """What `OPDOCK_JIT` asks for: "off", "sync", or nothing."""
+    word = os.environ.get("OPDOCK_JIT", "").strip().lower()
+    if word not in _WORDS:
+        _tell(word)
+    return _WORDS.get(word, "")
+
+
+@cache
+def _tell(word: str) -> None:
+    _log.warning("OPDOCK_JIT=%s is neither off nor sync: code is generated as without it", word)
 
 
 def available() -> bool:

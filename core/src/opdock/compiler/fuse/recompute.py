@@ -51,7 +51,13 @@ def recomputed(parts: Parts, part: Part) -> tuple[list[Node], set[Value]]:
     """
     have, again = whole_inputs(parts, part), []
     room = MAX_STEPS - parts.size(part)
-    for value in sorted(have, key=lambda v: parts.flow.place[v.node]):
+
+    def place(value: Value) -> int:
+        return parts.flow.place[value.node]
+
+    waiting = sorted(have, key=place)
+    # What is read to make a value may be cheap to make as well.
+    for value in waiting:
         found = _recipe(parts, value, part, have, min(room, _MOST_AGAIN))
         if found is None:
             continue
@@ -61,6 +67,7 @@ def recomputed(parts: Parts, part: Part) -> tuple[list[Node], set[Value]]:
         again += [n for n in nodes if n not in again]
         room -= sum(parts.candidates[n].size for n in nodes)
         have = (have | new) - {value}
+        waiting += sorted(new, key=place)
     return parts.flow.in_order(again), have
 
 

@@ -3,13 +3,13 @@
 Such a process gets the program's `sys.path`, with this folder in it, but not its import hook.
 """
 
-import os
 import sys
 
 import opdock
+from opdock.util.switches import switched_on
 
 del sys.modules[__name__]  # this file; the mapped module takes its place
-if "OPDOCK_NO_LEGACY" not in os.environ:
+if not switched_on("OPDOCK_NO_LEGACY"):
     from opdock import legacy
 
     legacy.put_back()
