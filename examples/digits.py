@@ -174,10 +174,14 @@ def train(digits: Digits, run: Run) -> float:
             step = sess.run(model.global_step)
             saver.save(sess, run.prefix, global_step=step)
             raise SystemExit(f"stopped at step {step}; --resume goes on from there") from None
+        traced = tf.RunMetadata()  # by which TensorBoard colors the graph: devices, compute time
         pictures, points, accuracy = sess.run(
-            [model.pictures, model.last_hidden, model.accuracy], feed_dict=test_feed
-        )
-        writer.add_summary(pictures, sess.run(model.global_step))
+            [model.pictures, model.last_hidden, model.accuracy], feed_dict=test_feed,
+            options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=traced,
+        )  # fmt: skip
+        step = sess.run(model.global_step)
+        writer.add_run_metadata(traced, f"test at step {step}", step)
+        writer.add_summary(pictures, step)
         project(writer, points, digits.test_labels)
         show(sess.explain([model.train_op, model.accuracy]))
     print(f"curves, histograms, images, graph, projector: tensorboard --logdir {run.logdir}")

@@ -276,7 +276,7 @@ def left() -> set[str]:
         if (
             "ray::" in line
             or "default_worker" in line
-            or "opdock_ray" in line
+            or "opdock_ray.host" in line
             or "raylet" in line
             or int(process.name) in _started
         ):

@@ -126,6 +126,25 @@ def saving(closes: bool) -> None:
         tf.summary.FileWriter(folder, graph).close()
 
 
+def evaluating(closes: bool) -> None:
+    """A metric of several batches with its summaries, in the default graph, which is made anew."""
+    tf.reset_default_graph()
+    x = tf.data.make_one_shot_iterator(tf.data.Dataset.range(8).batch(2)).get_next()
+    mean, update = tf.metrics.mean(x)
+    tf.summary.scalar("mean", mean)
+    tf.summary.histogram("x", x)
+    with tempfile.TemporaryDirectory() as folder:
+        session = tf.Session()
+        writer = tf.summary.FileWriter(folder, session.graph)
+        session.run(tf.local_variables_initializer())
+        for step in range(2):
+            session.run(update)
+            writer.add_summary(session.run(tf.summary.merge_all()), step)
+        writer.close()
+        if closes:
+            session.close()
+
+
 def eager(closes: bool) -> None:
     """A training whose operations run as they are made, over a dataset; with devices of its own."""
     with (EagerGraph() if closes else eager_graph()).as_default():
@@ -159,7 +178,7 @@ def rewriting(closes: bool) -> None:
 
 
 ROUNDS: Sequence[Callable[[bool], Any]] = (
-    training, iterating, queueing, failing, saving, eager, rewriting,
+    training, iterating, queueing, failing, saving, evaluating, eager, rewriting,
 )  # fmt: skip
 
 

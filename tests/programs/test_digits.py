@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from google.protobuf import text_format
 
+import opdock as tf
 from opdock.io.checkpoint_v2 import BundleReader
 from tools import pictures
 
@@ -117,6 +119,21 @@ def test_tensorboard_shows_images(board: str) -> None:
 def test_tensorboard_shows_the_graph(board: str) -> None:
     graph = fetch(board, "data/plugin/graphs/graph", run=".", conceptual="false").decode()
     assert 'name: "hidden2/MatMul"' in graph
+
+
+def test_tensorboard_colors_the_graph_by_device_and_time(board: str) -> None:
+    tag = f"test at step {2 * STEPS}"
+    told = fetch(board, "data/plugin/graphs/info")["."]["tags"][tag]
+    assert told["profile"]
+    text = fetch(board, "data/plugin/graphs/run_metadata", run=".", tag=tag).decode()
+    (device,) = text_format.Parse(text, tf.RunMetadata()).step_stats.dev_stats
+    assert device.device.endswith("/device:CPU:0")
+    times = {node.node_name: node.op_end_rel_micros for node in device.node_stats}
+    assert {"hidden2/Relu", "logits/BiasAdd"} <= set(times)
+    assert sum(times.values()) > 0
+    # The graph has the device of what is pinned to one; the rest is colored by the step.
+    graph = fetch(board, "data/plugin/graphs/graph", run=".", conceptual="false").decode()
+    assert 'device: "/device:CPU:0"' in graph
 
 
 def test_tensorboard_projects_the_digits(board: str) -> None:

@@ -41,10 +41,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     ran = set()
 
-    def go(name: str, *arguments: str, seed: int | None = None, here: str = "") -> Ran:
-        """`here` is a path of the program's that becomes the folder."""
+    def go(
+        name: str, *arguments: str, seed: int | None = None, here: str = "",
+        program: Path | None = None,
+    ) -> Ran:  # fmt: skip
+        """`here` is a path of the program's that becomes the folder; `program` runs instead."""
         ran.add(name)
-        program = SEEDS / f"{name}.py"
+        program = program or SEEDS / f"{name}.py"
         if here:
             text = program.read_text(encoding="utf-8")
             assert here in text
@@ -341,6 +344,42 @@ def test_a_supervisor_starts_from_weights_of_before(run) -> None:
         tf.train.Saver(before).save(sess, "logdir", write_state=False)
     ran = run("000_supervisor_pretrained", here=SUPERVISED)
     assert ran.printed.startswith("W: [1.9999")
+
+
+OPENCL = "/device:OPENCL:0"
+SOFTLY = "config=tf.ConfigProto(allow_soft_placement=True, log_device_placement=True)"
+
+
+@pytest.mark.parametrize(
+    ("name", "opened"),
+    [
+        ("000_supervisor", "managed_session("),
+        ("003_logistic_regression", "Session("),
+        ("003_optimizer_direct", "Session("),
+        ("003_example_with_summaries", "InteractiveSession("),
+    ],
+)
+def test_training_completes_on_opencl(run, tmp_path: Path, name: str, opened: str) -> None:
+    """The program in a device's scope; what has no kernel there is placed softly."""
+    with tf.Session() as session:
+        if not any(d.name.endswith(OPENCL) for d in session.list_devices()):
+            pytest.skip("no OpenCL device (for a CPU: apt install pocl-opencl-icd)")
+    text = (SEEDS / f"{name}.py").read_text(encoding="utf-8")
+    assert opened in text
+    text = text.replace(opened, opened + SOFTLY).replace(SUPERVISED, str(tmp_path))
+    lines = "".join(f"    {line}\n" for line in text.splitlines())
+    program = tmp_path / f"{name}.py"
+    program.write_text(f"import opdock as tf\nwith tf.device('{OPENCL}'):\n{lines}", "utf-8")
+    ran = run(name, seed=3, program=program)
+    placed = [line for line in ran.printed.splitlines() if line.endswith(OPENCL)]
+    assert any("MatMul" in line or "mul" in line for line in placed), ran.printed
+    if name == "000_supervisor":
+        assert "W: [1.99" in ran.printed
+        assert tf.train.latest_checkpoint(str(tmp_path)) is not None
+    if name == "003_logistic_regression":
+        assert ran.names["losses"][-1] < ran.names["losses"][0]
+    if name == "003_example_with_summaries":
+        assert ran.names["result"] > 0.85
 
 
 def test_every_program_has_a_test() -> None:

@@ -59,6 +59,14 @@ def train(strategy, folder, steps):
             session.run(minimize)
 
 
+def test_a_context_is_that_of_its_thread_inside():
+    with coordinator.WorkerContext(None, None, "worker", 0) as context:
+        assert get_current_worker_context() is context
+        with pytest.raises(ValueError, match="in a `worker_fn`"), context:
+            pass
+    assert get_current_worker_context() is None
+
+
 def test_one_program_drives_workers_and_parameter_servers(served, tmp_path):
     seen = {}
 

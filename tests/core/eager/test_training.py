@@ -89,6 +89,15 @@ def test_scaled_losses_are_differentiated():
     assert v.numpy() == 0.5
 
 
+def test_a_loss_scale_tells_where_it_stands():
+    scale = tf.train.experimental.DynamicLossScale(2, increment_period=3)
+    ends = "initial_loss_scale=2.0, increment_period=3, multiplier=2.0)"
+    assert repr(scale) == f"DynamicLossScale(current_loss_scale=2.0, num_good_steps=0, {ends}"
+    with tf.Graph().as_default():
+        alone = tf.train.experimental.DynamicLossScale(2, increment_period=3)
+        assert repr(alone) == f"DynamicLossScale({ends}"
+
+
 @pytest.mark.parametrize("what", [
     lambda: tf.metrics.mean([1.0]),
     lambda: tf.metrics.accuracy([1], [1]),

@@ -110,3 +110,33 @@ def test_a_template_shares_its_variables():
     assert [v.name for v in template.trainable_variables] == ["t/d/bias:0", "t/d/kernel:0"]
     other = tf.make_template("t", lambda x: tf.layers.dense(x, 2, name="d"))
     assert not np.array_equal(other(x).numpy(), template(x).numpy())
+
+
+def test_templates_within_templates_have_variables_of_their_own():
+    def inner():
+        return tf.get_variable("v", [1], initializer=tf.zeros_initializer())
+
+    def outer():
+        parts = [tf.make_template("in", inner) for _ in range(2)]
+        made = [part() for part in parts]
+        assert [[v is m for v in p.variables] for p, m in zip(parts, made, strict=True)] == [
+            [True], [True],
+        ]  # fmt: skip
+        return made
+
+    one, other = tf.make_template("out", outer), tf.make_template("out", outer)
+    assert one.variables == []
+    first, again, theirs = one(), one(), other()
+    assert [a is b for a, b in zip(first, again, strict=True)] == [True, True]
+    assert [v.name for v in first] == ["out/in/v:0", "out/in_1/v:0"]
+    assert [v.name for v in theirs] == ["out_1/in/v:0", "out_1/in_1/v:0"]
+    assert [a is b for a, b in zip(one.variables, first, strict=True)] == [True, True]
+
+
+def test_a_template_makes_no_trainable_variable_later():
+    template = tf.make_template("t", lambda name: tf.get_variable(name, [1]))
+    template("a")
+    with pytest.raises(ValueError, match="Trainable variable created when calling a template"):
+        template("b")
+    with pytest.raises(ValueError, match="unique_name_ cannot be used"):
+        tf.make_template("t", lambda: None, unique_name_="u")

@@ -65,3 +65,21 @@ def test_stacked_cells_say_what_they_are() -> None:
     stacked = tf.nn.rnn_cell.MultiRNNCell([CELLS["basic"](), CELLS["gru"]()])
     names = [c["class_name"] for c in stacked.get_config()["cells"]]
     assert names == ["BasicRNNCell", "GRUCell"]
+
+
+@pytest.mark.parametrize("kind, name", [
+    (tf.nn.rnn_cell.ResidualWrapper, "residual_fn"),
+    (tf.nn.rnn_cell.DropoutWrapper, "dropout_state_filter_visitor"),
+])  # fmt: skip
+def test_functions_of_a_wrapper_are_in_its_configuration(kind: Any, name: str) -> None:
+    def function(*given: Any) -> Any:
+        return given[-1]
+
+    cell = CELLS["gru"]()
+    config = kind(cell, **{name: function}).get_config()
+    assert config[name] is function
+    assert kind.from_config({**config, "cell": cell}).get_config() == config
+    named = {**config, "cell": cell, name: "mine"}
+    assert kind.from_config(named, custom_objects={"mine": function}).get_config() == config
+    with pytest.raises(TypeError, match="give the function itself"):
+        kind.from_config(named)

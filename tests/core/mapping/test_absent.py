@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import opdock as tf
-from opdock.mapping import absent
+from opdock.mapping import absent, coverage
 
 NAMED = "tensorflow.python.tpu.tpu_function.TpuContext is not there: there are no TPUs here"
 
@@ -48,3 +48,9 @@ def test_they_are_found_where_programs_import_them() -> None:
 
     assert isinstance(TpuContext, type)
     assert context.executing_eagerly() is False  # what is there comes first
+
+
+def test_what_is_said_of_a_name_that_is_absent_is_why():
+    told = coverage.told("python.debug.wrappers.hooks.LocalCLIDebugHook")
+    assert "OPD-NAME-002" in told
+    assert "tfdbg is out of scope" in told

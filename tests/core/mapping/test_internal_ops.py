@@ -95,3 +95,12 @@ def test_the_ops_under_variables() -> None:
         assert session.run(state_ops.assign_add(fixed, [[1.0, 2.0]])).tolist() == [[2, 3]]
         with pytest.raises(ValueError, match="shape"):
             state_ops.init_variable(free, init_ops.ones_initializer())
+
+
+def test_loops_are_in_no_context_of_control_flow():
+    from opdock.python.ops import control_flow_util, summary_op_util, variable_scope
+
+    assert control_flow_util.GetContainingWhileContext(None, stop_ctxt=None) is None
+    assert control_flow_util.GetContainingXLAContext(None) is None
+    assert summary_op_util.skip_summary() is False
+    assert variable_scope.EagerVariableStore is tf.contrib.eager.EagerVariableStore

@@ -336,6 +336,47 @@ def test_census_of_a_folder_leaves_out_what_its_programs_set(tmp_path: Path) -> 
     assert (found.uses, found.covered, found.missing) == (3, 2, {"nope": 1})
 
 
+def test_census_counts_no_module_that_is_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    census = tool("census")
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one/a.py").write_text(
+        "import tensorflow as tf\ntf.contrib.nope()\ntf.compat.v1.keras.nope()\ntf.add(1, 2)\n"
+        "from tensorflow.python.keras import nope\ntf.nn.nope()\ntf.nn.nope()\n"
+    )
+    found = census.read_folder(tmp_path / "one", ["contrib", "keras"])
+    assert (found.uses, found.covered, found.missing) == (3, 1, {"nn.nope": 2})
+    for words, status in ((["--without", "nn", "contrib", "keras"], 0), (["--least", "101"], 1)):
+        command = ["census.py", str(tmp_path / "one"), "--least", "99.5", *words]
+        monkeypatch.setattr(sys, "argv", command)
+        assert census.main() == status
+    assert " 100.00%        1 of       1       0  one\n" in capsys.readouterr().out
+
+
+def test_what_tensorflow_has_is_known_by_its_lists() -> None:
+    has = names.table().has
+    for path in (
+        "nn.relu", "Variable.name", "compat.v1.nn.relu", "compat.v2.summary.trace_on", "train",
+        "python.ops.array_ops.anything", "python.debug.LocalCLIDebugHook",
+    ):  # fmt: skip
+        assert has(path), path
+    for path in (
+        "nn.nope", "optimizers.Adam", "compat.v2.math.ndtri", "python.trackable.base.Trackable",
+        "compat.v1.config.list_physical_devices",
+    ):  # fmt: skip
+        assert not has(path), path
+
+
+def test_census_counts_names_of_other_versions_by_themselves(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(
+        "import tensorflow as tf\ntf.optimizers.Adam()\ntf.tpu.experimental.nope\ntf.add(1, 2)\n"
+        "tf.config.experimental_connect_to_host()\n"
+    )
+    found = tool("census").read_folder(tmp_path, ["tpu"])
+    assert (found.uses, found.covered, found.others, found.share) == (3, 1, 1, 0.5)
+
+
 def test_every_op_of_raw_ops_is_an_op() -> None:
     assert tf.raw_ops.Any.__name__ == "Any"
     for name in dir(tf.raw_ops):

@@ -36,6 +36,25 @@ def test_effects_happen_in_order():
     assert run(step(tf.constant(2.0))) == 7.0
 
 
+def test_a_function_without_results_is_an_operation():
+    v = tf.Variable(1.0, use_resource=True)
+
+    @tf.function
+    def twice():
+        v.assign(v * 2.0)
+
+    @tf.function
+    def nothing(x):
+        del x
+
+    for made in (twice(), nothing(v)):
+        assert isinstance(made, tf.Operation)
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert session.run([twice(), nothing(3.0)]) == [None, None]
+        assert session.run(v) == 2.0
+
+
 def test_a_read_is_between_the_writes_around_it():
     for use_resource in (True, False):
         v = tf.Variable(1.0, use_resource=use_resource)

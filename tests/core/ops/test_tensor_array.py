@@ -357,3 +357,119 @@ def test_the_gradient_of_a_split_knows_of_nothing_written_later() -> None:
     (grad,) = tf.gradients(joined * [2.0, 3.0, 4.0, 5.0], x)
     assert run(joined).tolist() == [1, 2, 3, 4]
     assert run(grad).tolist() == [2, 3, 4]
+
+
+# ---------------------------------------------------------------- arrays that are values
+def _empty(**kwargs: object) -> tf.TensorArray:
+    return tf.TensorArray(tf.float32, 0, dynamic_size=True, **kwargs)
+
+
+@pytest.mark.parametrize(("x", "expected"), [(3.0, [3, 1]), (-3.0, [-6, 1, -9])])
+def test_each_branch_returns_an_array_of_its_own(x, expected):
+    """One of them may be an array from outside."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        given = tf.placeholder(tf.float32, [])
+        outside = _empty().write(0, given * 2)
+        found = tf.cond(
+            given > 0, lambda: _empty().write(0, given), lambda: outside.write(2, given * 3)
+        )
+        found = found.write(1, 1.0)
+        stacked, (grad,) = found.stack(), tf.gradients(found.stack(), given)
+        values, slope = session.run([stacked, grad], {given: x})
+        np.testing.assert_array_equal(values, expected)
+        assert slope == (1 if x > 0 else 5)
+
+
+@pytest.mark.parametrize("limit", [None, 4, "fed"])
+def test_turns_return_arrays_of_their_own(limit):
+    """A new one in every second turn; the count of turns may be known later."""
+
+    def body(i, array):
+        new = _empty().write(0, tf.cast(i, tf.float32) * 100)
+        return i + 1, tf.cond(
+            tf.equal(i % 2, 1),
+            lambda: array.write(array.size(), tf.cast(i, tf.float32)),
+            lambda: new,
+        )
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        most = tf.placeholder_with_default(4, []) if limit == "fed" else limit
+        start = tf.TensorArray(tf.float32, 3, dynamic_size=True).unstack([7.0, 8.0, 9.0])
+        _, found = tf.while_loop(lambda i, _: i < 4, body, (0, start), maximum_iterations=most)
+        _, kept = tf.while_loop(lambda i, _: i < 0, body, (0, start))
+        np.testing.assert_array_equal(session.run(found.stack()), [200, 3])
+        np.testing.assert_array_equal(session.run(kept.stack()), [7, 8, 9])
+
+
+def test_arrays_change_places_in_a_loop():
+    """Each variable has the elements of the other one after a turn."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        start = (
+            0,
+            tf.TensorArray(tf.int32, 2).unstack([1, 2]),
+            tf.TensorArray(tf.int32, 1).unstack([3]),
+        )
+        _, a, b = tf.while_loop(lambda i, a, b: i < 3, lambda i, a, b: (i + 1, b, a), start)
+        first, second = session.run([a.stack(), b.stack()])
+        np.testing.assert_array_equal(first, [3])
+        np.testing.assert_array_equal(second, [1, 2])
+
+
+def test_a_scan_of_a_dataset_hands_an_array_on():
+    """What was stacked before a write does not know of it."""
+
+    def step(array, x):
+        longer = array.write(array.size(), x)
+        again = tf.cond(
+            tf.equal(x % 3, 2),
+            lambda: tf.TensorArray(tf.int64, 0, dynamic_size=True, element_shape=[]),
+            lambda: longer,
+        )
+        return again, (array.stack(), longer.stack())
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        start = tf.TensorArray(tf.int64, 0, dynamic_size=True, element_shape=[]).write(0, -1)
+        dataset = tf.data.Dataset.range(5).apply(tf.data.experimental.scan(start, step))
+        iterator = dataset.make_initializable_iterator()
+        following = iterator.get_next()
+        session.run(iterator.initializer)
+        found = [tuple(map(list, session.run(following))) for _ in range(5)]
+    assert found == [
+        ([-1], [-1, 0]), ([-1, 0], [-1, 0, 1]), ([-1, 0, 1], [-1, 0, 1, 2]), ([], [3]),
+        ([3], [3, 4]),
+    ]  # fmt: skip
+
+
+def test_an_array_that_is_a_list_has_all_methods():
+    """Those of an array, with its elements as they were before."""
+
+    def methods(array, x):
+        parts = array.scatter([1, 0], [[x, x], [x + 1, x + 1]])
+        rows = array.unstack([[5.0, 6.0], [7.0, 8.0]])
+        split = array.split(tf.reshape(tf.range(4.0), [2, 2]), [1, 1])
+        with tf.control_dependencies([array.close()]):
+            same = array.identity()
+        return same, (
+            parts.stack(), rows.concat(), rows.gather([1]), rows.read(0), split.read(1), same.size()
+        )  # fmt: skip
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        start = tf.TensorArray(tf.float32, 2, infer_shape=False)
+        start = start.unstack([[1.0, 1.0], [2.0, 2.0]])
+        dataset = tf.data.Dataset.from_tensors(3.0).apply(tf.data.experimental.scan(start, methods))
+        iterator = dataset.make_initializable_iterator()
+        following = iterator.get_next()
+        session.run(iterator.initializer)
+        found = session.run(following)
+    assert [np.asarray(f).tolist() for f in found] == [
+        [[4, 4], [3, 3]], [5, 6, 7, 8], [[7, 8]], [5, 6], [[2, 3]], 2,
+    ]  # fmt: skip
+    with tf.Graph().as_default(), pytest.raises(NotImplementedError, match="gradients"):
+        tf.data.Dataset.range(2).apply(
+            tf.data.experimental.scan(_zeros(), lambda a, x: (a, a.grad("g").stack()))
+        )
+
+
+def _zeros() -> tf.TensorArray:
+    """An array of one number."""
+    return tf.TensorArray(tf.float32, 1).unstack([0.0])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.eager.modes import eager_mode
 from opdock.saved_model.imported import load_v2
 
 
@@ -135,6 +136,15 @@ def test_what_cannot_be_loaded_says_why(tmp_path) -> None:
     with pytest.raises(ValueError, match="needs an input for each placeholder"):
         load_v2(path, {"b"})
     assert tf.compat.v2.saved_model.load is load_v2 is tf.saved_model.load_v2
+
+
+def test_a_model_of_a_session_is_for_graphs(tmp_path) -> None:
+    place = saved(tmp_path)
+    with eager_mode(alone=True):
+        with pytest.raises(tf.errors.UnimplementedError, match="Load it in a graph"):
+            load_v2(place)
+        with tf.Graph().as_default():
+            assert list(load_v2(place).signatures)
 
 
 def test_models_of_tensorflow_2_are_told_apart(tmp_path) -> None:

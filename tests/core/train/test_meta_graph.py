@@ -102,6 +102,8 @@ def test_default_attributes_can_be_left_out() -> None:
     assert "container" not in variable.attr
     with tf.Graph().as_default():
         tf.train.import_meta_graph(meta)
+    # Who imports finds them in what was imported, as in TensorFlow.
+    assert variable.attr["container"].s == b"" and "container" in variable.attr
 
 
 def test_graphs_without_variables() -> None:
@@ -117,6 +119,41 @@ def test_bad_files(tmp_path: Path) -> None:
     (tmp_path / "bad.meta").write_bytes(b"\xff\xfe not a graph")
     with pytest.raises(OSError, match="Cannot parse file"):
         tf.train.import_meta_graph(str(tmp_path / "bad.meta"))
+
+
+def test_queue_runners_come_back_and_run() -> None:
+    queue = tf.train.range_input_producer(4, shuffle=False)
+    item = queue.dequeue()
+    meta = tf.train.export_meta_graph()
+    assert meta.collection_def["queue_runners"].WhichOneof("kind") == "bytes_list"
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.train.import_meta_graph(meta, import_scope="again")
+        (runner,) = tf.get_collection(tf.GraphKeys.QUEUE_RUNNERS)
+        assert runner.name == f"again/{queue.name}"
+        coordinator = tf.train.Coordinator()
+        threads = tf.train.start_queue_runners(session, coordinator)
+        assert [session.run(f"again/{item.name}") for _ in range(5)] == [0, 1, 2, 3, 0]
+        coordinator.request_stop()
+        coordinator.join(threads)
+
+
+def test_parameters_come_back() -> None:
+    from opdock.contrib.training import HParams
+
+    tf.add_to_collection("hparams", HParams(rate=0.5, sizes=[3, 4]))
+    meta = tf.train.export_meta_graph()
+    with tf.Graph().as_default():
+        tf.train.import_meta_graph(meta)
+        (parameters,) = tf.get_collection("hparams")
+    assert parameters.values() == {"rate": 0.5, "sizes": [3, 4]}
+
+
+@pytest.mark.parametrize("key", ["variables", "trainable_variables", "queue_runners"])
+def test_numbers_are_no_messages(key: str) -> None:
+    meta = tf.train.export_meta_graph()
+    meta.collection_def[key].int64_list.value.append(3)
+    with tf.Graph().as_default(), pytest.raises(ValueError, match=f"'{key}' has int64_list"):
+        tf.train.import_meta_graph(meta)
 
 
 def test_collections_that_cannot_be_written(caplog: pytest.LogCaptureFixture) -> None:

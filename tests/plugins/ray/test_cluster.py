@@ -19,6 +19,8 @@ from opdock.cli.launch import free_addresses
 from opdock.runtime.cluster import peers
 
 TRAIN = Path(__file__).with_name("train.py")
+SLIDES = Path(__file__).with_name("slides.py")
+SEEDS = Path(__file__).parents[2] / "programs" / "seeds"
 SILENCE = "4"
 
 
@@ -82,32 +84,87 @@ def until(process: subprocess.Popen[str], words: str) -> list[str]:
     raise AssertionError(f"ended without {words!r}:\n{''.join(lines)}")
 
 
-@pytest.mark.timeout(290)  # a worker looks every 30 s whether the chief has made the variables
-def test_a_program_of_three_processes_as_it_stands():
+def launched(*arguments: str | Path) -> str:
+    """What the tasks of a cluster print, all of which have to end well."""
     run = subprocess.run(
-        [sys.executable, "-m", "opdock.cli.main", "launch", "--ps", "1", "--workers", "2",
-         "--flags", str(TRAIN), "--steps=12"],
-        capture_output=True, text=True, timeout=300,
+        [sys.executable, "-m", "opdock.cli.main", "launch", *map(str, arguments)],
+        capture_output=True, text=True, timeout=280,
     )  # fmt: skip
     assert run.returncode == 0, run.stdout + run.stderr
-    assert "[worker 0] done" in run.stdout
-    assert "[worker 1] done" in run.stdout
+    return run.stdout
+
+
+@pytest.mark.timeout(290)  # a worker looks every 30 s whether the chief has made the variables
+def test_a_program_of_three_processes_as_it_stands():
+    printed = launched("--ps", 1, "--workers", 2, "--flags", TRAIN, "--steps=12")
+    assert "[worker 0] done" in printed
+    assert "[worker 1] done" in printed
     # Both took steps of one count.
-    assert max(map(int, re.findall(r"step (\d+)", run.stdout))) >= 11
+    assert max(map(int, re.findall(r"step (\d+)", printed))) >= 11
+
+
+@pytest.mark.timeout(290)
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        ("000_supervisor", r"W: \[1\.999\d*\] b: \[-0\.499\d*\]"),
+        ("000_multiple_gpus", r"98\. 128\.\]\]"),
+        ("003_data_parallelism", None),
+        ("003_model_parallelism", None),
+    ],
+)
+def test_the_slides_programs_in_three_processes(program, words):
+    """They know nothing of clusters: each process runs the whole of them."""
+    printed = launched("--ps", 0, "--workers", 3, SEEDS / f"{program}.py")
+    for index in range(3) if words else ():
+        assert re.search(rf"\[worker {index}\].*{words}", printed), printed
+
+
+@pytest.mark.parametrize(
+    ("pattern", "results"),
+    [
+        ("data_parallelism", "/job:ps/task:1 True"),
+        ("model_parallelism", "[[31.0, 31.0], [1.0, 1.0]] True"),
+    ],
+)
+def test_one_program_spreads_over_tasks_as_in_the_slides(pattern, results):
+    printed = launched("--ps", 2, "--workers", 1, "--flags", SLIDES, f"--pattern={pattern}")
+    assert f"[worker 0] done {results}" in printed
+
+
+def replicas(pattern: str, steps: int) -> tuple[list[int], list[np.ndarray]]:
+    """How far the count of steps and the weights are for each of two workers when it ends."""
+    printed = launched(
+        "--ps", 1, "--workers", 2, "--flags", SLIDES, f"--pattern={pattern}", f"--steps={steps}"
+    )
+    ended = re.findall(r"\[worker \d\] done (\d+) \[(.*)\]", printed)
+    assert len(ended) == 2, printed
+    return [int(n) for n, _ in ended], [np.array(w.split(", "), float) for _, w in ended]
+
+
+def test_workers_in_step_train_as_one_with_the_whole_batch():
+    steps = 40
+    counts, weights = replicas("synchronous", steps)
+    x, w = np.random.RandomState(0).randn(64, 3), np.zeros(3)
+    for _ in range(steps):
+        w -= 0.1 * 2 * x.T @ (x @ w - x.sum(1)) / len(x)
+    assert counts == [steps] * 2
+    np.testing.assert_allclose(weights, [w] * 2, rtol=1e-5)
+
+
+def test_workers_train_one_model_each_at_its_own_pace():
+    counts, weights = replicas("asynchronous", 100)
+    assert max(counts) == 200
+    np.testing.assert_allclose(weights, np.ones([2, 3]), rtol=1e-4)
 
 
 @pytest.mark.timeout(290)
 def test_an_estimator_trains_and_evaluates(tmp_path):
     program = Path(__file__).with_name("estimate.py")
-    run = subprocess.run(
-        [sys.executable, "-m", "opdock.cli.main", "launch", "--chief", "--evaluator", str(program),
-         str(tmp_path)],
-        capture_output=True, text=True, timeout=280,
-    )  # fmt: skip
-    assert run.returncode == 0, run.stdout + run.stderr
+    printed = launched("--chief", "--evaluator", program, tmp_path)
     for task in ("chief", "worker", "evaluator"):
-        assert f"[{task} 0] done {task}" in run.stdout
-    losses = re.findall(r"evaluator 0\].*Saving dict.*loss = ([^,\s]+)", run.stdout)
+        assert f"[{task} 0] done {task}" in printed
+    losses = re.findall(r"evaluator 0\].*Saving dict.*loss = ([^,\s]+)", printed)
     assert float(losses[-1]) < 1e-3
 
 
@@ -163,6 +220,20 @@ def test_what_crosses_between_processes_and_what_errors_say(cluster):
         tf.train.Server(addresses, job_name="worker", task_index=0)
 
 
+def mailbox_of(address: str) -> int:
+    """The process that takes a task's mail."""
+    mailbox = ray.get_actor(address, namespace="opdock")
+    process: int = ray.get(mailbox.__ray_call__.remote(lambda _: os.getpid()))
+    return process
+
+
+def test_a_mailbox_gets_a_processor_as_soon_as_its_task():
+    addresses = {"ps": free_addresses(1), "worker": free_addresses(1)}
+    server = tf.train.Server(addresses, job_name="worker")
+    process = mailbox_of(server.target.removeprefix("grpc://"))
+    assert os.getpriority(os.PRIO_PROCESS, process) == os.getpriority(os.PRIO_PROCESS, 0)
+
+
 def test_a_task_whose_mailbox_ray_has_ended_gets_another(cluster):
     tasks = cluster(1, 1)
     tasks.start("ps", 0)
@@ -174,8 +245,7 @@ def test_a_task_whose_mailbox_ray_has_ended_gets_another(cluster):
             doubled = v * 2.0
         with tf.Session(server.target) as sess:
             sess.run(v.initializer)
-            mailbox = ray.get_actor(tasks.addresses["ps"][0], namespace="opdock")
-            process = ray.get(mailbox.__ray_call__.remote(lambda _: os.getpid()))
+            process = mailbox_of(tasks.addresses["ps"][0])
             os.kill(process, signal.SIGKILL)  # as a system does that has no memory left
             with pytest.raises(tf.errors.UnavailableError):
                 while sess.run(doubled) == 4.0:

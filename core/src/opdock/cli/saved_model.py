@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from opdock.cli._command import Wrong
 from opdock.cli._tool import Tool
 
 
@@ -12,7 +13,10 @@ def _main(arguments: list[str], prog: str) -> None:
     args = parser.parse_args(arguments)
     if not hasattr(args, "func"):
         parser.error("too few arguments")
-    args.func(args)
+    try:
+        args.func(args)
+    except RuntimeError as e:  # no meta graph has these tags, or a file is there
+        raise Wrong(str(e)) from e
 
 
 command = Tool(

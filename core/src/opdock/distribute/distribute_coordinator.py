@@ -7,12 +7,12 @@ import json
 import os
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Self
 
 from opdock import errors
 from opdock.api import logging
+from opdock.distribute import worker_context
 from opdock.distribute.clusters import collective_leader, is_chief, normalize_cluster_spec
-from opdock.distribute.worker_context import working_for
 from opdock.io import protos
 from opdock.train.coordinator import Coordinator
 from opdock.train.loops.monitored_session import (
@@ -93,7 +93,7 @@ class WorkerBarrier:
 
 
 class WorkerContext:
-    """What the function of a task may ask of it.
+    """What the function of a task may ask of it; entered, it is that of this thread.
 
     Args:
         strategy: the strategy of the task, which knows of the cluster.
@@ -119,6 +119,13 @@ class WorkerContext:
     def __str__(self) -> str:
         task = f"/job:{self._task_type}/task:{self._task_id}" if self._task_type else "local"
         return f"[{task} of {self._cluster_spec}]"
+
+    def __enter__(self) -> Self:
+        worker_context.begin(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        worker_context.end()
 
     def wait_for_other_workers(self) -> None:
         """Waits until all workers have come to such a call, where one program calls them all.
@@ -348,8 +355,7 @@ class _Run:
             own.configure(config, self._cluster, job, index)
         elif own:
             own.configure(session_config=config)
-        context = WorkerContext(own, self._cluster, job, index, config, self._scheme, barrier)
-        with working_for(context):
+        with WorkerContext(own, self._cluster, job, index, config, self._scheme, barrier):
             return fn(own)
 
     def drive(

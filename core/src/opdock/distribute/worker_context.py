@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
-from collections.abc import Iterator
 from typing import Any
 
-__all__ = ["get_current_worker_context", "working_for"]
+__all__ = ["begin", "end", "get_current_worker_context"]
 
 _here = threading.local()
 
@@ -17,9 +15,8 @@ def get_current_worker_context() -> Any:
     return getattr(_here, "context", None)
 
 
-@contextlib.contextmanager
-def working_for(context: Any) -> Iterator[None]:
-    """Inside, this thread works for a task.
+def begin(context: Any) -> None:
+    """Has this thread work for a task.
 
     Args:
         context: the task's `WorkerContext`.
@@ -33,7 +30,8 @@ def working_for(context: Any) -> Iterator[None]:
             f"function of {context}"
         )
     _here.context = context
-    try:
-        yield
-    finally:
-        _here.context = None
+
+
+def end() -> None:
+    """Has this thread work for no task."""
+    _here.context = None

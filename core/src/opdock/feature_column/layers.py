@@ -173,8 +173,16 @@ class DenseFeatures(_FeatureLayer):
         """The shape [batch, width]; the batch is the first dimension of a feature's shape."""
         return input_shape[0], _width(self._feature_columns)
 
-    def call(self, features: Any, cols_to_output_tensors: Any = None) -> Tensor:
-        """The tensor; `cols_to_output_tensors` gets each column's part of it."""
+    def call(
+        self, features: Any, cols_to_output_tensors: Any = None, training: Any = None
+    ) -> Tensor:
+        """The tensor.
+
+        Args:
+            features: tensors by name.
+            cols_to_output_tensors: a dict that gets each column's part of it.
+            training: accepted for Keras' models; no column depends on it.
+        """
         cache = FeatureTransformationCache(features)
         tensors = []
         for column in self._feature_columns:

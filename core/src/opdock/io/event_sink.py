@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from typing import Any
 
 from opdock import errors
@@ -23,12 +24,16 @@ class EventSink:
     def __init__(self, name: str) -> None:
         self._name = name
         self._file: EventsWriter | None = None
+        self._most, self._waiting = 0, 0
 
     def create(self, logdir: str, max_queue: int, flush_millis: int, suffix: str) -> None:
         """Starts a file in a directory; nothing happens if there is one."""
         if self._file is None:
             ending = f".{os.getpid()}{suffix}"
             self._file = EventsWriter(logdir, max_queue, flush_millis / 1000, ending)
+            self._file.start()
+            self._file.flush()
+            self._most = max_queue
 
     def write(self, step: int, content: bytes, field: str = "summary") -> None:
         """Adds an event with a serialized Summary or, by `field`, with a graph.
@@ -41,7 +46,27 @@ class EventSink:
             event.summary.ParseFromString(content)
         else:
             setattr(event, field, content)
-        self._opened().add_event(event)
+        self._put(event)
+
+    def write_summaries(self, step: int, summaries: Sequence[bytes]) -> None:
+        """Adds one event with all values of serialized Summaries.
+
+        Raises:
+            DataLossError: one of them is none.
+            NotFoundError: the writer was not initialized, or is closed.
+        """
+        from google.protobuf.message import DecodeError
+
+        event = protos.Event(wall_time=time.time(), step=step)
+        for index, data in enumerate(summaries):
+            try:
+                event.summary.MergeFromString(data)
+            except DecodeError:
+                raise errors.DataLossError(
+                    None, None,
+                    f"Bad tf.compat.v1.Summary binary proto tensor string at index {index}",
+                ) from None  # fmt: skip
+        self._put(event)
 
     def add(self, content: bytes) -> None:
         """Adds a serialized Event as it is; InvalidArgumentError if it is none."""
@@ -51,17 +76,25 @@ class EventSink:
             event = protos.Event.FromString(content)
         except DecodeError as e:
             raise errors.InvalidArgumentError(None, None, f"Not an Event: {e}") from None
-        self._opened().add_event(event)
+        self._put(event)
 
     def flush(self) -> None:
         """Waits until all events are in the file."""
         self._opened().flush()
+        self._waiting = 0
 
     def close(self) -> None:
         """Flushes and forgets the file; nothing happens without one."""
         file, self._file = self._file, None
         if file is not None:
             file.close()
+
+    def _put(self, event: Any) -> None:
+        """Adds an event; all are in the file once more wait than may."""
+        self._opened().add_event(event)
+        self._waiting += 1
+        if self._waiting > self._most:
+            self.flush()
 
     def _opened(self) -> Any:
         if self._file is None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Self
 
 from opdock import dtypes
 from opdock.graph.nodes.constant_value import constant_value
@@ -29,20 +29,46 @@ class Wrapper(RNNCell):
         cell: the other one.
     """
 
+    # Arguments that are functions of the user's.
+    _functions: ClassVar[tuple[str, ...]] = ()
+
     def __init__(self, cell: Any, dtype: Any = None, **kwargs: Any) -> None:
         super().__init__(dtype=dtype, **kwargs)
         self._cell = cell
         if isinstance(cell, Trackable):
             self._track_trackable(cell, "cell")
 
+    def get_config(self) -> dict[str, Any]:
+        """The arguments that make such a wrapper, a function of the user's as it is."""
+        given = {name: getattr(self, f"_{name}") for name in self._functions}
+        own = {name: function for name, function in given.items() if function is not None}
+        return {**super().get_config(), **own}
+
     @classmethod
-    def from_config(cls, config: dict[str, Any]) -> Self:
+    def from_config(
+        cls, config: dict[str, Any], custom_objects: Mapping[str, Any] | None = None
+    ) -> Self:
         """A wrapper from what `get_config` gave, with a cell in the place of the cell's own.
 
+        Args:
+            config: the arguments.
+            custom_objects: functions by the names that stand for them in `config`.
+
         Raises:
+            TypeError: a function is none, such as its byte code, which is not run.
             ValueError: the cell is not a cell, but what its `get_config` gave: its class is not
                 looked for by name.
         """
+        for name in cls._functions:
+            function = config.get(name)
+            if isinstance(function, str) and custom_objects and function in custom_objects:
+                function = custom_objects[function]
+                config = {**config, name: function}
+            if function is not None and not callable(function):
+                raise TypeError(
+                    f"{name} is no function but {function!r}: give the function itself in its "
+                    "place, or by its name in custom_objects"
+                )
         cell = config["cell"]
         if not hasattr(cell, "state_size"):
             raise ValueError(
@@ -106,6 +132,8 @@ class DropoutWrapper(Wrapper):
             or no size.
     """
 
+    _functions = ("dropout_state_filter_visitor",)
+
     def __init__(
         self, cell: Any, input_keep_prob: Any = 1.0, output_keep_prob: Any = 1.0,
         state_keep_prob: Any = 1.0, variational_recurrent: bool = False, input_size: Any = None,
@@ -116,7 +144,7 @@ class DropoutWrapper(Wrapper):
         if dropout_state_filter_visitor is not None and not callable(dropout_state_filter_visitor):
             raise TypeError("dropout_state_filter_visitor must be callable")
         self._dropout_state_filter_visitor = dropout_state_filter_visitor
-        self._filter = dropout_state_filter_visitor or _may_drop
+        self._dropout_state_filter = dropout_state_filter_visitor or _may_drop
         self._input_keep_prob, self._output_keep_prob = input_keep_prob, output_keep_prob
         self._state_keep_prob, self._input_size = state_keep_prob, input_size
         self._variational_recurrent = variational_recurrent
@@ -159,7 +187,11 @@ class DropoutWrapper(Wrapper):
         if not _drops(self._keep[kind]):
             return values
         flat = nest.flatten(values)
-        may = nest.flatten(self._filter(values)) if kind == "state" else [True] * len(flat)
+        may = (
+            nest.flatten(self._dropout_state_filter(values))
+            if kind == "state"
+            else [True] * len(flat)
+        )
         kept = [
             self._dropped(kind, i, value) if allowed else value
             for i, (value, allowed) in enumerate(zip(flat, may, strict=True))
@@ -211,6 +243,8 @@ class ResidualWrapper(Wrapper):
         residual_fn: takes the inputs and the outputs, and gives the outputs; their sum by default,
             for which they must have the same structure and shapes.
     """
+
+    _functions = ("residual_fn",)
 
     def __init__(
         self, cell: Any, residual_fn: Callable[[Any, Any], Any] | None = None, **kwargs: Any

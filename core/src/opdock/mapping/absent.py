@@ -34,6 +34,13 @@ MODULES: Final[dict[str, str]] = {
     "compat.v2.raw_ops.CudnnRNN": "recurrences are built of plain ops",
     "compat.v2.raw_ops.CudnnRNNV2": "recurrences are built of plain ops",
     "compat.v2.raw_ops.CudnnRNNV3": "recurrences are built of plain ops",
+    **{
+        f"compat.v2.summary.trace_{name}": (
+            "what functions run is seen by `opdock record` and `opdock view`; summary.graph writes "
+            "graphs"
+        )
+        for name in ("export", "off", "on")
+    },
     "compat.v2.tpu": "there are no TPUs here",
     "compat.v2.types": _EAGER,
     "compat.v2.optimizers": "of TensorFlow 2: tf.train has the optimizers of 1",
@@ -51,9 +58,11 @@ MODULES: Final[dict[str, str]] = {
             "range",
         )
     },
+    "python.compiler.tensorrt": "TensorRT is another runtime",
     "python.data.util.structure.NoneTensorSpec": "elements of datasets are never None",
     "python.debug": "tfdbg is out of scope: Session.explain and `opdock record` look into steps",
     "python.distribute": _STRATEGIES,
+    "python.distribute.all_reduce": "tf.distribute's strategies add up by themselves",
     "python.eager": _EAGER,
     "python.keras": "Keras is a library: pip install 'opdock[keras]' brings what runs on opdock",
     "python.ops.control_flow_ops.ControlFlowContext": "loops and branches are functions here",
@@ -90,17 +99,18 @@ def _make(name: str, reason: str) -> Any:
 
 def stand_in(path: str, name: str) -> Any:
     """A stand-in for a name of an internal module, or None where one should be missed at once."""
-    found = _reason(f"{path}.{name}")
+    found = reason(f"{path}.{name}")
     return None if found is None else _make(f"{path}.{name}", found)
 
 
 def why(module: str) -> str:
     """Why `python -m` has nothing to run in a module of TensorFlow's."""
-    found = _reason(module.partition(".")[2])
+    found = reason(module.partition(".")[2])
     return found or "its names are there to be imported"
 
 
-def _reason(path: str) -> str | None:
+def reason(path: str) -> str | None:
+    """Why a name, or what it is in, is not there; None if nothing is said of it."""
     head = path
     while head and head not in MODULES:
         head = head.rpartition(".")[0]

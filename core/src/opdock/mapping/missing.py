@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import ModuleType
 
 from opdock.codes import coded
-from opdock.mapping import left_out, libraries, listing, names, op_gaps, removed, resolve
+from opdock.mapping import absent, left_out, libraries, listing, names, op_gaps, removed, resolve
 from opdock.nearest import meant, nearest
 
 PAGE = "docs/reference/coverage.md"
@@ -35,6 +35,8 @@ def why(path: str, name: str) -> str:
     hint = libraries.hint(path, name)
     if hint:
         return hint
+    if (why_not := absent.reason(full)) is not None:
+        return coded("OPD-NAME-002", f"opdock leaves tf.{full} out: {why_not}")
     if name in names.table().public.get(path, {}):
         if (why_not := left_out.reason(full)) is not None:
             return coded("OPD-NAME-002", f"opdock leaves tf.{full} out: {why_not}")
@@ -50,7 +52,11 @@ def why(path: str, name: str) -> str:
     if path.startswith("compat.v2"):
         return "opdock is TensorFlow 1's interface; of TF 2's it has the names that 1.x shares"
     found = _elsewhere(name)
-    there = [other for other in found if left_out.reason(other) is None]
+    there = [
+        other
+        for other in found
+        if resolve.without_libraries(other) is not resolve.MISSING or left_out.reason(other) is None
+    ]
     if found and not there:
         why_not = left_out.reason(found[0])
         return coded("OPD-NAME-002", f"opdock leaves tf.{found[0]} out: {why_not}")

@@ -60,6 +60,33 @@ class Names:
         """Whether TF's tree has this module."""
         return path in self._internal
 
+    def has(self, path: str) -> bool:
+        """Whether TensorFlow 1.15 has a name; of its internal modules any name is believed."""
+        while path.startswith("compat.v1."):
+            path = path.removeprefix("compat.v1.")
+        later = path.removeprefix("compat.v2.")
+        if later != path:
+            return not self.later.isdisjoint(_heads(later))
+        if any(map(self.is_internal, _heads(path))):
+            return self._has_internal(path)
+        module, rest = "", path
+        while rest:
+            name, _, rest = rest.partition(".")
+            kind = self.public.get(module, {}).get(name)
+            module = f"{module}.{name}".lstrip(".")
+            if kind != "module":
+                return kind is not None
+        return True
+
+    def _has_internal(self, path: str) -> bool:
+        module = next(filter(self.is_internal, _heads(path)))
+        name = path.removeprefix(module).strip(".").partition(".")[0]
+        if not name or not any(other.startswith(f"{module}.") for other in self._internal):
+            return True
+        # A package has the names that it imports, and not any module.
+        known = self.internal(module)
+        return name in {*known.exports, *known.aliases, *known.imports, *known.kept}
+
     def internal_modules(self) -> Iterator[str]:
         """All modules of TF's tree."""
         return iter(self._internal)
@@ -96,6 +123,13 @@ class Names:
         )
 
     @functools.cached_property
+    def later(self) -> frozenset[str]:
+        """The names of `tf.compat.v2`."""
+        groups = [self.internal(path) for path in self._internal if path.startswith("python.")]
+        own = (path for i in groups for name in i.v2_only for path in i.exports[name])
+        return frozenset({*self.v2, *own})
+
+    @functools.cached_property
     def twins(self) -> dict[str, tuple[str, ...]]:
         """Public path -> the other public paths of the same object."""
         found: dict[str, set[str]] = {}
@@ -110,6 +144,13 @@ class Names:
     def op_of(self) -> dict[str, str]:
         """Public function -> the op type whose generated function it is."""
         return {path: op for op, paths in self.ops.items() for path in paths}
+
+
+def _heads(path: str) -> Iterator[str]:
+    """A path, and all that it is below."""
+    while path:
+        yield path
+        path = path.rpartition(".")[0]
 
 
 def _marked(word: str) -> tuple[str, Kind]:

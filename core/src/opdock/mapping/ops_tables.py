@@ -42,7 +42,9 @@ OPS_NAMES: Final[dict[str, dict[str, str]]] = {
         "variable_op": "opdock.util.variable_helpers:variable_op",
         "variable_op_v2": "opdock.util.variable_helpers:variable_op_v2",
     },
+    "python.ops.summary_op_util": {"skip_summary": "opdock.util.graph_helpers:skip_summary"},
     "python.ops.variable_scope": {
+        "EagerVariableStore": "opdock.graph.variables.eager_store:EagerVariableStore",
         "_PartitionInfo": "opdock.graph.variables.partitioned:PartitionInfo",
         "_pure_variable_scope": "opdock.util.variable_helpers:pure_variable_scope",
         "_get_default_variable_store": "opdock.graph.variables.variable_scope:variable_store",
@@ -86,6 +88,10 @@ OPS_NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "python.ops.custom_gradient": {"_graph_mode_decorator": "opdock.autodiff.custom:fenced_call"},
     "python.ops.control_flow_util": {
+        **dict.fromkeys(
+            ("GetContainingWhileContext", "GetContainingXLAContext"),
+            "opdock.util.graph_helpers:containing_context",
+        ),
         "GraphOrParentsInXlaContext": "opdock.util.graph_helpers:in_xla_context",
         "ENABLE_CONTROL_FLOW_V2": "opdock.ops.support.control_mode:ENABLE_CONTROL_FLOW_V2",
         "EnableControlFlowV2": "opdock.util.node_kinds:has_second_control",

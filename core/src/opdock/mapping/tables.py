@@ -393,7 +393,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     },
     "python.ops.resource_variable_ops": {
         "_from_proto_fn": "opdock.graph.serial.proto_functions:variable_from_proto",
-        "_to_proto_fn": "opdock.graph.serial.proto_functions:variable_to_proto",
+        "_to_proto_fn": "opdock.graph.serial.proto_functions:to_proto",
         "BaseResourceVariable": "opdock.graph.variables.resource_variable:ResourceVariable",
         "ResourceVariable": "opdock.graph.variables.resource_variable:ResourceVariable",
         "is_resource_variable": "opdock.util.graph_helpers:is_resource_variable",

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from opdock import dtypes
+from opdock import dtypes, errors
 from opdock.graph.control.function_op import copy_operations
 from opdock.graph.nodes.collections import GraphKeys, add_to_collection
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.nodes.scopes import executing_eagerly, name_scope
 from opdock.graph.variables.resource_variable import ResourceVariable
 from opdock.graph.variables.tracked_attributes import AutoTrackable
 from opdock.graph.variables.variable_lists import variables_initializer
@@ -62,7 +62,8 @@ def load_v2(export_dir: Any, tags: Any = None) -> AutoTrackable:
             placeholder that it does not take.
         RuntimeError: no meta graph has these tags.
         tf.errors.DataLossError: the objects of the model contradict each other.
-        tf.errors.UnimplementedError: an object is of a kind that is not known here.
+        tf.errors.UnimplementedError: an object is of a kind that is not known here, or operations
+            run as they are made and the model is of a session.
     """
     loader = SavedModelLoader(export_dir)
     root: Any
@@ -72,6 +73,14 @@ def load_v2(export_dir: Any, tags: Any = None) -> AutoTrackable:
         root.tensorflow_version = meta.meta_info_def.tensorflow_version
         root.tensorflow_git_version = meta.meta_info_def.tensorflow_git_version
         return root  # type: ignore[no-any-return]
+    if executing_eagerly():
+        raise errors.UnimplementedError(
+            None, None,
+            f"The SavedModel {as_path(export_dir)} is of a session: its operations are parts of one"
+            " graph, and its variables may be references, which no operation has that runs by"
+            " itself. Load it in a graph (`with tf.Graph().as_default():`), or save it anew with"
+            " `tf.saved_model.save`.",
+        )  # fmt: skip
     part = _Imported(meta, export_dir)
     root = AutoTrackable()
     root.variables = part.variables

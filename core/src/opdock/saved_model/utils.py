@@ -8,6 +8,7 @@ from typing import Any
 from opdock import dtypes
 from opdock.graph.nodes.composite import CompositeTensor, SparseTensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
+from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.graph.nodes.typespec import type_spec_from_value
 from opdock.io import protos
 from opdock.io.files import as_path, make_directories
@@ -35,7 +36,13 @@ def build_tensor_info(tensor: Any) -> Any:
 
     Raises:
         NotEncodableError: it is a composite tensor whose spec TF does not know.
+        RuntimeError: operations run at once, so tensors have no names.
     """
+    if executing_eagerly():
+        raise RuntimeError(
+            "build_tensor_info is not supported in Eager mode: a tensor is known by its name in a "
+            "graph."
+        )
     info = protos.TensorInfo()
     if isinstance(tensor, CompositeTensor) and not isinstance(tensor, SparseTensor):
         spec = StructureCoder().encode_structure(type_spec_from_value(tensor))

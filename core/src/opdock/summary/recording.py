@@ -21,7 +21,13 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.default_session import get_default_session
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.scopes import control_dependencies, device, name_scope
+from opdock.graph.nodes.scopes import (
+    control_dependencies,
+    device,
+    executing_eagerly,
+    name_scope,
+    refuse_eagerly,
+)
 from opdock.io.files import as_path
 from opdock.ops import summary_writer as ops
 from opdock.ops.compare import equal
@@ -62,45 +68,70 @@ class SummaryWriter:
     Args:
         resource: the handle, None for a writer that writes nothing.
         make: adds the op that makes the file.
+        own: whether no other writer has the file, so that one that is closed stays so.
     """
 
     def __init__(
-        self, resource: Tensor | None = None, make: Callable[[], Any] | None = None
-    ) -> None:
+        self, resource: Tensor | None = None, make: Callable[[], Any] | None = None,
+        own: bool = False,
+    ) -> None:  # fmt: skip
         self._resource = resource
         self._make = make
-        if make is not None:
-            add_to_collection(_WRITERS, make())
+        self._own, self._closed = own, False
+        self._made = None if make is None else make()
+        if make is not None and not executing_eagerly():
+            add_to_collection(_WRITERS, self._made)
 
     def set_as_default(self) -> None:
-        """Has the summaries that this thread makes from now on written here."""
+        """Has the summaries that this thread makes from now on written here.
+
+        Raises:
+            RuntimeError: the writer is closed.
+        """
+        self._check_open()
         if self._resource is not None:
             _current.writer = self
 
     @contextmanager
     def as_default(self) -> Iterator[SummaryWriter]:
-        """Has the summaries that are made in a block written here."""
+        """Has the summaries that are made in a block written here, which is flushed at its end.
+
+        Raises:
+            RuntimeError: the writer is closed.
+        """
         before = _current.writer
         self.set_as_default()
         try:
             yield self
+            self.flush()
         finally:
             _current.writer = before
 
     def init(self) -> Any:
-        """An operation that makes the file, if there is none."""
-        return None if self._make is None else self._make()
+        """An operation that makes the file, if there is none.
+
+        Raises:
+            RuntimeError: the writer is closed.
+        """
+        self._check_open()
+        return self._made if self._own or self._make is None else self._make()
 
     def flush(self) -> Any:
         """An operation that waits until all is in the file."""
-        return None if self._resource is None else flush(self)
+        return None if self._resource is None or self._closed else flush(self)
 
     def close(self) -> Any:
         """An operation that flushes and closes the file."""
-        if self._resource is None:
+        if self._resource is None or self._closed:
             return None
         with device(_HOST):
-            return ops.close_summary_writer_op(self._resource)
+            done = ops.close_summary_writer_op(self._resource)
+        self._closed = self._own and executing_eagerly()
+        return done
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("SummaryWriter is already closed")
 
 
 def create_file_writer(
@@ -119,30 +150,47 @@ def create_file_writer(
     if logdir is None:
         return SummaryWriter()
     folder = as_path(logdir)
+    return file_writer(name or f"logdir:{folder}", folder, max_queue, flush_millis, filename_suffix)
+
+
+def file_writer(
+    shared_name: str, folder: Any, max_queue: Any, flush_millis: Any, suffix: Any,
+    own: bool = False,
+) -> SummaryWriter:  # fmt: skip
+    """The writer of a name; see `create_file_writer` and `SummaryWriter`."""
     with device(_HOST):
-        handle: Tensor = ops.summary_writer_op(shared_name=name or f"logdir:{folder}")
+        handle: Tensor = ops.summary_writer_op(shared_name=shared_name)
 
     def make() -> Any:
         with device(_HOST):
             return ops.create_summary_file_writer_op(
                 handle, folder, 10 if max_queue is None else max_queue,
                 120_000 if flush_millis is None else flush_millis,
-                ".v2" if filename_suffix is None else filename_suffix,
+                ".v2" if suffix is None else suffix,
             )  # fmt: skip
 
-    return SummaryWriter(handle, make)
+    return SummaryWriter(handle, make, own)
 
 
 create_summary_file_writer = create_file_writer
 
 
 def summary_writer_initializer_op() -> list[Any]:
-    """The operations that make the files of all writers of the graph."""
+    """The operations that make the files of all writers of the graph.
+
+    Raises:
+        RuntimeError: operations run as they are made, these too.
+    """
+    refuse_eagerly(
+        "tf.contrib.summary.summary_writer_initializer_op is only supported in graph mode."
+    )
     return get_collection(_WRITERS)
 
 
 def initialize(graph: Any = None, session: Any = None) -> None:
     """Makes the files of all writers, and writes a graph.
+
+    Nothing happens where operations run as they are made, since writers make their files then.
 
     Args:
         graph: a `Graph` or a `GraphDef` to write, or None.
@@ -152,6 +200,8 @@ def initialize(graph: Any = None, session: Any = None) -> None:
         RuntimeError: there is no default writer.
         ValueError: there is no session.
     """
+    if executing_eagerly():
+        return
     if _current.writer is None:
         raise RuntimeError("No default tf.contrib.summary.SummaryWriter found")
     session = get_default_session() if session is None else session
@@ -228,9 +278,12 @@ def records(default: bool) -> Any:
 
 
 # ---------------------------------------------------------------- summaries
-def all_summary_ops() -> list[Any]:
-    """The operations of all summaries that write by themselves."""
-    return get_collection(_SUMMARIES)
+def all_summary_ops() -> list[Any] | None:
+    """The operations of all summaries that write by themselves.
+
+    None where operations run as they are made.
+    """
+    return None if executing_eagerly() else get_collection(_SUMMARIES)
 
 
 all_v2_summary_ops = all_summary_ops  # its name in tf.summary

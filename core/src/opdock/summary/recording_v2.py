@@ -7,17 +7,25 @@ otherwise, need a step, and carry the metadata by which TensorBoard's plugins kn
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 from opdock import dtypes
 from opdock.graph.nodes.collections import add_to_collection
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
-from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.scopes import control_dependencies, device, name_scope
+from opdock.graph.nodes.operation import Tensor, graph_behind, is_tensor
+from opdock.graph.nodes.scopes import (
+    control_dependencies,
+    device,
+    executing_eagerly,
+    init_scope,
+    name_scope,
+)
+from opdock.io.files import as_path
 from opdock.ops import summary_writer as ops
 from opdock.ops.array import reshape, shape, size
 from opdock.ops.audio import encode_wav
@@ -46,6 +54,9 @@ __all__ = [
 ]  # fmt: skip
 
 
+_numbers: Final = itertools.count()
+
+
 # ---------------------------------------------------------------- writers and steps
 def create_file_writer(
     logdir: Any, max_queue: Any = None, flush_millis: Any = None, filename_suffix: Any = None,
@@ -61,12 +72,40 @@ def create_file_writer(
         name: a name for the operation; each writer has a file of its own.
 
     Raises:
-        ValueError: there is no directory.
+        ValueError: there is no directory; or the writer is made where operations run as they are
+            made, which cannot wait for a tensor of a graph.
     """
     if logdir is None:
         raise ValueError("logdir cannot be None")
-    own = get_default_graph().unique_name(name or "create_file_writer")
-    return recording.create_file_writer(logdir, max_queue, flush_millis, filename_suffix, own)
+    given = {
+        "logdir": logdir, "max_queue": max_queue, "flush_millis": flush_millis,
+        "filename_suffix": filename_suffix,
+    }  # fmt: skip
+    inside = get_default_graph().building_function
+    with name_scope(name, "create_file_writer") as scope, init_scope():
+        shared = scope.rstrip("/")
+        if executing_eagerly():
+            _check_known(given, inside)
+            shared = f"{shared}_{next(_numbers)}"  # names are not unique there
+        folder = logdir if is_tensor(logdir) else as_path(logdir)
+        return recording.file_writer(
+            shared, folder, max_queue, flush_millis, filename_suffix, own=True
+        )
+
+
+def _check_known(given: dict[str, Any], inside: bool) -> None:
+    """Raises ValueError for arguments of a writer that are tensors of a graph."""
+    for name, value in given.items():
+        if is_tensor(value) and not graph_behind(value).eager:
+            raise ValueError(
+                f'Invalid graph Tensor argument "{name}={value}" to '
+                + (
+                    "create_file_writer() inside an @tf.function. The writer is made outside of "
+                    "it, where there are none of its tensors."
+                    if inside
+                    else "eagerly executed create_file_writer()."
+                )
+            )
 
 
 def create_noop_writer() -> SummaryWriter:

@@ -4,6 +4,6 @@
 base; `opdock check` prints it.
 """
 
-from opdock.survey.check import Finding, NotFoundError, Report, check
+from opdock.survey.check import Finding, NotFoundError, Report, check, why
 
-__all__ = ["Finding", "NotFoundError", "Report", "check"]
+__all__ = ["Finding", "NotFoundError", "Report", "check", "why"]

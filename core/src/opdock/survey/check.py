@@ -8,6 +8,7 @@ import importlib.metadata
 import importlib.util
 import os
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -45,6 +46,7 @@ class Report:
     files: int = 0
     uses: int = 0
     covered: int = 0
+    names: Counter[str] = field(default_factory=Counter)  # TensorFlow's, and how often each is used
     missing: list[Finding] = field(default_factory=list)
     refused: list[Finding] = field(default_factory=list)  # there, but a call of it raises
     removed: list[Finding] = field(default_factory=list)  # by Python, NumPy and others
@@ -139,6 +141,7 @@ def _read(path: Path, report: Report) -> list[Use] | None:
 def _judge(path: Path, use: Use, report: Report) -> None:
     name = use.name.partition(".")[2]
     report.uses += 1
+    report.names[f"tf.{name}"] += 1
     if why := _missing(name):
         report.missing.append(Finding(str(path), use.line, f"tf.{name}", why))
         return
@@ -173,7 +176,7 @@ def _of_a_library(name: str) -> bool:
 
 
 def _verdict(name: str) -> str:
-    return "" if _covers(name) else _why(name)
+    return "" if _covers(name) else why(name)
 
 
 @functools.cache
@@ -185,8 +188,8 @@ def _covers(name: str) -> bool:
 
 
 @functools.cache
-def _why(name: str) -> str:
-    """Why the first part of a chain that is not there is not."""
+def why(name: str) -> str:
+    """Why the first part of a chain that is not there is not; the chain without `tf.`."""
     parts = name.split(".")
     for i in range(1, len(parts) + 1):
         if not _covers(".".join(parts[:i])):

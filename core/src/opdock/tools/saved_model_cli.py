@@ -44,8 +44,9 @@ def show(args: argparse.Namespace) -> None:
     elif args.all:
         _show_all(args.dir)
     elif args.tag_set is None:
+        found = saved_model_utils.get_saved_model_tag_sets(args.dir)
         print("The given SavedModel contains the following tag-sets:")
-        for tags in sorted(saved_model_utils.get_saved_model_tag_sets(args.dir)):
+        for tags in sorted(found):
             print(", ".join(sorted(tags)))
     elif args.signature_def is None:
         keys = sorted(get_signature_def_map(args.dir, args.tag_set))
@@ -190,10 +191,14 @@ def _write(path: str, key: str, output: Any, overwrite: bool) -> None:
     print(f"Output {key} is saved to {path}")
 
 
+class _NoInputs(AttributeError, ValueError):
+    """A signature is to be run on nothing: an AttributeError, as TensorFlow's tool raises it."""
+
+
 def run(args: argparse.Namespace) -> None:
     """Runs a signature with the inputs that the arguments give."""
     if not (args.inputs or args.input_exprs or args.input_examples):
-        raise AttributeError(
+        raise _NoInputs(
             "At least one of --inputs, --input_exprs or --input_examples must be required"
         )
     feeds = load_inputs_from_input_arg_string(args.inputs, args.input_exprs, args.input_examples)

@@ -37,9 +37,12 @@ def get_meta_graph_def(saved_model_dir: Any, tag_set: str) -> Any:
     Raises:
         RuntimeError: there is none.
     """
-    found = meta_graph_of(read_saved_model(saved_model_dir), tag_set.split(","))
+    model = read_saved_model(saved_model_dir)
+    found = meta_graph_of(model, tag_set.split(","))
     if found is None:
+        known = "; ".join(",".join(sorted(tags)) for tags in tag_sets(model))
         raise RuntimeError(
-            f"MetaGraphDef associated with tag-set {tag_set} could not be found in SavedModel"
+            f"MetaGraphDef associated with tag-set {tag_set} could not be found in SavedModel, "
+            f"which has {known or 'none'}"
         )
     return found

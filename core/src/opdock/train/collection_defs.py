@@ -138,6 +138,9 @@ def restore_collection(
         collection: the `CollectionDef`.
         scope: the scope into which the nodes were imported.
         made: variables that were read before, by what they were read from.
+
+    Raises:
+        ValueError: a collection of variables, or of what else is written as messages, has numbers.
     """
     kind = collection.WhichOneof("kind")
     if kind is None:
@@ -158,6 +161,10 @@ def restore_collection(
                     made[value] = item
             graph.add_to_collection(key, item)
         return
+    if from_proto is not None and kind != "node_list":
+        raise ValueError(
+            f"Collection '{key}' has {kind} where its items are serialized messages, in bytes_list"
+        )
     for value in getattr(collection, kind).value:
         if kind == "node_list":
             graph.add_to_collection(key, graph.as_graph_element(prepend_name_scope(value, scope)))

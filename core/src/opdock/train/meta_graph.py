@@ -10,6 +10,7 @@ from opdock.graph.nodes import registry
 from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.serial.attr_proto import encode_attr, to_op_def
+from opdock.graph.serial.import_compat import fill_in_defaults
 from opdock.graph.serial.importer import import_graph_def
 from opdock.graph.serial.proto_functions import get_from_proto_function
 from opdock.io import filesystems, protos
@@ -302,7 +303,8 @@ def import_scoped_meta_graph_with_return_elements(
     """Adds a MetaGraphDef's nodes and collections to a graph.
 
     Args:
-        meta_graph_or_file: a `MetaGraphDef` or a file name.
+        meta_graph_or_file: a `MetaGraphDef`, whose nodes get the attributes that were left out
+            with their default values, or a file name.
         clear_devices: take off the device of every node.
         graph: the graph, the default graph when None.
         import_scope: prefix of the new names.
@@ -326,6 +328,7 @@ def import_scoped_meta_graph_with_return_elements(
         input_map = _bind(meta.collection_def[unbound_inputs_col_name], input_map)
     graph = graph or get_default_graph()
     with graph.as_default():
+        fill_in_defaults(meta.graph_def)
         definition = protos.GraphDef()
         definition.CopyFrom(meta.graph_def)
         if clear_devices:

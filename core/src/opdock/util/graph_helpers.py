@@ -23,6 +23,7 @@ __all__ = [
     "RegisterShape",
     "TensorLike",
     "as_graph_element",
+    "containing_context",
     "get_build_info",
     "get_enclosing_xla_context",
     "get_name_scope",
@@ -224,6 +225,10 @@ def in_xla_context(graph: Graph) -> bool:
 
 def get_enclosing_xla_context() -> None:
     """What a graph is built in for XLA: there is no such thing."""
+
+
+def containing_context(ctxt: Any, stop_ctxt: Any = None) -> None:
+    """What is around a context of control flow: nothing, as loops and branches are functions."""
 
 
 def get_name_scope() -> str:

@@ -285,7 +285,7 @@ def _check_same_kind(a: Any, b: Any, expand: bool) -> None:
             type(a) is type(b)
             or (isinstance(a, list) and isinstance(b, list))
             or (isinstance(a, Mapping) and isinstance(b, Mapping))
-            or (expand and _are_value_and_spec(a, b))
+            or (expand and (_are_value_and_spec(a, b) or _are_arrays(a, b)))
         )
     if not same:
         raise TypeError(
@@ -298,6 +298,11 @@ def _check_same_kind(a: Any, b: Any, expand: bool) -> None:
             "The two dictionaries don't have the same set of keys. First structure has keys "
             f"{list(a)}, while second structure has keys {list(b)}"
         )
+
+
+def _are_arrays(a: Any, b: Any) -> bool:
+    """Whether both are tensor arrays, of which some are lists."""
+    return hasattr(a, "_as_list") and hasattr(b, "_as_list")
 
 
 def _are_value_and_spec(a: Any, b: Any) -> bool:

@@ -124,6 +124,27 @@ def test_moments_leave_nothing_whole(x, clusters):
     assert len(whole) == 1
 
 
+def test_what_is_read_to_make_a_value_is_made_too(clusters):
+    half = tf.placeholder(tf.float16, [2, 3])
+    wide = tf.cast(half, tf.float32)
+    centred = wide - tf.reduce_mean(wide, 0)
+    variance = tf.reduce_mean(tf.square(centred), 0)
+    found = clusters([tf.cast(centred * tf.rsqrt(variance + 0.1), tf.float16)], {half: X})
+    whole = [v for n in found for v in (*n.inputs, *n.values()) if v.shape == (2, 3)]
+    assert {v.dtype for v in whole} == {tf.float16}
+
+
+def test_a_value_of_which_only_copies_are_read_is_not_stored(clusters):
+    """The last pass makes `gap` again, so what the second pass would need for that is not kept."""
+    half, other = tf.placeholder(tf.float16, [2, 3]), tf.placeholder(tf.float16, [2, 3])
+    wide, also = tf.cast(half, tf.float32), tf.cast(other, tf.float32)
+    mean, inner = tf.reduce_mean(wide, 0), tf.reduce_sum(wide * also, 0)
+    gap = wide - mean
+    variance = tf.reduce_mean(tf.math.squared_difference(wide, mean), 0)
+    found = clusters([gap * tf.rsqrt(variance + 0.1) + also * inner], {half: X, other: X[::-1]})
+    assert sum(v.shape == (2, 3) for n in found for v in n.values()) == 1
+
+
 def test_members_take_over_with_what_was_absorbed(x, monkeypatch):
     row = tf.placeholder(tf.float32, [3])
     centred = x - tf.broadcast_to(row, [2, 3])

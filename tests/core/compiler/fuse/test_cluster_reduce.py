@@ -26,6 +26,11 @@ def kinds(node):
     return sorted(r.kind for r in node.attrs["reduces"])
 
 
+def reads(found):
+    """How many whole arrays clusters read."""
+    return sum(v.shape == (2, 3) for n in found for v in n.inputs)
+
+
 # ---------------------------------------------------------------- what joins
 def test_all_reductions_of_an_array_are_one(x, clusters):
     fetches = [f(x, axis) for f in KINDS for axis in (0, 1, [0, 1])]
@@ -85,8 +90,36 @@ def test_a_loss_joins_the_pass_that_makes_its_gradient(x, clusters):
     loss = tf.reduce_sum(y * tf.sin(x))
     grad = tf.gradients(loss, x)[0]
     found = clusters([loss, grad], {x: X})
-    reads = sum(v.shape == (2, 3) for n in found for v in n.inputs)
-    assert reads <= 2
+    assert reads(found) <= 2
+
+
+def test_a_small_op_that_waits_for_a_sum_runs_later(x, clusters):
+    y = tf.placeholder(tf.float32, [2, 3])
+    inner = tf.reduce_sum(y * (x - tf.reduce_mean(x, 0)), 0)
+    found = clusters([y * inner - tf.reduce_sum(y, 0) / 4.0], {x: X, y: X[::-1]})
+    # The mean is alone; the sums are one pass, and what needs them is another.
+    assert reads(found) == 3
+
+
+def test_sums_of_what_is_cheap_wait_without_it(x, clusters):
+    half = tf.placeholder(tf.float16, [2, 3])
+    wide = tf.cast(half, tf.float32)
+    total = tf.reduce_sum(wide, 0)
+    inner = tf.reduce_sum(wide * (x - tf.reduce_mean(x, 0)), 0)
+    found = clusters([wide * inner - total / 4.0], {x: X, half: X})
+    assert reads(found) == 3
+    assert sum(v.shape == (2, 3) for n in found for v in n.values()) == 1
+
+
+def test_a_sum_whose_operand_a_write_waits_for_runs_before_it(x, clusters):
+    v = tf.Variable(X)
+    wide = v * 2.0
+    total = tf.reduce_sum(wide, 0)
+    with tf.control_dependencies([wide]):
+        change = tf.assign_add(v, X)
+    with tf.control_dependencies([change]):
+        late = tf.reduce_max(wide * (x - tf.reduce_mean(x, 0)), 0)
+    clusters([total, late], {x: X}, setup=v.initializer)
 
 
 def test_the_passes_of_batch_norm(x, clusters):
@@ -98,7 +131,7 @@ def test_the_passes_of_batch_norm(x, clusters):
     feeds = {x: X, dy: X[::-1], scale: W[0], offset: W[1]}
     found = clusters([loss, *tf.gradients(loss, [x, scale, offset])], feeds)
     # The mean is an op alone; the moments and sums read both arrays, the rest does once more.
-    assert sum(v.shape == (2, 3) for n in found for v in n.inputs) == 4
+    assert reads(found) == 4
     assert sum(v.shape == (2, 3) for n in found for v in n.values()) == 1
 
 
@@ -123,6 +156,21 @@ def test_a_way_back_through_another_cluster(x, clusters):
     late = tf.tanh(x * tf.matmul(tf.matmul(x, W), W) + side)
     found = clusters([late * 2.0, side], {x: X})
     assert not any({"Sum", "Tanh"} <= set(ops(n)) for n in found)
+
+
+@pytest.mark.parametrize("last", [lambda x, row: x * row, lambda x, row: tf.tanh(x * row) * 2.0])
+def test_a_way_back_through_a_small_op(x, clusters, last):
+    found = clusters([last(x, -tf.reduce_sum(x, 0))], {x: X})
+    assert not any({"Sum", "Mul"} <= set(ops(n)) for n in found)
+
+
+def test_what_moved_takes_no_sum_in(x, clusters):
+    """The first sum waits for the second pass, and so does a product that another sum may join."""
+    y, row = tf.placeholder(tf.float32, [2, 3]), tf.placeholder(tf.float32, [3])
+    inner = tf.reduce_sum(y * (x - tf.reduce_mean(x, 0)), 0)
+    product = tf.reduce_sum(y, 0) * row
+    found = clusters([y * inner - product, tf.reduce_sum(row)], {x: X, y: X[::-1], row: W[0]})
+    assert reads(found) == 3
 
 
 def test_a_write_between_keeps_its_place(x, clusters):

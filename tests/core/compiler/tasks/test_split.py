@@ -92,6 +92,59 @@ def test_what_waits_does_not_hold_up_what_does_not():
     assert len(ops(found[TASKS[1]], "_SendToTask")) == 2
 
 
+def waits(part: Part) -> list[int]:
+    """For each message that a task waits for, how many others it waits for before."""
+    receives = [n for n in part.graph_def.node if n.op == "_ReceiveFromTask"]
+    names = {f"^{n.name}" for n in receives}
+    return [len(names.intersection(n.input)) for n in receives]
+
+
+def test_messages_of_several_tasks_are_waited_for_in_order():
+    values = []
+    for task in range(2):
+        with tf.device(f"/job:ps/task:{task}"):
+            values.append(tf.Variable([1.0, float(task)]))
+    with tf.device("/job:worker"):
+        total = tf.add_n(values)
+    assert waits(parts([total])[TASKS[0]]) == [0, 1]
+
+
+def test_a_replica_waits_for_its_token_when_it_has_handed_in_its_gradients():
+    with tf.device("/job:ps/task:0"):
+        v, accumulator = tf.Variable([1.0, 2.0]), tf.ConditionalAccumulator(tf.float32, [2])
+        tokens = tf.FIFOQueue(1, [tf.int64], shapes=[[]])
+    with tf.device("/job:worker"):
+        gradient = v * 2.0
+    put = accumulator.apply_grad(gradient)
+    with tf.device("/job:ps/task:0"), tf.control_dependencies([put]):
+        token = tokens.dequeue()
+    with tf.device("/job:worker"):
+        result = token + 1
+    found = parts([result])
+    assert waits(found[TASKS[0]]) == [0, 1]
+    # The number of its step goes with them.
+    assert waits(found[TASKS[1]]) == [0]
+    (sent,) = (n for n in found[TASKS[0]].graph_def.node if n.op == "_SendToTask")
+    assert len(sent.attr["T"].list.type) == 2
+
+
+def test_nothing_is_held_up_by_what_waits():
+    """What a task does without a message is not to come after it."""
+    with tf.device("/job:ps/task:0"):
+        queue = tf.FIFOQueue(1, [tf.float32], shapes=[[]])
+        first, v = queue.dequeue(), tf.Variable(2.0)
+    with tf.device("/job:worker"):
+        put = queue.enqueue(v * 3.0)  # it may be this one that `first` waits for
+        result = first + 1.0
+    assert waits(parts([result], [put])[TASKS[0]]) == [0, 0]
+    with tf.device("/job:ps/task:1"):
+        w = tf.Variable(2.0)
+    with tf.device("/job:worker"):
+        both = [first + 1.0, w + 1.0, v + 1.0]
+    # The dequeuing may keep its task from sending `v`, and nothing keeps `w`.
+    assert sorted(waits(parts(both)[TASKS[0]])) == [0, 0, 1]
+
+
 def test_parts_know_the_functions_of_their_nodes():
     x = tf.placeholder(tf.float32, [2])
     with tf.device("/job:ps"):

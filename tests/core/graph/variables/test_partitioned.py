@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.graph.variables.partitioned import PartitionedVariable, PartitionInfo
 
 
 @pytest.fixture(autouse=True)
@@ -170,3 +171,40 @@ def test_parts_of_an_identity_matrix_make_one(axis):
     with tf.Session() as session:
         session.run(v.initializer)
         assert session.run(v.as_tensor()).tolist() == (3 * np.eye(5, 4)).tolist()
+
+
+def test_parts_are_put_in_order_and_have_to_fit():
+    def part(offset, full=(2,)):
+        made = tf.Variable([offset])
+        made._set_save_slice_info(tf.Variable.SaveSliceInfo("v", list(full), [offset], [1]))
+        return made
+
+    def whole(parts, shape=(2,), partitions=(2,)):
+        return PartitionedVariable("whole", list(shape), tf.int32, parts, list(partitions))
+
+    first, second = part(0), part(1)
+    made = whole([second, first])
+    assert list(made) == [first, second]
+    assert run(tf.convert_to_tensor(made)).tolist() == [0, 1]
+    for parts, shape, partitions, text in (
+        ([], [2], [2], "variable_list may not be empty"),
+        ([first], [2], [0], "must be positive"),
+        ([tf.Variable([0])], [2], [1], "must have a save_slice_info"),
+        ([first, second], [3], [2], "full shapes must match shape"),
+        ([first, second], [2], [2, 1], r"len\(shape\) != len\(partitions\)"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            whole(parts, shape, partitions)
+    with pytest.raises(TypeError, match="partitions is not a list"):
+        PartitionedVariable("whole", [2], tf.int32, [first, second], 2)
+
+
+def test_where_a_part_lies_is_within_the_whole():
+    info = PartitionInfo((4, 2), [2, 0])
+    assert (info.single_offset([2, 2]), info.single_slice_dim([2, 2])) == (2, 0)
+    for wrong, error in (
+        ((None, [0]), TypeError), (([1], "0"), TypeError), (([1, 2], [0]), ValueError),
+        (([1, 1], [0, 1]), ValueError), (([1], [-1]), ValueError),
+    ):  # fmt: skip
+        with pytest.raises(error):
+            PartitionInfo(*wrong)

@@ -124,7 +124,7 @@ def write_graph(ctx: Any, writer: Any, step: Array, tensor: Array) -> tuple[()]:
 @table.kernel("WriteRawProtoSummary")
 def write_raw(ctx: Any, writer: Any, step: Array, tensor: Array) -> tuple[()]:
     """Writes serialized Summaries, all of one step."""
-    _sink(writer).write(_number(step), b"".join(np.asarray(tensor, object).reshape(-1)))
+    _sink(writer).write_summaries(_number(step), np.asarray(tensor, object).reshape(-1).tolist())
     return ()
 
 

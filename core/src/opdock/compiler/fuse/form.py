@@ -67,6 +67,7 @@ class _Former:
     Attributes:
         made: the clusters so far.
         copies: for each node in a cluster, what that has copies of.
+        left_out: nodes of parts of which all that use them have copies.
         needed: the inputs of clusters.
     """
 
@@ -75,6 +76,7 @@ class _Former:
     placer: Placer
     made: list[Instead] = field(default_factory=list)
     copies: dict[Node, list[Node]] = field(default_factory=dict)
+    left_out: set[Node] = field(default_factory=set)
     needed: set[Value] = field(default_factory=set)
 
     def settle(self, part: Part) -> None:
@@ -92,6 +94,7 @@ class _Former:
             users = self.parts.flow.users.get(Value(node, 0), ())
             if any(u in kept for u in users) or self._leaves(node, inside):
                 kept.add(node)
+        self.left_out.update(n for n in part.nodes if n not in kept)
         return [n for n in part.nodes if n in kept]
 
     def _leaves(self, node: Node, inside: set[Node]) -> bool:
@@ -101,7 +104,7 @@ class _Former:
             value in flow.fetched
             or value in self.needed
             or any(
-                u not in inside and node not in self.copies.get(u, ())
+                u not in inside and u not in self.left_out and node not in self.copies.get(u, ())
                 for u in flow.users.get(value, ())
             )
         )

@@ -7,7 +7,7 @@ a part that reads what it reads.
 from __future__ import annotations
 
 from bisect import bisect_left
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Final
 
 from opdock.compiler.fuse.parts import Part, Parts
@@ -38,12 +38,14 @@ def merge(parts: Parts) -> None:
             if len(whole_inputs(parts, part) - here) <= results:
                 _move(parts, part, into)
     readers: dict[Value, _Readers] = {}
+    late: set[Part] = set()
     for part in parts.found:
-        if part.ends and _only_ends(parts, part):
-            companion = _companion(parts, part, readers)
-            if companion is not None:
-                _move(parts, part, companion)
-    parts.found = [p for p in parts.found if p.all()]
+        ends = _movable(parts, part) if part.ends else None
+        companion = None if ends is None else _companion(parts, ends, readers, late)
+        if ends is not None and companion is not None:
+            _move(parts, ends, companion)
+            part.ends = []
+    parts.found = sorted((p for p in parts.found if p.all()), key=attrgetter("turn"))
 
 
 def _move(parts: Parts, part: Part, into: Part) -> None:
@@ -70,19 +72,31 @@ def _reader(parts: Parts, part: Part) -> Part | None:
     return found
 
 
-def _only_ends(parts: Parts, part: Part) -> bool:
-    """Whether only reductions come of a part."""
+def _movable(parts: Parts, part: Part) -> Part | None:
+    """What can run later of a part with reductions: all if only they come of it, or they alone.
+
+    They go alone where what they read is cheap, so that whoever takes them computes it again.
+    """
     inside = set(part.all())
-    return not any(
+    if not any(
         Value(n, 0) in parts.flow.fetched
         or any(u not in inside for u in parts.flow.after.get(n, ()))
         for n in part.nodes
-    )
+    ):
+        return part
+    alone = Part(part.key, [], part.ends, turn=part.turn)
+    return None if any(v.node in inside for v in recomputed(parts, alone)[1]) else alone
 
 
-def _companion(parts: Parts, part: Part, readers: dict[Value, _Readers]) -> Part | None:
-    """A later part that reads all that some reductions read, and waits for none of them."""
-    read = whole_inputs(parts, part)
+def _companion(
+    parts: Parts, part: Part, readers: dict[Value, _Readers], late: set[Part]
+) -> Part | None:
+    """A later part that reads all that some reductions read, and waits for none of them.
+
+    Parts of one node may have to run after it for that; they are then in `late`.
+    """
+    read = recomputed(parts, part)[1] if not part.nodes else whole_inputs(parts, part)
+    home = parts.owner[part.ends[0]]
     here = part.turn, parts.flow.place[part.all()[0]]
     near: set[tuple[int, int, Part]] = set()
     for value in read:
@@ -91,15 +105,21 @@ def _companion(parts: Parts, part: Part, readers: dict[Value, _Readers]) -> Part
         at = bisect_left(readers[value], here)
         near.update(readers[value][max(at - _MOST_TRIED, 0) : at + _MOST_TRIED])
     for turn, _, other in sorted(near, key=itemgetter(0, 1)):
-        if turn < part.turn or other is part or other.key != part.key:
+        if turn < part.turn or other is home or other in late or other.key != part.key:
             continue
         if not other.all() or not parts.fit(part, other):
             continue
         if not read <= whole_inputs(parts, other) | recomputed(parts, other)[1]:
             continue
-        behind = _behind(parts, part, turn)
+        behind = _behind(parts, part, other)
         if behind is not None:
-            parts.turn.update(dict.fromkeys(behind, turn + 1))
+            for node in behind:
+                owner = parts.owner.get(node)
+                if owner is None:
+                    parts.turn[node] = turn + 1
+                else:
+                    owner.turn = turn + 1
+                    late.add(owner)
             return other
     return None
 
@@ -119,10 +139,14 @@ def _readers(parts: Parts, value: Value) -> _Readers:
     return sorted((p.turn, parts.flow.place[p.all()[0]], p) for p in found)
 
 
-def _behind(parts: Parts, part: Part, turn: int) -> list[Node] | None:
-    """What must then run after that turn too; None if it is much, or in parts itself.
+def _behind(parts: Parts, part: Part, into: Part) -> list[Node] | None:
+    """What must run after `into` once a part is in it.
 
-    All parts run in the order of their turns before and after the move, so there is no cycle.
+    Parts run by their turns before and after that, those of one turn as they were found. This stays
+    so as long as no part is joined to one that was moved.
+
+    Returns:
+        None if `into` is among it, or it is much, or in parts of more than an elementwise node.
     """
     found: dict[Node, None] = {}
     stack = part.all()
@@ -131,9 +155,10 @@ def _behind(parts: Parts, part: Part, turn: int) -> list[Node] | None:
         for node in parts.flow.after.get(stack.pop(), ()):
             owner = parts.owner.get(node)
             when = parts.turn[node] if owner is None else owner.turn
-            if node in found or when > turn or owner is part:
+            if node in found or when > into.turn or owner is parts.owner[part.ends[0]]:
                 continue
-            if owner is not None or len(found) == _MOST_LATER:
+            several = owner is not None and (owner.ends or len(owner.nodes) > 1)
+            if owner is into or several or len(found) == _MOST_LATER:
                 return None
             found[node] = None
             stack.append(node)

@@ -54,8 +54,7 @@ class Part:
         ends: the reductions.
         again: nodes computed here too, in executable order, whatever else becomes of them.
         pieces: the parts that it was joined of, in executable order.
-        turn: when it runs in the order in which parts are found: those of one turn do not depend
-            on each other.
+        turn: when it runs; those of one turn run in the order in which they are found.
     """
 
     key: Key

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from opdock import errors
 from opdock.compiler.ir.block import Block, Node, Value
-from opdock.compiler.ir.state import written
+from opdock.compiler.ir.state import cell_inputs, written
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.formats import in_other_format
 from opdock.compiler.place.target import Target
@@ -153,7 +153,11 @@ def decompose(
         return None, "its parts are not the one update that use_locking asks for"
     if depth >= MAX_DEPTH:
         return None, "nested too deeply"
-    inputs = [(v.dtype, v.shape) for v in node.inputs]
+    # What is read is a value, also where it comes of a reference to a variable.
+    cells = cell_inputs(node)
+    inputs = [
+        (v.dtype if i in cells else v.dtype.base_dtype, v.shape) for i, v in enumerate(node.inputs)
+    ]
     sig = node.shape_sig(node.spec)
 
     def build(*tensors: Tensor) -> Any:

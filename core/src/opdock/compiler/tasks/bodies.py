@@ -135,6 +135,7 @@ class _Piece:
         self._marked: Tensor | None = None
         self._exchanged: list[Operation] = []
         self._met: list[Operation] = []
+        self._came: dict[Bundle, Operation] = {}
         self.results: list[Tensor] = []
         self.carries: Sequence[int] = ()
         self.crossings: list[Crossing] = []
@@ -214,14 +215,15 @@ class _Piece:
         attrs = message_attrs(bundle, bundle.source)
         attrs["shapes"] = [v.shape for v in bundle.values]
         kinds = [int64, *attrs["T"]]
-        op = self._make(
-            get("_ReceiveFromTask"), "receive", [self._mark()], attrs, kinds, self._met
+        before = [*self._met, *(self._came[b] for b in bundle.behind)]
+        op = self._came[bundle] = self._make(
+            get("_ReceiveFromTask"), "receive", [self._mark()], attrs, kinds, before
         )  # fmt: skip
         for value, i in bundle.values.items():
             tensor = self._tensors[value] = op.outputs[i + 1]
             tensor.set_shape(value.shape)
-        for before in bundle.after:
-            self._here[before] = op
+        for ran in bundle.after:
+            self._here[ran] = op
         self._exchanged.append(op)
 
     def run(self, node: Node) -> None:

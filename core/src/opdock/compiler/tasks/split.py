@@ -113,6 +113,7 @@ class _Writer:
         self._placeholder(self._step, int64, ())
         self._exchanged: list[str] = []
         self._met: list[str] = []
+        self._came: dict[Bundle, str] = {}
 
     def add(self, node: Node) -> None:
         """A node of the graph."""
@@ -182,9 +183,11 @@ class _Writer:
         node.attr["shapes"].CopyFrom(encode_attr(shapes, "list(shape)"))
         for value, i in bundle.values.items():
             self._named[value] = f"{node.name}:{i + 1}"
-        node.input.extend(f"^{name}" for name in self._met)
-        for before in bundle.after:
-            self._here[before] = node.name
+        before = [*self._met, *(self._came[b] for b in bundle.behind)]
+        node.input.extend(f"^{name}" for name in before)
+        self._came[bundle] = node.name
+        for ran in bundle.after:
+            self._here[ran] = node.name
         self._exchanged.append(node.name)
 
     def finished(self) -> Part:

@@ -10,6 +10,7 @@ all of these run their part, in the same order, after all that was sent in the s
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -20,6 +21,7 @@ from opdock.compiler.ir.state import is_handle
 from opdock.compiler.tasks.assign import Tasks
 from opdock.dtypes import string
 from opdock.graph.control.func_graph import FuncGraph
+from opdock.graph.nodes.traits import Control, Cost
 from opdock.shapes import num_elements
 
 __all__ = ["Bundle", "Crossing", "Share", "Stages", "Writer"]
@@ -51,13 +53,26 @@ class Crossing:
 
 @dataclass(eq=False, slots=True)
 class Bundle:
-    """What goes from one task to another at once: values, and nodes that are to have run."""
+    """What goes from one task to another at once: values, and nodes that are to have run.
+
+    Attributes:
+        source, to: the tasks.
+        key: its name.
+        waits: the operations that wait without which it is not sent.
+        values: with their places in it.
+        after: what is to have run.
+        behind: what comes to the same task and may be waited for before, whatever happens.
+        users: the nodes that need it; None among them is whoever else does.
+    """
 
     source: str
     to: str
     key: str
+    waits: frozenset[Node] = frozenset()
     values: dict[Value, int] = field(default_factory=dict)
     after: dict[Node, None] = field(default_factory=dict)
+    behind: list[Bundle] = field(default_factory=list)
+    users: set[Node | None] = field(default_factory=set)
 
     def crossing(self) -> Crossing:
         """What to tell of it."""
@@ -138,20 +153,26 @@ class Stages:
 
     def write(self, writers: Mapping[str, Writer]) -> None:
         """Writes all parts, stage by stage."""
-        by_stage = sorted(
-            (n for n in self._block.nodes if n.op != FEED), key=self._stage.__getitem__
-        )
-        due = sorted(self._bundles.items(), key=lambda item: item[0][2])
-        for node in by_stage:
+        self._join()
+        nodes = sorted((n for n in self._block.nodes if n.op != FEED), key=self._stage.__getitem__)
+        # Of one stage, what waits for something comes last: it holds nothing up.
+        due = sorted(self._bundles.items(), key=lambda item: (item[0][2], bool(item[1].waits)))
+        order: list[Node | Bundle] = []
+        for node in nodes:
             while due and due[0][0][2] < self._stage[node]:
-                _carry(due.pop(0)[1], writers)
-            if node in self._shares:
-                for task, share in self._shares[node].items():
-                    writers[task].meet(node, share)
+                order.append(due.pop(0)[1])
+            order.append(node)
+        order += [bundle for _, bundle in due]
+        self._let_wait_in_order(order)
+        for one in order:
+            if isinstance(one, Bundle):
+                writers[one.source].send(one)
+                writers[one.to].receive(one)
+            elif one in self._shares:
+                for task, share in self._shares[one].items():
+                    writers[task].meet(one, share)
             else:
-                writers[self._tasks[node]].add(node)
-        for _, bundle in due:
-            _carry(bundle, writers)
+                writers[self._tasks[one]].add(one)
 
     def bring(self, value: Value, here: str, user: Node | None = None) -> None:
         """Has a task get a value, if it is made elsewhere.
@@ -166,6 +187,7 @@ class Stages:
             raise _no_data(source if user is None else user, value, here)
         bundle = self._bundle(source, here)
         bundle.values.setdefault(value, len(bundle.values))
+        bundle.users.add(user)
 
     # ------------------------------------------------------------ stages
     def _free(self, node: Node) -> bool:
@@ -190,8 +212,66 @@ class Stages:
                 self.bring(value, here, node)
             for before in node.control:
                 if before.op != FEED and self._tasks[before] != here:
-                    self._bundle(before, here).after[before] = None
+                    bundle = self._bundle(before, here)
+                    bundle.after[before] = None
+                    bundle.users.add(node)
 
+    def _join(self) -> None:
+        """Has what nobody needs before a later message go with that one."""
+        for key, bundle in sorted(self._bundles.items(), key=lambda item: item[0][2]):
+            source, to, stage, waits = key
+            later = [
+                other for (*between, at, held), other in self._bundles.items()
+                if between == [source, to] and at > stage and held == waits
+                and None not in bundle.users and bundle.users <= other.users
+            ]  # fmt: skip
+            if later:
+                del self._bundles[key]
+                for value in bundle.values:
+                    later[0].values.setdefault(value, len(later[0].values))
+                later[0].after.update(bundle.after)
+
+    # ------------------------------------------------------------ waiting
+    def _let_wait_in_order(self, order: Sequence[Node | Bundle]) -> None:
+        """Finds which messages a task may wait for one after the other, on its own thread.
+
+        It may if the earlier one is kept by nothing that does not keep the later one too, and if
+        all that the task does after that one needs what that one waits for.
+        """
+        last = self._holding_nothing_up(order)
+        # Whatever a task comes by before it sends, be it that the message does not need it.
+        keeps: defaultdict[str, frozenset[Node]] = defaultdict(frozenset)
+        came: defaultdict[str, list[tuple[Bundle, frozenset[Node]]]] = defaultdict(list)
+        for one in order:
+            if isinstance(one, Bundle):
+                kept, before = keeps[one.source], came[one.to]
+                if one in last:
+                    one.behind = [b for b, kept_before in before if kept_before <= one.waits]
+                before.append((one, kept))
+                keeps[one.to] |= kept
+            elif _may_wait(one):
+                for task in self._tasks_of(one):
+                    keeps[task] |= {one}
+
+    def _holding_nothing_up(self, order: Sequence[Node | Bundle]) -> set[Bundle]:
+        """The messages that nothing comes after which could do without what they wait for."""
+        found: set[Bundle] = set()
+        later: dict[str, frozenset[Node]] = {}  # what all that comes later in a task waits for
+        for one in reversed(order):
+            if isinstance(one, Bundle):
+                if one.waits <= later.get(one.to, one.waits):
+                    found.add(one)
+                tasks, waits = [one.source, one.to], one.waits
+            else:
+                tasks, waits = self._tasks_of(one), self._waits[one]
+            for task in tasks:
+                later[task] = later.get(task, waits) & waits
+        return found
+
+    def _tasks_of(self, node: Node) -> list[str]:
+        return list(self._shares[node]) if node in self._shares else [self._tasks[node]]
+
+    # ------------------------------------------------------------ what is needed where
     def _places(self, node: Node) -> list[tuple[str, Sequence[Value]]]:
         """The tasks that have a node, and what they need for it."""
         if node in self._shares:
@@ -215,13 +295,13 @@ class Stages:
         found = self._bundles.get(key)
         if found is None:
             name = f"{len(self._bundles)};{self._path}{there};{to}"
-            found = self._bundles[key] = Bundle(there, to, name)
+            found = self._bundles[key] = Bundle(there, to, name, waits)
         return found
 
 
-def _carry(bundle: Bundle, writers: Mapping[str, Writer]) -> None:
-    writers[bundle.source].send(bundle)
-    writers[bundle.to].receive(bundle)
+def _may_wait(node: Node) -> bool:
+    traits = node.traits
+    return traits.blocks or traits.cost is Cost.WAIT or traits.control is not Control.NONE
 
 
 def _no_data(node: Node, value: Value, here: str) -> errors.UnimplementedError:

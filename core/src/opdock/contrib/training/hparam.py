@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NoReturn
 
+from opdock.graph.serial.proto_functions import register_proto_function
 from opdock.io import protos
 from opdock.io.parsing import parsed_json
 
@@ -320,3 +321,6 @@ class HParams:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({sorted(self.values().items())})"
+
+
+register_proto_function("hparams", protos.HParamDef, HParams.to_proto, HParams.from_proto)

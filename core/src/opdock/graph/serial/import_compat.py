@@ -9,6 +9,7 @@ from opdock.graph.nodes import registry
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import OpSpec
+from opdock.graph.serial.attr_proto import encode_attr
 from opdock.shapes import Shape
 
 # Attribute -> value at which an op behaves as it did before it had the attribute.
@@ -81,6 +82,18 @@ def strip_producer_defaults(graph_def: Any, producer_op_list: Any) -> None:
                 continue
             if node.attr[attr.name] == attr.default_value:
                 del node.attr[attr.name]
+
+
+def fill_in_defaults(graph_def: Any) -> None:
+    """Writes the default of each attribute that a node does not have, in place.
+
+    Nodes of ops that nobody defines, and of functions, stay as they are.
+    """
+    for node in graph_def.node:
+        spec = registry.find(node.op)
+        for attr in () if spec is None else spec.definition.attrs.values():
+            if attr.has_default and attr.name not in node.attr:
+                node.attr[attr.name].CopyFrom(encode_attr(attr.default, attr.type))
 
 
 def forget_scalar_shape(op: str, producer: int, attrs: dict[str, Any]) -> None:

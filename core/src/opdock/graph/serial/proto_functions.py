@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from opdock.graph.nodes.collections import GraphKeys
 
 __all__ = [
     "get_collection_proto_type", "get_from_proto_function", "get_to_proto_function",
-    "register_proto_function", "variable_from_proto", "variable_to_proto",
+    "register_proto_function", "to_proto", "variable_from_proto",
 ]  # fmt: skip
 
 
@@ -29,6 +30,13 @@ VARIABLE_COLLECTIONS = frozenset({
     GraphKeys.GLOBAL_STEP,
 })  # fmt: skip
 """Collections whose items are variables, stored as VariableDef."""
+_VARIABLE: Final = "VariableDef", "opdock.graph.variables.variable", "Variable"
+_OWN: Final[Mapping[str, tuple[str, str, str]]] = {
+    **dict.fromkeys(VARIABLE_COLLECTIONS, _VARIABLE),
+    GraphKeys.SAVERS: ("SaverDef", "opdock.train.saver", "Saver"),
+    GraphKeys.QUEUE_RUNNERS: ("QueueRunnerDef", "opdock.train.queue_runner", "QueueRunner"),
+}
+"""Collections that need no registration: the message, and where the class of the items is."""
 
 
 def register_proto_function(
@@ -56,15 +64,17 @@ def register_proto_function(
 
 def _find(collection_name: str) -> _Functions | None:
     found = _registered.get(collection_name)
-    if found is None and collection_name in VARIABLE_COLLECTIONS:
+    if found is None and collection_name in _OWN:
         from opdock.io import protos
 
-        found = _Functions(protos.VariableDef, variable_to_proto, variable_from_proto)
-        _registered[collection_name] = found
-    if found is None and collection_name == GraphKeys.SAVERS:
-        from opdock.io import protos
+        message, module, kind = _OWN[collection_name]
 
-        found = _Functions(protos.SaverDef, _saver_to_proto, _saver_from_proto)
+        def from_proto(proto: Any, import_scope: str | None = None) -> Any:
+            # By name: training stands above this layer.
+            items = getattr(importlib.import_module(module), kind)
+            return items.from_proto(proto, import_scope=import_scope)
+
+        found = _Functions(getattr(protos, message), to_proto, from_proto)
         _registered[collection_name] = found
     return found
 
@@ -87,9 +97,9 @@ def get_from_proto_function(collection_name: str) -> Callable[..., Any] | None:
     return None if found is None else found.from_proto
 
 
-def variable_to_proto(variable: Any, export_scope: str | None = None) -> Any:
-    """A variable as a VariableDef; None if it is outside the scope."""
-    return variable.to_proto(export_scope=export_scope)
+def to_proto(item: Any, export_scope: str | None = None) -> Any:
+    """A variable, saver or queue runner as a message; None if it is outside the scope."""
+    return item.to_proto(export_scope=export_scope)
 
 
 def variable_from_proto(proto: Any, import_scope: str | None = None) -> Any:
@@ -97,15 +107,3 @@ def variable_from_proto(proto: Any, import_scope: str | None = None) -> Any:
     from opdock.graph.variables.variable import Variable
 
     return Variable.from_proto(proto, import_scope=import_scope)
-
-
-def _saver_to_proto(saver: Any, export_scope: str | None = None) -> Any:
-    return saver.to_proto(export_scope=export_scope)
-
-
-def _saver_from_proto(proto: Any, import_scope: str | None = None) -> Any:
-    import importlib
-
-    # By name: training stands above this layer.
-    saver = importlib.import_module("opdock.train.saver")
-    return saver.Saver.from_proto(proto, import_scope=import_scope)

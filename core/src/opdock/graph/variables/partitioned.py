@@ -27,8 +27,12 @@ class PartitionedVariable:
         name: the name of the whole.
         shape: the shape of the whole.
         dtype: the element type.
-        variable_list: the parts.
+        variable_list: the parts; their `SaveSliceInfo` says in which order they come.
         partitions: the number of parts along each axis.
+
+    Raises:
+        TypeError: the parts or the partitions are no list.
+        ValueError: they do not fit together.
     """
 
     def __init__(
@@ -36,12 +40,15 @@ class PartitionedVariable:
     ) -> None:
         if not isinstance(variable_list, (list, tuple)):
             raise TypeError(f"variable_list is not a list or tuple: {variable_list}")
-        if len(partitions) != len(shapes.as_shape(shape) or ()):
-            raise ValueError(f"partitions {partitions} does not match the shape {shape}")
+        if not isinstance(partitions, (list, tuple)):
+            raise TypeError(f"partitions is not a list or tuple: {partitions}")
+        _check_parts(shape, variable_list, partitions)
         self._name = name
         self._shape = TensorShape(shape)
         self._dtype = dtype
-        self._variable_list = list(variable_list)
+        self._variable_list = sorted(
+            variable_list, key=lambda v: list(v._get_save_slice_info().var_offset)
+        )
         self._partitions = list(partitions)
 
     # ------------------------------------------------------------ facts
@@ -155,6 +162,27 @@ class PartitionedVariable:
         return (
             f"<tf.PartitionedVariable '{self._name}' shape={self._shape} dtype={self._dtype.name} "
             f"in {len(self)} parts>"
+        )
+
+
+def _check_parts(shape: Any, parts: Sequence[Any], partitions: Sequence[int]) -> None:
+    """Raises ValueError unless the parts are those of one variable of the shape."""
+    if not all(p >= 1 for p in partitions):
+        raise ValueError(f"partition values must be positive: {partitions}")
+    if not parts:
+        raise ValueError("variable_list may not be empty")
+    places = [v._get_save_slice_info() for v in parts]
+    if None in places:
+        raise ValueError(
+            f"All variables must have a save_slice_info available: {[v.name for v in parts]}"
+        )
+    whole = TensorShape(shape).as_list()
+    if len(whole) != len(partitions):
+        raise ValueError(f"len(shape) != len(partitions): {shape} vs. {partitions}")
+    if any(list(place.full_shape) != whole for place in places):
+        raise ValueError(
+            f"All variables' full shapes must match shape: {shape}; but full shapes were: "
+            f"{[place.full_shape for place in places]}"
         )
 
 
@@ -306,9 +334,26 @@ class PartitionInfo:
     Attributes:
         full_shape: the shape of the whole.
         var_offset: where the part begins on each axis.
+
+    Raises:
+        TypeError: one of them is no sequence.
+        ValueError: the part does not begin within the whole.
     """
 
-    def __init__(self, full_shape: list[int], var_offset: list[int]) -> None:
+    def __init__(self, full_shape: Sequence[int], var_offset: Sequence[int]) -> None:
+        _check_sequence("full_shape", full_shape)
+        _check_sequence("var_offset", var_offset)
+        if len(var_offset) != len(full_shape):
+            raise ValueError(
+                f"Expected equal length, but `var_offset` is of length {len(var_offset)} while "
+                f"full_shape is of length {len(full_shape)}."
+            )
+        for offset, size in zip(var_offset, full_shape, strict=True):
+            if not 0 <= offset < size:
+                raise ValueError(
+                    f"Expected 0 <= offset < shape but found offset={offset}, shape={size} for "
+                    f"var_offset={var_offset}, full_shape={full_shape}"
+                )
         self.full_shape = full_shape
         self.var_offset = var_offset
 
@@ -327,10 +372,7 @@ class PartitionInfo:
 
     def single_slice_dim(self, shape: Sequence[int]) -> int | None:
         """The axis that is cut, None if none is; see `single_offset`."""
-        if not isinstance(shape, Sequence) or isinstance(shape, str):
-            raise TypeError(
-                f"`shape` must be a sequence (like tuple or list) instead of {type(shape).__name__}"
-            )
+        _check_sequence("shape", shape)
         if len(shape) != len(self.full_shape):
             raise ValueError(
                 f"Expected equal length, but received shape={shape} of length {len(shape)} while "
@@ -349,6 +391,13 @@ class PartitionInfo:
                 f"{self.full_shape} since slice dim could be either dimension {cut[1]} or {cut[0]}."
             )
         return cut[0] if cut else None
+
+
+def _check_sequence(name: str, value: Any) -> None:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise TypeError(
+            f"`{name}` must be a sequence (like tuple or list) instead of {type(value).__name__}"
+        )
 
 
 def _with_place(initializer: Any, info: PartitionInfo) -> Any:

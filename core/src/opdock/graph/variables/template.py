@@ -12,7 +12,7 @@ from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.variables.eager_store import EagerVariableStore
 from opdock.graph.variables.flavour import variable_creator_scope
 from opdock.graph.variables.trackable import Trackable, Weighted
-from opdock.graph.variables.variable_scope import VariableScope, variable_scope
+from opdock.graph.variables.variable_scope import VariableScope, variable_scope, variable_store
 
 __all__ = ["capture_dependencies", "make_template"]
 
@@ -39,8 +39,8 @@ def make_template(
         A function that opens the scope and calls `func_`.
 
     Raises:
-        ValueError: `unique_name_` with `create_scope_now_`, or, at a later call, a new trainable
-            variable.
+        ValueError: `unique_name_` with `create_scope_now_`, or where operations run as they are
+            made; or, at a later call, a new trainable variable.
     """
     if kwargs:
         func_ = functools.partial(func_, **kwargs)
@@ -92,14 +92,20 @@ class Template(Weighted, Trackable):
             raise ValueError("name cannot be None.")
         if create_scope_now and unique_name is not None:
             raise ValueError("unique_name_ cannot be given together with create_scope_now_.")
+        eager = get_default_graph().eager
+        if eager and unique_name is not None:
+            # TensorFlow's spelling, which programs' tests look for.
+            raise ValueError("unique_name_ cannot be used when eager exeuction is enabled.")
         self._name = name
         self._func = func
         self._unique_name = unique_name
         self._custom_getter = custom_getter
         self._scope: VariableScope | None = None
         self._variables_created = False
-        # Where operations run as they are made, nobody else keeps its variables.
-        self._store = EagerVariableStore() if get_default_graph().eager else None
+        # Where operations run as they are made, nobody else keeps its variables but a template
+        # around it.
+        around = variable_store()
+        self._store = EagerVariableStore(around if around.keeps else None) if eager else None
         if create_scope_now:
             with self._open(auxiliary_name_scope=False) as scope:
                 self._scope = scope
@@ -122,19 +128,14 @@ class Template(Weighted, Trackable):
             return self._call(*args, **kwargs)
 
     def _call(self, *args: Any, **kwargs: Any) -> Any:
-        graph = get_default_graph()
-        before = list(graph.get_collection(GraphKeys.TRAINABLE_VARIABLES))
+        before = self._trained()
         if not self._variables_created:
             with capture_dependencies(self):
                 result = self._func(*args, **kwargs)
         else:
             result = self._func(*args, **kwargs)
             known = {id(v) for v in before}
-            made = [
-                v.name
-                for v in graph.get_collection(GraphKeys.TRAINABLE_VARIABLES)
-                if id(v) not in known
-            ]
+            made = [v.name for v in self._trained() if id(v) not in known]
             if made:
                 raise ValueError(
                     "Trainable variable created when calling a template after the first time, "
@@ -143,6 +144,12 @@ class Template(Weighted, Trackable):
                 )
         self._variables_created = True
         return result
+
+    def _trained(self) -> list[Any]:
+        """The trainable variables that there are, the template's or not."""
+        if self._store is not None:
+            return self._store.trainable_variables()
+        return get_default_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES)
 
     @property
     def name(self) -> str:
@@ -168,14 +175,15 @@ class Template(Weighted, Trackable):
         return name if not name or name.endswith("/") else f"{name}/"
 
     def _collection(self, key: str) -> list[Any]:
+        if self._scope is None:
+            return []
         if self._store is not None:
             wanted = {
                 GraphKeys.TRAINABLE_VARIABLES: self._store.trainable_variables,
                 GraphKeys.GLOBAL_VARIABLES: self._store.variables,
             }
-            return wanted[key]() if key in wanted else []
-        if self._scope is None:
-            return []
+            found = wanted[key]() if key in wanted else []
+            return [v for v in found if v.name.startswith(str(self.variable_scope_name))]
         return list(get_default_graph().get_collection(key, self.variable_scope_name))
 
     @property

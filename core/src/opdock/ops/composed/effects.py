@@ -27,8 +27,8 @@ def _is_state(tensor: Tensor) -> bool:
 
 
 def after(effects: list[Operation], result: Any) -> Any:
-    """The function's results, which wait for its effects."""
-    if not effects:
+    """The function's results, which wait for its effects; of none, an operation that does."""
+    if not effects and result is not None:
         return result
 
     def waiting(value: Any) -> Any:

@@ -17,6 +17,7 @@ from opdock.graph.nodes.typespec import TypeSpec
 from opdock.ops.control import check_scalar, stateless_while_op, while_op
 from opdock.ops.registry import get
 from opdock.ops.support import common_shapes, control_mode
+from opdock.ops.support.arrays import arrays_as_lists, arrays_differ, storage_changes
 from opdock.ops.support.bodies import share_captures
 from opdock.shapes import Shape
 from opdock.util import nest
@@ -81,6 +82,11 @@ def while_loop(
     with name_scope(name, "while", [v for v in nest.flatten(loop_vars) if has_graph(v)]) as scope:
         loop = _Loop(scope, loop_vars, shape_invariants, limit)
         loop.trace(cond, body)
+        if loop.others is not None:
+            # A turn makes arrays of its own: what is handed on are lists of their elements.
+            items = arrays_as_lists(nest.flatten(loop_vars), loop.others)
+            loop = _Loop(scope, nest.pack_sequence_as(loop_vars, items), shape_invariants, limit)
+            loop.trace(cond, body)
         outputs = loop.build(parallel_iterations, back_prop)
     result = nest.pack_sequence_as(loop.result, outputs, expand_composites=True)
     return _unpacked(result, return_same_structure, counted=limit is not None)
@@ -118,6 +124,7 @@ class _Loop:
         self.start = [convert_to_tensor(v) for v in nest.flatten(loop_vars, expand_composites=True)]
         self.shapes = self._invariants(invariants)
         self.limit = limit
+        self.others: list[Any] | None = None  # what the body returns, with arrays in other memory
         outer = get_default_graph()
         base = scope.replace("/", "_") + str(len(outer.get_operations()))
         self.cond_graph = FuncGraph(base + "_cond", outer, is_loop=True)
@@ -175,8 +182,9 @@ class _Loop:
         ]
 
     def _results(self, result: Any) -> list[Tensor]:
-        items = self._checked(result)
-        out = []
+        items, out = self._checked(result), list[Tensor]()
+        if self.others is not None:
+            return out
         for item, start, shape in zip(items, self.start, self.shapes, strict=True):
             tensor = convert_to_tensor(item, None if hasattr(item, "dtype") else start.dtype)
             alike = tensor.dtype.base_dtype is start.dtype.base_dtype
@@ -208,6 +216,11 @@ class _Loop:
             result = [result]
         else:
             nest.assert_same_structure(list(self.structure), list(result), expand_composites=True)
+        starts, returned = nest.flatten(self.structure), nest.flatten(result)
+        if storage_changes(starts, returned):
+            self.others = returned
+        elif arrays_differ(starts, returned):
+            result = nest.pack_sequence_as(result, arrays_as_lists(returned, starts))
         self.result = result
         return nest.flatten(result, expand_composites=True)
 
@@ -285,11 +298,11 @@ def _counted(
     def keep(turn: Any, state: Any) -> Any:
         return get("LogicalAnd")(
             get("Less")(get("Cast")(turn, DstT=limit.dtype), limit),
-            _call(cond, structure, nest.flatten(state, expand_composites=True)),
+            _call(cond, state, nest.flatten(state, expand_composites=True)),
         )
 
     def step(turn: Any, state: Any) -> Any:
-        after = _call(body, structure, nest.flatten(state, expand_composites=True))
+        after = _call(body, state, nest.flatten(state, expand_composites=True))
         if nest.is_sequence(structure) and not nest.is_sequence(after):
             after = nest.pack_sequence_as(structure, [after])
         return turn + 1, after

@@ -1,10 +1,15 @@
-"""`tf.TensorArray`: an array of tensors for use in loops."""
+"""`tf.TensorArray`: an array of tensors for use in loops.
+
+Where one storage cannot stand for all that an array may be, it is a value, the list of its
+elements: an array that comes into a function from another step, or of which branches and turns make
+new ones. Writing makes another list, and nothing of the one before changes.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from opdock import dtypes, shapes
 from opdock.graph.nodes.constant_value import constant_value
@@ -15,10 +20,10 @@ from opdock.ops import tensor_array as raw
 from opdock.ops.registry import get
 from opdock.shapes import Shape, TensorShape
 
-__all__ = ["TensorArray"]
+__all__ = ["Elements", "ListArray", "TensorArray", "list_of_array"]
 
 
-class _Elements:
+class Elements:
     """What is known of the elements, shared by all versions of an array."""
 
     def __init__(self, shape: Shape, known: bool, infer: bool) -> None:
@@ -63,6 +68,17 @@ class TensorArray:
         TypeError: `handle` is no tensor.
     """
 
+    _handle: Any
+    """None where the array is a list."""
+    # What arrays are where operations run as they are made; `eager/graph.py` says what.
+    _eager: ClassVar[type[Any]]
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Where operations run as they are made, an array is a list of tensors."""
+        at_once = cls is TensorArray and executing_eagerly()
+        made: Self = object.__new__(cls._eager if at_once else cls)
+        return made
+
     def __init__(
         self,
         dtype: Any,
@@ -82,7 +98,7 @@ class TensorArray:
         self._dynamic = dynamic_size or False
         self._first_write = colocate_with_first_write_call
         known = None if element_shape is None else shapes.as_shape(element_shape)
-        self._elements = _Elements(known, element_shape is not None, infer_shape)
+        self._elements = Elements(known, element_shape is not None, infer_shape)
         with name_scope(name, "TensorArray", [handle, size, flow]) as scope:
             if handle is not None:
                 self._handle = handle
@@ -92,10 +108,7 @@ class TensorArray:
                 convert_to_tensor(size, dtypes.int32, "size"), dtype=self._dtype,
                 element_shape=known,
                 identical_element_shapes=self._elements.infer, dynamic_size=self._dynamic,
-                # What runs at once is not read by a program's turns alone.
-                clear_after_read=(
-                    not executing_eagerly() if clear_after_read is None else clear_after_read
-                ),
+                clear_after_read=True if clear_after_read is None else clear_after_read,
                 tensor_array_name=tensor_array_name or "", name=scope,
             )  # fmt: skip
 
@@ -106,8 +119,8 @@ class TensorArray:
         return self._dtype
 
     @property
-    def handle(self) -> Tensor:
-        """The handle of the storage."""
+    def handle(self) -> Any:
+        """The handle of the storage; None where the array is a list."""
         return self._handle
 
     @property
@@ -134,7 +147,7 @@ class TensorArray:
     _is_composite = True
 
     def _composite_key(self) -> str:
-        return type(self).__name__
+        return TensorArray.__name__
 
     def _composite_parts(self) -> list[Tensor]:
         return [self._flow]
@@ -142,8 +155,15 @@ class TensorArray:
     def _from_parts(self, parts: list[Tensor]) -> TensorArray:
         return self._with_flow(parts[0])
 
+    def _as_list(self, other: TensorArray) -> TensorArray:
+        """The array as a value, where another one may stand in its place."""
+        shape = self.element_shape.most_specific_compatible_shape(other.element_shape).raw
+        infer = self._elements.infer and other._elements.infer
+        elements = Elements(shape, shape is not None, infer)
+        return ListArray(list_of_array(self), self._dtype, elements, self._dynamic)
+
     def _with_flow(self, flow: Tensor) -> TensorArray:
-        other = TensorArray.__new__(TensorArray)
+        other = object.__new__(type(self))
         other.__dict__.update(self.__dict__)
         other._flow = flow
         return other
@@ -178,9 +198,7 @@ class TensorArray:
     def read(self, index: Any, name: str | None = None) -> Tensor:
         """The element at `index`, an int32 scalar."""
         with self._scope(name, "TensorArrayRead", index):
-            value: Tensor = raw.tensor_array_read_op(
-                self._handle, index, self._flow, dtype=self._dtype
-            )
+            value = self._read(index)
         if self._elements.known:
             value.set_shape(self._elements.shape)
         return value
@@ -194,37 +212,23 @@ class TensorArray:
         with self._scope(name, "TensorArrayWrite", index, value):
             value = convert_to_tensor(value, preferred_dtype=self._dtype, name="value")
             self._elements.merge(value.raw_shape)
-            flow = raw.tensor_array_write_op(self._handle, index, value, self._flow)
-        return self._with_flow(flow)
+            return self._with_flow(self._write(index, value))
 
     def stack(self, name: str | None = None) -> Tensor:
         """All elements, stacked along a new first axis. They must have one shape."""
         with self._scope(name, "TensorArrayStack"):
-            size: Any = self.size()
-            if executing_eagerly() and not self.element_shape.is_fully_defined() and not int(size):
-                # As TensorFlow's eager arrays do: they are lists, and of nothing comes a vector.
-                return convert_to_tensor([], self._dtype)
-            return self.gather(get("Range")(0, size, 1))
+            return self.gather(get("Range")(0, self.size(), 1))
 
     def gather(self, indices: Any, name: str | None = None) -> Tensor:
         """The elements at `indices` (int32 vector), stacked."""
-        shape = self._elements.shape if self._elements.known else None
         with self._scope(name, "TensorArrayGather", indices):
-            value: Tensor = raw.tensor_array_gather_op(
-                self._handle, indices, self._flow, dtype=self._dtype, element_shape=shape
-            )
-        return value
+            return self._gather(indices, self.element_shape.raw)
 
     def concat(self, name: str | None = None) -> Tensor:
         """All elements joined along their first axis; only that may differ."""
-        known = self._elements.shape if self._elements.known else None
-        rest = None if known is None else known[1:]
+        known = self.element_shape.raw
         with self._scope(name, "TensorArrayConcat"):
-            value, _ = raw.tensor_array_concat_op(
-                self._handle, self._flow, dtype=self._dtype, element_shape_except0=rest
-            )
-        out: Tensor = value
-        return out
+            return self._concat(None if known is None else known[1:])
 
     def unstack(self, value: Any, name: str | None = None) -> TensorArray:
         """Stores the rows of `value`, one per element."""
@@ -235,11 +239,15 @@ class TensorArray:
     def scatter(self, indices: Any, value: Any, name: str | None = None) -> TensorArray:
         """Stores row i of `value` at `indices[i]`."""
         with self._scope(name, "TensorArrayScatter", indices, value):
-            value = convert_to_tensor(value, preferred_dtype=self._dtype, name="value")
-            if value.raw_shape is not None:
-                self._elements.merge(value.raw_shape[1:])
-            flow = raw.tensor_array_scatter_op(self._handle, indices, value, self._flow)
-        return self._with_flow(flow)
+            value = self._rows_of(value)
+            return self._with_flow(self._scatter(indices, value))
+
+    def _rows_of(self, value: Any) -> Tensor:
+        """Elements as one tensor."""
+        rows: Tensor = convert_to_tensor(value, preferred_dtype=self._dtype, name="value")
+        if rows.raw_shape is not None:
+            self._elements.merge(rows.raw_shape[1:])
+        return rows
 
     def split(self, value: Any, lengths: Any, name: str | None = None) -> TensorArray:
         """Stores consecutive parts of `value` of the given lengths (int64 vector)."""
@@ -247,8 +255,7 @@ class TensorArray:
             value = convert_to_tensor(value, self._dtype, name="value")
             lengths = get("Cast")(convert_to_tensor(lengths), DstT=dtypes.int64)
             self._merge_parts(value.raw_shape, constant_value(lengths))
-            flow = raw.tensor_array_split_op(self._handle, value, lengths, self._flow)
-        return self._with_flow(flow)
+            return self._with_flow(self._split(value, lengths))
 
     def _merge_parts(self, whole: Shape, lengths: Any) -> None:
         """What is known of the parts of a tensor: its own shape, if all are as long."""
@@ -264,11 +271,136 @@ class TensorArray:
     def mark_used(self) -> None:
         """Says that it is left unused on purpose; nothing warns of that here."""
 
-    def close(self, name: str | None = None) -> Operation:
+    def close(self, name: str | None = None) -> Operation | None:
         """An operation that drops the elements."""
         with colocate_with(self._handle):
             done: Operation = raw.tensor_array_close_op(self._handle, name=name)
         return done
+
+    # ------------------------------------------------------------ operations
+    def _read(self, index: Any) -> Tensor:
+        value: Tensor = raw.tensor_array_read_op(self._handle, index, self._flow, dtype=self._dtype)
+        return value
+
+    def _gather(self, indices: Any, shape: Shape) -> Tensor:
+        values: Tensor = raw.tensor_array_gather_op(
+            self._handle, indices, self._flow, dtype=self._dtype, element_shape=shape
+        )
+        return values
+
+    def _concat(self, rest: Shape) -> Tensor:
+        """All elements, whose shapes end with `rest`."""
+        whole: tuple[Tensor, Tensor] = raw.tensor_array_concat_op(
+            self._handle, self._flow, dtype=self._dtype, element_shape_except0=rest
+        )
+        return whole[0]
+
+    def _write(self, index: Any, value: Tensor) -> Tensor:
+        """The flow after an element was stored; likewise for those below."""
+        flow: Tensor = raw.tensor_array_write_op(self._handle, index, value, self._flow)
+        return flow
+
+    def _scatter(self, indices: Any, value: Tensor) -> Tensor:
+        flow: Tensor = raw.tensor_array_scatter_op(self._handle, indices, value, self._flow)
+        return flow
+
+    def _split(self, value: Tensor, lengths: Tensor) -> Tensor:
+        flow: Tensor = raw.tensor_array_split_op(self._handle, value, lengths, self._flow)
+        return flow
+
+
+class ListArray(TensorArray):
+    """An array whose flow is a list.
+
+    Args:
+        items: the list, a variant.
+        dtype: the type of the elements.
+        elements: what is known of them.
+        dynamic: whether the array may grow.
+    """
+
+    def __init__(
+        self, items: Tensor, dtype: dtypes.DType, elements: Elements, dynamic: bool
+    ) -> None:
+        self._dtype, self._elements, self._dynamic = dtype, elements, dynamic
+        self._first_write = True
+        self._handle = None
+        self._flow = items
+
+    def grad(self, source: str, flow: Tensor | None = None, name: str | None = None) -> TensorArray:
+        """Not to be had of a list.
+
+        Raises:
+            NotImplementedError: always, as in TensorFlow.
+        """
+        raise NotImplementedError(
+            "A TensorArray that is a list has no array of gradients: tf.gradients goes through it."
+        )
+
+    def stack(self, name: str | None = None) -> Tensor:
+        """All elements, stacked along a new first axis. They must have one shape."""
+        with self._scope(name, "TensorArrayStack"):
+            return _list_op("stack", self._flow, self._dtype, element_shape=self.element_shape)
+
+    def unstack(self, value: Any, name: str | None = None) -> TensorArray:
+        """An array of the rows of `value`."""
+        with self._scope(name, "TensorArrayUnstack", value):
+            value = self._rows_of(value)
+            return self._with_flow(_list_op("from_tensor", value, value.shape[1:]))
+
+    def size(self, name: str | None = None) -> Tensor:
+        """The number of elements."""
+        found: Tensor = get("TensorListLength")(self._flow, name=name)
+        return found
+
+    def close(self, name: str | None = None) -> Operation:
+        """An operation that does nothing: a list is over when nobody has it."""
+        done: Operation = get("NoOp")(name=name)
+        return done
+
+    @contextlib.contextmanager
+    def _scope(self, name: str | None, default: str, *values: Any) -> Iterator[str]:
+        with name_scope(name, default, [self._flow, *values]) as scope:
+            yield scope
+
+    def _read(self, index: Any) -> Tensor:
+        return _list_op("get_item", self._flow, index, self._dtype, self.element_shape)
+
+    def _gather(self, indices: Any, shape: Shape) -> Tensor:
+        return _list_op("gather", self._flow, indices, self._dtype, shape)
+
+    def _concat(self, rest: Shape) -> Tensor:
+        shape = None if rest is None else (None, *rest)
+        return _list_op("concat", self._flow, self._dtype, shape)
+
+    def _write(self, index: Any, value: Tensor) -> Tensor:
+        return _list_op("set_item", self._flow, index, value, self._dynamic)
+
+    def _scatter(self, indices: Any, value: Tensor) -> Tensor:
+        return _list_op("scatter", value, indices, input_handle=self._flow)
+
+    def _split(self, value: Tensor, lengths: Tensor) -> Tensor:
+        return _list_op("split", value, self.element_shape, lengths)
+
+
+def list_of_array(array: TensorArray) -> Tensor:
+    """The elements of an array as a list."""
+    if array.flow.dtype is dtypes.variant:
+        return array.flow
+    with name_scope("convert_tensor_array"):
+        if not executing_eagerly() and array.flow.op.type == "TensorArrayV3":
+            # Nothing is written, so nobody needs to know of which shape the elements are.
+            size, shape = array.flow.op.inputs[0], array.element_shape
+            return _list_op("reserve", shape, size, array.dtype)
+        return _list_op("from_tensor", array.stack(), array.element_shape)
+
+
+def _list_op(name: str, *args: Any, **kwargs: Any) -> Tensor:
+    """A function on lists, which are for the few programs that need them."""
+    from opdock.ops.composed import tensor_lists
+
+    found: Tensor = getattr(tensor_lists, f"tensor_list_{name}")(*args, **kwargs)
+    return found
 
 
 def _rows(value: Tensor) -> Any:

@@ -10,15 +10,12 @@ from typing import Any
 from opdock import dtypes
 from opdock.dtypes import DType
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.scopes import name_scope
 from opdock.graph.nodes.typespec import (
     TensorSpec,
     TypeSpec,
     type_spec_from_value,
 )
-from opdock.ops.composed.tensor_array import TensorArray
-from opdock.ops.composed.tensor_lists import tensor_list_from_tensor, tensor_list_stack
-from opdock.ops.tensor_list import tensor_list_length_op
+from opdock.ops.composed.tensor_array import Elements, ListArray, TensorArray, list_of_array
 from opdock.shapes import TensorShape, as_tensor_shape
 
 __all__ = ["TensorArraySpec"]
@@ -103,19 +100,12 @@ class TensorArraySpec(TypeSpec):
     def _to_components(self, value: Any) -> list[Tensor]:
         if not isinstance(value, TensorArray):
             raise TypeError(f"value must be a TensorArray, but saw: {type(value)}")
-        with name_scope("convert_tensor_array"):
-            return [tensor_list_from_tensor(value.stack(), value.element_shape)]
+        return [list_of_array(value)]
 
     def _from_components(self, components: Any) -> TensorArray:
-        items = components[0]
-        array = TensorArray(
-            self._dtype, tensor_list_length_op(items), dynamic_size=self._dynamic_size,
-            infer_shape=self._infer_shape,
-            element_shape=None if self._element_shape.ndims is None else self._element_shape,
-        )  # fmt: skip
-        return array.unstack(
-            tensor_list_stack(items, self._dtype, element_shape=self._element_shape)
-        )
+        shape = self._element_shape.raw
+        elements = Elements(shape, shape is not None, self._infer_shape)
+        return ListArray(components[0], self._dtype, elements, self._dynamic_size)
 
     def _to_legacy_output_types(self) -> DType:
         return self._dtype

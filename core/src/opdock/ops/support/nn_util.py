@@ -23,7 +23,9 @@ def emit(op_type: str, *inputs: Any, name: str | None = None, **attrs: Any) -> A
 
 def as_type(tensor: Any, dtype: dtypes.DType) -> Any:
     """The tensor itself if it has the type, else a cast of it."""
-    return tensor if tensor.dtype.base_dtype is dtype else emit("Cast", tensor, DstT=dtype)
+    # The type of a reference to a variable is the variable's.
+    wanted = dtype.base_dtype
+    return tensor if tensor.dtype.base_dtype is wanted else emit("Cast", tensor, DstT=wanted)
 
 
 def is_zero(grad: Any) -> bool:

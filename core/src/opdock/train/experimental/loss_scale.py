@@ -10,6 +10,7 @@ from opdock.distribute.modes import strategy_in_scope
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation
+from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.graph.variables.trackable import Trackable, TrackableReference
 from opdock.graph.variables.variable import Variable
 from opdock.ops.arithmetic import maximum
@@ -190,8 +191,12 @@ class DynamicLossScale(LossScale):
         return group(self._num_good_steps.assign(0), self._current_loss_scale.assign(smaller))
 
     def __repr__(self) -> str:
+        now = ""
+        if executing_eagerly():
+            scale, steps = float(self._current_loss_scale), int(self._num_good_steps)
+            now = f"current_loss_scale={scale}, num_good_steps={steps}, "
         return (
-            f"DynamicLossScale(initial_loss_scale={self.initial_loss_scale}, "
+            f"DynamicLossScale({now}initial_loss_scale={self.initial_loss_scale}, "
             f"increment_period={self.increment_period}, multiplier={self.multiplier})"
         )
 

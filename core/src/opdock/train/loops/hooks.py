@@ -356,8 +356,8 @@ class FinalOpsHook(SessionRunHook):
         except (errors.OutOfRangeError, StopIteration):
             logging.warning(
                 "The final ops of FinalOpsHook ended with OutOfRangeError or StopIteration: they "
-                "read from an input that has ended. They should depend on variables only; of a "
-                "metric, fetch the value and not the update."
+                "have a dependency back to some input source, which has ended. They should depend "
+                "on variables only; of a metric, fetch the value and not the update."
             )
             raise
 

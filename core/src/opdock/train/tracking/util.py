@@ -24,6 +24,7 @@ from opdock.io import filesystems, protos
 from opdock.io.checkpoint_reader import NewCheckpointReader
 from opdock.io.files import as_path, make_directories
 from opdock.io.parsing import parsed
+from opdock.ops.composed.function import Function
 from opdock.ops.identity import identity, placeholder_with_default
 from opdock.train.checkpoint_management import update_checkpoint_state_internal
 from opdock.train.saver import Saver
@@ -236,7 +237,7 @@ class Checkpoint(AutoTrackable):
 
     Args:
         **kwargs: the objects: variables, optimizers, layers, tables, other checkpoints, and lists
-            and dicts of them.
+            and dicts of them; and functions, which keep nothing but may be exported.
 
     Raises:
         ValueError: an object cannot be tracked.
@@ -245,7 +246,7 @@ class Checkpoint(AutoTrackable):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
         for name, value in sorted(kwargs.items()):
-            if not isinstance(wrap(value), (Trackable, NoDependency)):
+            if not isinstance(wrap(value), (Trackable, NoDependency, Function)):
                 raise ValueError(
                     "`Checkpoint` was expecting a trackable object (an object derived from"
                     f" `TrackableBase`), got {value}. If you believe this object should be"

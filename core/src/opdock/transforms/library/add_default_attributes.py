@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from opdock.graph.nodes import registry
-from opdock.graph.serial.attr_proto import encode_attr
+from opdock.graph.serial.import_compat import fill_in_defaults
 from opdock.io import protos
 from opdock.transforms.registry import Context
 
@@ -17,9 +16,5 @@ def add_default_attributes(graph_def: Any, context: Context) -> Any:
     """
     out = protos.GraphDef()
     out.CopyFrom(graph_def)
-    for node in out.node:
-        spec = registry.find(node.op)
-        for attr in () if spec is None else spec.definition.attrs.values():
-            if attr.has_default and attr.name not in node.attr:
-                node.attr[attr.name].CopyFrom(encode_attr(attr.default, attr.type))
+    fill_in_defaults(out)
     return out
