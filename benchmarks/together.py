@@ -3,9 +3,9 @@
     python benchmarks/together.py --peer jax --device jax:0 --write docs/benchmarks.md
     python benchmarks/together.py --peer jax --device jax:0 logreg_train 'mlp*' --seconds 5
 
-Each is in a process of its own, with the library's own settings, on one core. Bursts of steps take
-turns, and the processor's time counts: so the ratios can be had on a machine that is busy with
-other things. A wrong answer gets no ratio.
+Each is in a process of its own, several times, with the library's own settings, on one core.
+Bursts of steps take turns, and the processor's time counts: so the ratios can be had on a machine
+that is busy with other things. A wrong answer gets no ratio.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import fnmatch
+import importlib.metadata
 import math
 import shlex
 import statistics
@@ -68,6 +69,26 @@ def measure(name: str, sides: Sequence[Worker], seconds: float) -> Row | None:
     return name, mine, others, started[0]["first"], started[1]["first"]
 
 
+def anew(name: str, setting: compare.Setting, seconds: float, turns: int) -> Row | None:
+    """The bursts of so many pairs of new processes: where arrays lie is luck, anew in each."""
+    found: list[Row] = []
+    for _ in range(turns):
+        sides = [Worker(side, setting) for side in setting.sides]
+        try:
+            for side in sides:  # what the first step of a process pays, no workload's does
+                side.ask("start", workload="reduce", sizes=dict(ALL["reduce"].smoke))
+            row = measure(name, sides, seconds / turns)
+        finally:
+            for side in sides:
+                side.close()
+        if row is None:
+            return None
+        found.append(row)
+    mine, others = ([t for row in found for t in row[i]] for i in (1, 2))
+    first, theirs = (statistics.median(row[i] for row in found) for i in (3, 4))
+    return name, mine, others, first, theirs
+
+
 def table(rows: Sequence[Row], peer: str) -> str:
     """The rows as Markdown."""
     ratio, firsts = f"{peer} / opdock", f"first step, opdock | first step, {peer}"
@@ -98,6 +119,7 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--peer", choices=("jax", "torch"), required=True)
     parser.add_argument("--device", default="jax:0", help="where opdock computes")
     parser.add_argument("--seconds", type=float, default=2.0, help="of measuring, a workload")
+    parser.add_argument("--turns", type=int, default=3, help="new processes, a workload")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="replace the table in this page")
     given = parser.parse_args(words)
     # One thread and one core: threads that wait for each other by turning would count.
@@ -105,26 +127,19 @@ def main(words: Sequence[str]) -> None:
         (compare.Side("opdock"), compare.Side(given.peer)), threads=1, processor=True, settled=True
     )
     setting = dataclasses.replace(setting, device=compare.placed(given.device, setting))
-    sides = [Worker(side, setting) for side in setting.sides]
     rows = []
-    try:
-        for side in sides:  # what the first step of a process pays, no workload's does
-            side.ask("start", workload="reduce", sizes=dict(ALL["reduce"].smoke))
-        for name in ALL:
-            if any(fnmatch.fnmatch(name, pattern) for pattern in given.name):
-                row = measure(name, sides, given.seconds)
-                if row is not None:
-                    rows.append(row)
-                    print(table([row], given.peer).splitlines()[2], flush=True)
-    finally:
-        for side in sides:
-            side.close()
+    for name in ALL:
+        if any(fnmatch.fnmatch(name, pattern) for pattern in given.name):
+            row = anew(name, setting, given.seconds, given.turns)
+            if row is not None:
+                rows.append(row)
+                print(table([row], given.peer).splitlines()[2], flush=True)
     about = report.machine()
     command = shlex.join(["python", "benchmarks/together.py", *words])
     head = (
         f"{about['processor']}, one core of {about['cores']} · Python {about['python']}, NumPy "
         f"{about['numpy']}, opdock {about['opdock']}, {given.peer} "
-        f"{sides[1].hello['version']} · {time.strftime('%Y-%m-%d')} · `{command}`"
+        f"{importlib.metadata.version(given.peer)} · {time.strftime('%Y-%m-%d')} · `{command}`"
     )
     text = f"{head}\n\n{table(rows, given.peer)}"
     print(text)

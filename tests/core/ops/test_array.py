@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -107,3 +109,26 @@ def test_a_shape_that_is_known_late_is_checked_late() -> None:
             session.run(reshaped, {size: 7})
         with pytest.raises(tf.errors.InvalidArgumentError, match=r"Expected size\[0\] in"):
             session.run(sliced, {size: 1})
+
+
+@pytest.mark.parametrize("sizes", [[2**40, 0], [3, 2**31]])
+def test_sizes_that_32_bits_cannot_hold(sizes):
+    x = tf.placeholder(tf.float32, sizes)
+    assert [run(tf.shape(x, out_type=tf.int64)).tolist(), run(tf.size(x, out_type=tf.int64))] == [
+        sizes,
+        math.prod(sizes),
+    ]
+    nothing = tf.reshape(
+        tf.placeholder_with_default(np.zeros((0,), np.float32), [None]), [2**40, 0]
+    )
+    for of in (tf.shape(nothing), tf.shape(nothing)[0], tf.shape_n([nothing, nothing])[1]):
+        with pytest.raises(
+            tf.errors.InvalidArgumentError, match="int32, which cannot hold 1099511"
+        ):
+            run(of)
+
+
+def test_sizes_beyond_32_bits_are_of_64_where_an_op_takes_either():
+    assert tf.reshape(tf.zeros([0]), [2**40, 0]).op.inputs[1].dtype is tf.int64
+    assert tf.tile(tf.zeros([0]), np.array([2**40])).shape == (0,)
+    assert tf.reshape(tf.zeros([0]), [4, 0]).op.inputs[1].dtype is tf.int32

@@ -110,6 +110,20 @@ def test_lu(dtype, shape):
     )
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+def test_a_matrix_that_is_not_finite_has_no_singular_values(dtype):
+    x = normal(2, 4, 3, dtype=dtype)
+    fine = x[0].copy()
+    x[1, 2, 0] = np.nan
+    for vectors in (False, True):
+        found = run(tf.svd(x, compute_uv=vectors))
+        alone = run(tf.svd(fine, compute_uv=vectors))
+        pairs = zip(found, alone, strict=True) if vectors else [(found, alone)]
+        for part, wanted in pairs:
+            close(part[0], wanted)
+            assert np.isnan(part[1]).all()
+
+
 def test_empty_batches():
     x = tf.zeros([0, 3, 3])
     assert run(tf.cholesky(x)).shape == (0, 3, 3)

@@ -55,6 +55,18 @@ def test_what_is_no_cluster(cluster, text):
         tf.train.ClusterSpec(cluster)
 
 
+@pytest.mark.parametrize(
+    ("job", "index", "text"),
+    [
+        ("wroker", 0, 'Job "wroker" was not defined in cluster, whose jobs are ps, worker. Check'),
+        ("worker", 2, 'Task 2 was not defined in job "worker", whose tasks are 0, 1. Check'),
+    ],
+)
+def test_a_task_that_the_cluster_has_not(job, index, text):
+    with pytest.raises(tf.errors.InternalError, match=text):
+        tf.train.Server({"ps": ["a:1"], "worker": ["b:1", "b:2"]}, job, index)
+
+
 def test_the_definition_of_a_server():
     config = tf.ConfigProto(allow_soft_placement=True)
     server = tf.train.Server({"local": ["localhost:1"]}, config=config, start=False)
@@ -136,7 +148,7 @@ def test_two_servers_have_two_addresses(server):
     other = tf.train.Server.create_local_server()
     assert other.target != server.target
     address = server.target.removeprefix("grpc://")
-    with pytest.raises(tf.errors.UnknownError, match="in use"):
+    with pytest.raises(tf.errors.UnknownError, match=r"in use.*/job:local/task:0.*same task index"):
         tf.train.Server({"local": [address]})
 
 

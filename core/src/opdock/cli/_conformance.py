@@ -39,6 +39,8 @@ def print_report(report: Report, screen: Screen, verbose: bool = False) -> None:
         screen.say(f"{reason}: {', '.join(who)}", "wider ", "yellow", indent=2)
     passed, claimed = report.score()
     made, total = report.coverage()
+    if report.taken:
+        screen.say(f"units that had passed before and did not run again: {report.taken}")
     if report.left:
         screen.say(f"the run was stopped: {report.left} units did not run", "partial ", "yellow")
     if claimed:

@@ -33,6 +33,7 @@ _KEYS: Final = {
     "device": "name, backend, package and API of what was proven",
     "partial": "whether the run was stopped",
     "units_left": "how many units did not run",
+    "units_taken": "how many had passed before, and did not run again (--take)",
     "score": "passed and claimed pairs of op and type, and total of all",
     "levels": "by level: claimed, passed, failed, skipped, known_bugs, unclaimed, cases, seconds",
     "ways": "how many ops ran natively, portably, decomposed, elsewhere",
@@ -60,6 +61,7 @@ _KEYS: Final = {
 @click.option("--markdown", "markdown_file", type=_FILE, help="Write the op x type matrix.")
 @click.option("--badge", "badge_file", type=_FILE, help="Write shields.io data, or an .svg.")
 @click.option("--baseline", type=_FILE, help="Fail when something was better there.")
+@click.option("--take", type=_FILE, help="Do not run again what passed in this baseline.")
 @click.option(
     "--write-baseline", type=_FILE,
     help="Write what --baseline compares with; --level and --op renew a part of the file.",
@@ -83,6 +85,7 @@ def command(
     markdown_file: Path | None,
     badge_file: Path | None,
     baseline: Path | None,
+    take: Path | None,
     write_baseline: Path | None,
     unit_timeout: float,
     fuzz: int | None,
@@ -104,6 +107,7 @@ def command(
     _tell_of_crashes()
     _end_when_asked()
     known = _read_baseline("--baseline", baseline) if baseline is not None else None
+    taken = _read_baseline("--take", take) if take is not None else None
     earlier = None
     if write_baseline is not None and write_baseline.is_file() and (levels or ops):
         earlier = _read_baseline("--write-baseline", write_baseline)
@@ -111,7 +115,7 @@ def command(
     watch = Watch(unit_timeout or None, fatal=True)
     dut = _open(device)
     if against is not None:
-        if levels or folder or badge_file or known or write_baseline or fuzz:
+        if levels or folder or badge_file or known or taken or write_baseline or fuzz:
             raise click.UsageError(
                 "--against goes with --device, --op, --unit-timeout, --json and --markdown only"
             )
@@ -131,7 +135,7 @@ def command(
             _write_if(json_file, lambda: _as_json(report))
 
     try:
-        report = _run(dut, levels, ops, options, watch, keep)
+        report = _run(dut, levels, ops, options, watch, keep, taken)
     except ValueError as e:
         raise Wrong(str(e)) from None
     if not report.outcomes and not report.left:
@@ -235,6 +239,7 @@ def _run(
     fuzz: FuzzOptions | None,
     watch: Watch,
     keep: Callable[[Report], None],
+    taken: dict[str, Any] | None,
 ) -> Report:
     from opdock.testing.harness.suite import run
 
@@ -243,7 +248,7 @@ def _run(
         def progress(number: int, total: int, unit: Any) -> None:
             count(unit.id, number, total)
 
-        return run(dut, levels, ops, progress, fuzz, watch, keep)
+        return run(dut, levels, ops, progress, fuzz, watch, keep, taken)
 
 
 # ---------------------------------------------------------------- two devices
@@ -276,7 +281,7 @@ def _lost(report: Report, known: dict[str, Any] | None, filtered: bool) -> list[
 def _read_baseline(option: str, path: Path) -> dict[str, Any]:
     try:
         data = parsed_json(path.read_bytes(), "it")
-        passed = [str(name) for name in data["passed"]]
+        passed = dict.fromkeys(str(name) for name in data["passed"])
         return {"passed": passed, "ways": {str(k): str(v) for k, v in data.get("ways", {}).items()}}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as e:
         raise Wrong(f"{option} {path}: {type(e).__name__}: {e}") from None

@@ -24,12 +24,16 @@ from opdock.graph.nodes.frames import capture_frames
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import OpSpec
+from opdock.ops.composed.tensor_array import TensorArray
+from opdock.ops.composed.tensor_array_eager import EagerTensorArray
 from opdock.runtime.engine import Engine
 from opdock.runtime.resources import ResourceManager
 
 __all__ = ["EagerGraph", "Tape"]
 
 _MAX_SEED: Final = 2**31 - 1
+
+TensorArray._eager = EagerTensorArray
 
 
 class Tape:

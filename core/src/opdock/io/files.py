@@ -341,5 +341,7 @@ def write_file(path: str, data: bytes) -> None:
 def read_file(path: str) -> bytes:
     """The bytes of a file; NotFoundError and its kin instead of OSError."""
     path = local_path(path)
-    with tf_errors(path):
+    try:
         return filesystems.of(path).read(path)
+    except OSError as e:
+        raise error_from_os(e, path) from e

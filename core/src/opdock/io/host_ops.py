@@ -85,7 +85,7 @@ def scalar_text(value: Any, what: str) -> str:
         raise errors.InvalidArgumentError(
             None, None, f"{what} must be a scalar, got shape {list(array.shape)}"
         )
-    item = array.reshape(-1)[0]
+    item = array.item()
     return item.decode() if isinstance(item, bytes) else str(item)
 
 

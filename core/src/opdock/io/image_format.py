@@ -34,6 +34,9 @@ class JpegOptions:
     fast: bool = True
 
 
+_DEFAULT: Final = JpegOptions()
+
+
 def _invalid(message: str) -> InvalidArgumentError:
     return InvalidArgumentError(None, None, message)
 
@@ -42,6 +45,13 @@ def _escaped(data: bytes) -> str:
     """Bytes as C writes them in a string, octal where they cannot be printed."""
     plain = {10: "\\n", 13: "\\r", 9: "\\t", 34: '\\"', 39: "\\'", 92: "\\\\"}
     return "".join(plain.get(b) or (chr(b) if 32 <= b < 127 else f"\\{b:03o}") for b in data)
+
+
+def _format(data: bytes) -> str | None:
+    for magic, name in _MAGIC:
+        if data.startswith(magic):
+            return name
+    return None
 
 
 def decode_image(
@@ -64,7 +74,7 @@ def decode_image(
     Raises:
         InvalidArgumentError: it is none of these, is broken, or has not what is asked of it.
     """
-    found = next((name for magic, name in _MAGIC if data.startswith(magic)), None)
+    found = _format(data)
     if found is None:
         what = f"unknown format starting with '{_escaped(data[:16])}'" if data else "empty file"
         raise _invalid(f"Expected image (JPEG, PNG, or GIF), got {what}")
@@ -89,7 +99,7 @@ def decode_image(
     else:
         if channels not in (0, 1, 3):
             raise _invalid(f"channels must be 0, 1, or 3 for JPEG, got {channels}")
-        how = options or JpegOptions()
+        how = options or _DEFAULT
         pixels = decode_jpeg(data, channels, how.ratio, how.fancy, how.recover, how.fast, window)
     return pixels[None] if wanted == "GIF" else pixels
 

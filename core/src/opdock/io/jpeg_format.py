@@ -131,36 +131,39 @@ def decode_jpeg(
         InvalidArgumentError: the file is no JPEG image, broken, or too large, or the part is not
             in it.
     """
-    bad = InvalidArgumentError(
-        None, None, f"Invalid JPEG data or crop window, data size {len(data)}"
-    )
     header = read_header(data)
     if header is None or not (header.whole or recover):
-        raise bad
+        raise _bad(data)
     channels = channels or min(header.components, 3)
     height, width = -(-header.height // ratio), -(-header.width // ratio)
     # libjpeg makes no grey of inks.
     possible = channels == 3 or (channels == 1 and header.components != 4)
     if not possible or height * width * header.components >= _LIMIT:
-        raise bad
+        raise _bad(data)
     if window is not None:
         y, x, rows, columns = window
         if rows <= 0 or columns <= 0 or y < 0 or x < 0 or y + rows > height or x + columns > width:
-            raise bad
+            raise _bad(data)
     inks = channels == 3 and header.components == 4
     space = "GRAY" if channels == 1 else "CMYK" if inks else "RGB"
     try:
         pixels = _pixels(data, space, (height, width), ratio, fancy, fast, header)
     except Exception as e:  # libraries raise what they like for broken files
-        raise bad from e
+        raise _bad(data) from e
     if pixels.shape[:2] != (height, width):
-        raise bad
+        raise _bad(data)
     if inks:
         pixels = _colors(pixels, header.adobe)
     pixels = pixels.reshape(height, width, channels)
     if window is None:
         return pixels
     return np.ascontiguousarray(pixels[y : y + rows, x : x + columns])
+
+
+def _bad(data: bytes) -> InvalidArgumentError:
+    return InvalidArgumentError(
+        None, None, f"Invalid JPEG data or crop window, data size {len(data)}"
+    )
 
 
 def _pixels(

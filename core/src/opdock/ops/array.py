@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -48,13 +49,24 @@ def _shape_vectors(sig: ShapeSig) -> list[Shape]:
 @shape_n_op.known
 def _known_shapes(sig: ShapeSig) -> list[Any]:
     dtype = sig.attrs["out_type"].np
-    return [PartialShape(s) if s is None or None in s else np.array(s, dtype) for s in sig.shapes]
+
+    def vector(sizes: Shape) -> Any:
+        if sizes is None or None in sizes:
+            return PartialShape(sizes)
+        return np.array(sizes, dtype) if _fit(sizes, dtype) else None
+
+    return [vector(s) for s in sig.shapes]
+
+
+def _fit(sizes: Iterable[Any], dtype: np.dtype[Any]) -> bool:
+    """Whether a type has room for sizes; what it has none for is an error, in the step."""
+    return max(sizes, default=0) <= np.iinfo(dtype).max
 
 
 @size_op.known
 def _known_size(sig: ShapeSig) -> list[Any]:
-    count = shapes.num_elements(sig.shapes[0])
-    return [None if count is None else np.array(count, sig.attrs["out_type"].np)]
+    count, dtype = shapes.num_elements(sig.shapes[0]), sig.attrs["out_type"].np
+    return [None if count is None or not _fit([count], dtype) else np.array(count, dtype)]
 
 
 @rank_op.known
@@ -91,9 +103,8 @@ def shape_internal(
             if hasattr(input, "dense_shape"):
                 return cast(input.dense_shape, out_type)  # type: ignore[no-any-return]
             return shape_internal(convert_to_tensor(input), scope, optimize, out_type)
-    static = input.raw_shape
-    if optimize and static is not None and None not in static:
-        out = dtypes.as_dtype(out_type)
+    static, out = input.raw_shape, dtypes.as_dtype(out_type)
+    if optimize and static is not None and None not in static and _fit(static, out.np):
         return constant(np.array(static, out.np), out, name=name or "Shape")
     return shape_op(input, out_type=out_type, name=name)  # type: ignore[no-any-return]
 
@@ -131,9 +142,9 @@ def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> T
         if hasattr(input, "dense_shape") and not isinstance(input, Tensor):
             return get("Prod")(cast(input.dense_shape, out_type), 0, name=scope)  # type: ignore[no-any-return]
         tensor = convert_to_tensor(input)
-        count = shapes.num_elements(tensor.raw_shape)
-        if count is not None:
-            return constant(count, dtypes.as_dtype(out_type), name=scope)
+        count, out = shapes.num_elements(tensor.raw_shape), dtypes.as_dtype(out_type)
+        if count is not None and _fit([count], out.np):
+            return constant(count, out, name=scope)
         return size_op(tensor, out_type=out_type, name=scope)  # type: ignore[no-any-return]
 
 

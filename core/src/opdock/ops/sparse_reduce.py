@@ -41,8 +41,8 @@ for _op in (max_sparse_op, sum_sparse_op):
 @sum_op.shape
 def _reduced_shape(sig: ShapeSig) -> Shape:
     sizes, axes = sig.const(2), array_util.const_ints(sig, 3)
-    if sizes is None or axes is None:
-        return None
+    if sizes is None or axes is None or not sizes.ndim or (axes and not len(sizes)):
+        return None  # what is no vector is the kernel's to refuse
     gone = {axis % len(sizes) for axis in axes}
     keep = sig.attrs["keep_dims"]
     return tuple(1 if i in gone else int(n) for i, n in enumerate(sizes) if keep or i not in gone)

@@ -175,6 +175,8 @@ def wait(
         PostponedError: it would wait, and is not to; `give_up` was called.
         FailedPreconditionError: it would wait for ever, in a child of `fork` without other threads.
     """
+    if ready():
+        return  # before anybody who might cancel is told
     ends = ends_of(session)
     given_up = False
 

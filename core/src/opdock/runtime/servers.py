@@ -13,7 +13,7 @@ from opdock import errors
 from opdock.runtime.meetings import Meetings
 from opdock.runtime.resources import Store
 
-__all__ = ["CLOSED", "LocalServer", "at", "find", "no_factory", "start", "tasks_of"]
+__all__ = ["CLOSED", "LocalServer", "at", "find", "no_factory", "start", "tasks_of", "withdraw"]
 
 CLOSED: Final = "Session::Close: the session was closed."
 """What is said of a step that waits when its session with a server ends."""
@@ -116,6 +116,16 @@ def start(address: str, definition: Any) -> LocalServer:
         _servers[address] = server
         _kept.add(server)
         return server
+
+
+def withdraw(server: LocalServer) -> None:
+    """Takes back a start: its address is somebody else's."""
+    with _lock:
+        del _servers[server.address]
+        _kept.discard(server)
+        for other in server._others:
+            other._others.remove(server)
+        server._others.clear()
 
 
 def _leave(address: str) -> bool:

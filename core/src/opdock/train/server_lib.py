@@ -142,6 +142,7 @@ class Server:
         TypeError: the first argument is of another type.
         ValueError: job or task are not given, and there are several.
         InvalidArgumentError: the task's address has no port.
+        InternalError: the cluster has no such job or task.
         UnimplementedError: no cluster engine has the name that was given as the protocol.
     """
 
@@ -163,8 +164,22 @@ class Server:
             self.start()
 
     def _own_address(self) -> str:
-        cluster = ClusterSpec(self._server_def.cluster)
-        address = cluster.task_address(self._server_def.job_name, self._server_def.task_index)
+        cluster, job = ClusterSpec(self._server_def.cluster), self._server_def.job_name
+        index = self._server_def.task_index
+        check = "Check the job name and task index with which this process was started."
+        if job not in cluster.jobs:
+            raise errors.InternalError(
+                None, None,
+                f'Job "{job}" was not defined in cluster, whose jobs are '
+                f"{', '.join(cluster.jobs)}. {check}",
+            )  # fmt: skip
+        if index not in cluster.task_indices(job):
+            raise errors.InternalError(
+                None, None,
+                f'Task {index} was not defined in job "{job}", whose tasks are '
+                f"{', '.join(map(str, cluster.task_indices(job)))}. {check}",
+            )  # fmt: skip
+        address = cluster.task_address(job, index)
         if not address.rpartition(":")[2].isdigit() or ":" not in address:
             raise errors.InvalidArgumentError(
                 None, None, f'Could not parse port for local server from "{address}"'
@@ -180,7 +195,15 @@ class Server:
         """
         if self._server is not None:
             return
-        self._server = start(self._address, self._server_def)
+        try:
+            self._server = start(self._address, self._server_def)
+        except errors.UnknownError as e:
+            raise errors.UnknownError(
+                None, None,
+                f"{e.message}. It is that of /job:{self._server_def.job_name}/task:"
+                f"{self._server_def.task_index}: is one running that was started before, or with "
+                "the same task index?",
+            ) from None  # fmt: skip
 
     def join(self) -> None:
         """Waits for the end of the server, which is that of the process: for ever."""

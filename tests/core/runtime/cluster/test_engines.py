@@ -71,6 +71,21 @@ def test_a_task_that_dies_and_comes_back(threads, far):
         assert sess.run(result, {x: 1.0}) == 3.0
 
 
+def test_a_server_whose_address_another_process_has_is_in_nobody_s_way(threads, monkeypatch):
+    tasks = {"ps": ["far:7"], "worker": ["far:8"]}
+    worker = tf.train.Server(tasks, "worker")
+
+    def taken(address, handle):
+        raise tf.errors.UnknownError(None, None, f"another process has {address}")
+
+    monkeypatch.setattr(threads, "serve", taken)
+    with pytest.raises(tf.errors.UnknownError, match=r"has far:7\. It is that of /job:ps/task:0"):
+        tf.train.Server(tasks, "ps")
+    assert servers.at("far:7") is None  # whoever asks it asks the other process
+    assert servers.at("far:8") is worker._server
+    assert not worker._server._others
+
+
 def test_what_nobody_answers(threads):
     config = tf.ConfigProto(operation_timeout_in_ms=20)
     with pytest.raises(tf.errors.DeadlineExceededError, match=r"far:9 has not.*nobody is at"):

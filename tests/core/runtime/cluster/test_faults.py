@@ -124,6 +124,26 @@ def test_parts_that_no_step_will_run_are_forgotten(threads, far):
         assert len(session._parts) == 1
 
 
+def test_a_part_that_is_let_go_before_it_is_compiled_is_not_kept(threads, far):
+    with tf.device("/job:ps"):
+        there = tf.random_uniform([]) * 0.0 + 2.0
+    with tf.device("/job:worker"):
+        good, bad = there + 1.0, there + 2.0
+    with tf.Session("grpc://far:1") as sess:
+        (session,) = far[0].service._sessions.values()
+        faults = {("far:0", "register"): Fault.LATE, ("far:1", "register"): Fault.CUT}
+        threads.fault = lambda *packet: faults.get(packet, Fault.NONE)
+        with pytest.raises(tf.errors.UnavailableError):
+            sess.run(bad)
+        threads.fault = lambda *packet: Fault.NONE
+        gc.collect()
+        assert sess.run(good) == 3.0
+        before = len(threads.handled.answers)
+        threads.late.set()
+        threads.handled.wait_for(before + 1)
+        assert len(session._parts) == 1
+
+
 def test_a_lost_message_between_tasks(threads, count):
     sess, add, v = count
     sess.run(add)

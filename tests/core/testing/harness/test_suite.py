@@ -286,6 +286,30 @@ def test_a_part_of_a_baseline_is_renewed(dut: DeviceUnderTest, tmp_path: Any) ->
     assert "--write-baseline" in broken.output
 
 
+def test_what_passed_before_is_taken_over(dut: DeviceUnderTest, tmp_path: Any) -> None:
+    """Abs is wrong by now, which nobody sees who does not run it; Neg runs, as nobody vouches."""
+    base, card, data = tmp_path / "base.json", tmp_path / "card.md", tmp_path / "data.json"
+    surveyed = [unit.id for unit in suite.units(dut, ["ops"], ["Abs", "Selu"])]
+    told = {
+        "passed": ["L2/Abs/float32", *surveyed],
+        "ways": {"Abs": "native", "Selu": "decomposed"},
+    }
+    base.write_text(json.dumps(told), encoding="utf-8")
+    options = ["--device", "faulty:0", "--level", "L2", "--level", "ops", "--op", "Neg"]
+    options += ["--op", "Abs", "--op", "Selu", "--take", str(base)]
+    done = CliRunner().invoke(command, [*options, "--markdown", str(card), "--json", str(data)])
+    assert done.exit_code == 0, done.output
+    assert "units that had passed before and did not run again: 3" in done.output
+    found = json.loads(data.read_text(encoding="utf-8"))
+    assert found["units_taken"] == 3
+    assert found["units"]["L2/Abs/float32"] == found["units"]["L2/Neg/float32"] == "passed"
+    assert found["ways"]["decomposed"] == 1
+    assert found["levels"]["L2"]["cases"] > 0
+    assert "3 units that had passed before, by the baseline, did not run again" in card.read_text()
+    without = [word for word in options if word not in ("--take", str(base))]
+    assert CliRunner().invoke(command, without).exit_code == 1
+
+
 def test_the_command(dut: DeviceUnderTest, tmp_path: Any) -> None:
     base, card = tmp_path / "base.json", tmp_path / "sub" / "card.md"
     options = ["--device", "faulty:0", "--level", "L2", "--op", "Neg"]

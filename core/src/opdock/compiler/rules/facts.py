@@ -29,7 +29,8 @@ def _entry(node: Node, site: Site) -> Value | None:
     else:
         first = None if node.attrs["begin_mask"] else begin
         picked = known[first : None if node.attrs["end_mask"] else end : step]
-    if np.any(picked == _UNKNOWN):
+    # What has no room for a size is an error, in the step.
+    if np.any((picked == _UNKNOWN) | (picked > np.iinfo(node.out_dtypes[0].np).max)):
         return None
     return site.const(picked, node.out_dtypes[0], "")
 

@@ -62,6 +62,7 @@ class Bundle:
         values: with their places in it.
         after: what is to have run.
         behind: what comes to the same task and may be waited for before, whatever happens.
+        users: the nodes that need it; None among them is whoever else does.
     """
 
     source: str
@@ -71,6 +72,7 @@ class Bundle:
     values: dict[Value, int] = field(default_factory=dict)
     after: dict[Node, None] = field(default_factory=dict)
     behind: list[Bundle] = field(default_factory=list)
+    users: set[Node | None] = field(default_factory=set)
 
     def crossing(self) -> Crossing:
         """What to tell of it."""
@@ -151,6 +153,7 @@ class Stages:
 
     def write(self, writers: Mapping[str, Writer]) -> None:
         """Writes all parts, stage by stage."""
+        self._join()
         nodes = sorted((n for n in self._block.nodes if n.op != FEED), key=self._stage.__getitem__)
         # Of one stage, what waits for something comes last: it holds nothing up.
         due = sorted(self._bundles.items(), key=lambda item: (item[0][2], bool(item[1].waits)))
@@ -184,6 +187,7 @@ class Stages:
             raise _no_data(source if user is None else user, value, here)
         bundle = self._bundle(source, here)
         bundle.values.setdefault(value, len(bundle.values))
+        bundle.users.add(user)
 
     # ------------------------------------------------------------ stages
     def _free(self, node: Node) -> bool:
@@ -208,7 +212,24 @@ class Stages:
                 self.bring(value, here, node)
             for before in node.control:
                 if before.op != FEED and self._tasks[before] != here:
-                    self._bundle(before, here).after[before] = None
+                    bundle = self._bundle(before, here)
+                    bundle.after[before] = None
+                    bundle.users.add(node)
+
+    def _join(self) -> None:
+        """Has what nobody needs before a later message go with that one."""
+        for key, bundle in sorted(self._bundles.items(), key=lambda item: item[0][2]):
+            source, to, stage, waits = key
+            later = [
+                other for (*between, at, held), other in self._bundles.items()
+                if between == [source, to] and at > stage and held == waits
+                and None not in bundle.users and bundle.users <= other.users
+            ]  # fmt: skip
+            if later:
+                del self._bundles[key]
+                for value in bundle.values:
+                    later[0].values.setdefault(value, len(later[0].values))
+                later[0].after.update(bundle.after)
 
     # ------------------------------------------------------------ waiting
     def _let_wait_in_order(self, order: Sequence[Node | Bundle]) -> None:

@@ -125,6 +125,8 @@ class Builder:
         if wanted is None:
             default = self._spec.definition.attrs[arg.type_attr]
             preferred = default.default if default.has_default else None
+            if preferred is dtypes.int32 and not _is_small(value):
+                preferred = None  # its own type has room for it
         if arg.is_ref:
             tensor = self._as_ref(arg, value)
         elif isinstance(value, Tensor):
@@ -372,6 +374,22 @@ class Builder:
             groups.append(op.outputs[start : start + n])
             start += n
         return self._result_type(*groups)
+
+
+def _is_small(value: Any) -> bool:
+    """Whether all of what may be a number, a vector or an array of them has 32 bits."""
+    ends: tuple[Any, ...] = ()
+    try:
+        if isinstance(value, np.ndarray):
+            if value.dtype.kind in "iu" and value.dtype.itemsize > 4 and value.size:
+                ends = value.min(), value.max()
+        elif isinstance(value, int):
+            ends = (value,)
+        elif isinstance(value, (list, tuple)) and value:
+            ends = min(value), max(value)
+        return all(-(2**31) <= end < 2**31 for end in ends)
+    except (TypeError, ValueError):
+        return True  # nothing is known of tensors
 
 
 def _type_name(value: Any) -> str:

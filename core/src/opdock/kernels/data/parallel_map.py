@@ -249,14 +249,20 @@ class _Jobs(Crew):
             self.condition.notify_all()
         return found
 
-    def await_many(self, count: int) -> None:
-        """Waits, under the condition, for the next `count` jobs or for the first that failed."""
+    def many(self, count: int) -> list[_Job]:
+        """The next jobs, under the condition: `count`, or those before the end or the first that
+        failed."""
         self.asked = count
         self.condition.notify_all()
         try:
             self.wait(lambda: self._settled(count))
         finally:
             self.asked = 0
+        found: list[_Job] = []
+        while len(found) < count and self.jobs and self.jobs[0].outcome[0] is not None:
+            found.append(self.jobs.popleft())
+        self.condition.notify_all()
+        return found
 
     def _settled(self, count: int) -> bool:
         for job in itertools.islice(self.jobs, count):
@@ -322,18 +328,15 @@ class _ParallelMapIterator(DatasetIterator):
             places = jobs.room.batch(jobs.jobs)
         self._begin()
         with jobs.condition:
-            jobs.await_many(count)
-        for i in range(count):
-            with jobs.condition:
-                job = jobs.taken(in_order=True)
-            if job is None:
-                return places.first(i)
+            found = jobs.many(count)
+        for i, job in enumerate(found):
             element, row = job.outcome[0], job.row if job.places is places else ()
-            if element is None or not places.fill(i, element, row):
+            assert element is not None
+            if not places.fill(i, element, row):
                 with jobs.condition:  # `next` gives it
-                    jobs.jobs.appendleft(job)
+                    jobs.jobs.extendleft(reversed(found[i:]))
                 return places.first(i)
-        return places.first(count)
+        return places.first(len(found))
 
     def _begin(self) -> None:
         if not self._started:

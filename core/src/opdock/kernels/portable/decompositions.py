@@ -46,10 +46,14 @@ def numeric_failure(failure: str) -> Iterator[None]:
     try:
         yield
     except Exception as e:
-        # The standard names no class, but every library calls it LinAlgError.
-        if type(e).__name__.endswith("LinAlgError"):
+        if _gave_up(e):
             raise matrix_failure(failure) from None
         raise
+
+
+def _gave_up(error: Exception) -> bool:
+    """Whether a namespace found no answer; the standard names no class for that."""
+    return type(error).__name__.endswith("LinAlgError")
 
 
 def matrix_failure(what: str) -> errors.InvalidArgumentError:
@@ -109,25 +113,39 @@ def qr(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
 
 @portable("Svd", T=TYPES, extension="linalg")
 def svd(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
-    """Singular values and vectors; v is not transposed."""
+    """Singular values and vectors; v is not transposed. What is not finite has nan for both."""
     vectors, full = sig.attrs["compute_uv"], sig.attrs["full_matrices"]
 
     def values(x: Any) -> Any:
-        p = min(x.shape[-2:])
+        device = getattr(x, "device", None)
         if is_empty(x):
-            s = xp.zeros((*x.shape[:-2], p), dtype=x.dtype, device=getattr(x, "device", None))
+            s = xp.zeros((*x.shape[:-2], min(x.shape[-2:])), dtype=x.dtype, device=device)
         else:
             s = xp.astype(xp.linalg.svdvals(x), x.dtype)
-        nothing = xp.zeros((0,), dtype=x.dtype, device=getattr(x, "device", None))
+        nothing = xp.zeros((0,), dtype=x.dtype, device=device)
         return s, nothing, xp.asarray(nothing, copy=True)
 
-    def run(x: Any) -> Any:
-        with numeric_failure("singular values"):
-            u, s, vh = xp.linalg.svd(x, full_matrices=full)
+    def whole(x: Any) -> Any:
+        u, s, vh = xp.linalg.svd(x, full_matrices=full)
         v = xp.asarray(xp.conj(xp.matrix_transpose(vh)), copy=True)
         return xp.astype(s, x.dtype), u, v
 
-    return run if vectors else values
+    parts = whole if vectors else values
+
+    def run(x: Any) -> Any:
+        with numeric_failure("singular values"):
+            try:
+                return parts(x)
+            except Exception as e:
+                finite = xp.all(xp.isfinite(x), axis=(-2, -1), keepdims=True)
+                if not _gave_up(e) or xp.all(finite):
+                    raise
+            nan = xp.asarray(xp.nan, dtype=x.dtype)
+            s, u, v = parts(xp.where(finite, x, xp.zeros_like(x)))
+            s = xp.where(finite[..., 0], s, nan)
+            return (s, *(xp.where(finite, t, nan) for t in (u, v))) if vectors else (s, u, v)
+
+    return run
 
 
 @portable("SelfAdjointEigV2", T=TYPES, extension="linalg")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from opdock import dtypes, shapes
 from opdock.graph.nodes.constant_value import constant_value
@@ -70,15 +70,13 @@ class TensorArray:
 
     _handle: Any
     """None where the array is a list."""
+    # What arrays are where operations run as they are made; `eager/graph.py` says what.
+    _eager: ClassVar[type[Any]]
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         """Where operations run as they are made, an array is a list of tensors."""
-        kind: type[Any] = cls
-        if cls is TensorArray and executing_eagerly():
-            from opdock.ops.composed.tensor_array_eager import EagerTensorArray
-
-            kind = EagerTensorArray
-        made: Self = object.__new__(kind)
+        at_once = cls is TensorArray and executing_eagerly()
+        made: Self = object.__new__(cls._eager if at_once else cls)
         return made
 
     def __init__(

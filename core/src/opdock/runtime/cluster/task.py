@@ -65,6 +65,9 @@ class TaskSession:
         self._name, self._tasks = name, tasks
         self._peers: dict[str, peers.Peer] = {}
         self._parts: dict[int, _Part] = {}
+        # Parts that were let go while they were compiled, be it that they never come.
+        self._unwanted: set[int] = set()
+        self._keeping = threading.Lock()
         self._on_their_way: dict[int, list[Future[Any]]] = {}
         self._aborted = False
         server.add(self)
@@ -103,12 +106,17 @@ class TaskSession:
             [graph.get_operation_by_name(n) for n in targets],
             fed,
         )
-        self._parts[number] = _Part(Entry(program, self.engine.plain(program)), program, graph)
+        part = _Part(Entry(program, self.engine.plain(program)), program, graph)
+        with self._keeping:
+            if number in self._unwanted:
+                self._unwanted.remove(number)
+            else:
+                self._parts[number] = part
 
     def release(self, numbers: Sequence[int]) -> None:
-        """Forgets parts that no step will run any more."""
-        for number in numbers:
-            self._parts.pop(number, None)
+        """Forgets parts that no step will run any more, be it that they are still compiled."""
+        with self._keeping:
+            self._unwanted.update(n for n in numbers if self._parts.pop(n, None) is None)
 
     def run(
         self, number: int, step: int, feeds: Sequence[Any], options: Any, metadata: Any
@@ -383,5 +391,9 @@ def start(address: str, definition: Any) -> LocalServer:
     server = servers.start(address, definition)
     task = server.service = Task(server)
     if engine is not None and len(server.tasks) > 1:
-        task._serving = engine.serve(server.address, task.handle)
+        try:
+            task._serving = engine.serve(server.address, task.handle)
+        except BaseException:
+            servers.withdraw(server)
+            raise
     return server

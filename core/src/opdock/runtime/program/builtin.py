@@ -6,6 +6,7 @@ They run on every device without a kernel of its backend.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
@@ -182,21 +183,46 @@ def _variable_shape(node: Node, resources: ResourceManager) -> Callable[..., Any
     return lambda cell: np.array(cell.read().shape, dtype)
 
 
+def _sizes(node: Node) -> Callable[[Any, int], Any]:
+    """What makes a vector, or a scalar, of sizes."""
+    dtype = node.out_dtypes[0].np if node.out_dtypes else np.dtype(np.int32)
+    most = np.iinfo(dtype).max
+
+    def made(sizes: Any, largest: int) -> Any:
+        if largest > most:
+            raise errors.InvalidArgumentError(
+                None, None, f"{node.op} has an output of {dtype.name}, which cannot hold {largest}"
+            )
+        return np.array(sizes, dtype)
+
+    return made
+
+
 def _shape(node: Node, resources: ResourceManager) -> Callable[..., Any]:
-    dtype = node.out_dtypes[0].np
-    return lambda x: np.array(np.shape(x), dtype)
+    made = _sizes(node)
+
+    def shape(x: Any) -> Any:
+        sizes = np.shape(x)
+        return made(sizes, max(sizes, default=0))
+
+    return shape
 
 
 def _shape_n(node: Node, resources: ResourceManager) -> Callable[..., Any]:
-    dtype = node.out_dtypes[0].np if node.out_dtypes else np.dtype(np.int32)
+    shape = _shape(node, resources)
     if len(node.out_dtypes) == 1:
-        return lambda x: np.array(np.shape(x), dtype)
-    return lambda *xs: tuple(np.array(np.shape(x), dtype) for x in xs)
+        return shape
+    return lambda *xs: tuple(map(shape, xs))
 
 
 def _size(node: Node, resources: ResourceManager) -> Callable[..., Any]:
-    dtype = node.out_dtypes[0].np
-    return lambda x: np.array(int(np.prod(np.shape(x), dtype=np.int64)), dtype)
+    made = _sizes(node)
+
+    def size(x: Any) -> Any:
+        count = math.prod(np.shape(x))
+        return made(count, count)
+
+    return size
 
 
 def _rank(node: Node, resources: ResourceManager) -> Callable[..., Any]:

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-__all__ = ["EXEMPT", "NO_GRADIENT_SAMPLE", "Exemption", "Kind", "Part", "exemption"]
+__all__ = [
+    "EXEMPT", "NO_ERROR_SAMPLE", "NO_GRADIENT_SAMPLE", "Exemption", "Kind", "Part", "exemption",
+]  # fmt: skip
 
 Kind = Literal["state", "resource", "host", "control"]
 Part = Literal["shape", "samples", "reference", "gradient"]
@@ -337,6 +339,37 @@ NO_GRADIENT_SAMPLE: Final[dict[str, str]] = {
     "ReadVariableOp": "its input is a variable; the programs of L4 differentiate by variables",
 }  # fmt: skip
 """Ops whose gradient the numeric comparison cannot reach, and why."""
+
+
+NO_ERROR_SAMPLE: Final[dict[str, str]] = {
+    **dict.fromkeys(
+        (
+            "Cast", "DeepCopy", "EncodeBase64", "GuaranteeConst", "Identity", "IdentityN",
+            "LogicalNot", "PreventGradient", "RandomShuffle", "Rank", "Shape", "ShapeN", "Size",
+            "Snapshot", "StopGradient", "StringFormat", "StringLength", "StringStrip",
+            "StringToHashBucket", "StringToHashBucketFast", "StringUpper", "UnicodeScript",
+            "ZerosLike",
+        ),
+        "takes any tensor of the types that its signature fixes",
+    ),
+    **dict.fromkeys(
+        (
+            "DisableCopyOnRead", "IsVariableInitialized", "ReadVariableOp", "RefIdentity",
+            "VarIsInitializedOp", "VariableShape",
+        ),
+        "takes any variable",
+    ),
+    **dict.fromkeys(
+        (
+            "BatchFFT", "BatchFFT2D", "BatchFFT3D", "BatchIFFT", "BatchIFFT2D", "BatchIFFT3D",
+            "BatchMatrixBandPart", "BatchMatrixDiag", "BatchMatrixDiagPart", "BatchMatrixSetDiag",
+        ),
+        "an older name without a shape function; the op that it became has error samples",
+    ),
+    "Const": "takes nothing",
+    "SdcaShrinkL1": "takes any variables",
+}  # fmt: skip
+"""Ops that no call of theirs shows to refuse anything, and why."""
 
 
 def exemption(op: str) -> Exemption | None:

@@ -1,4 +1,4 @@
-"""Whether every registered op is whole: shape function, samples, reference, gradient."""
+"""Whether every op is whole: shape function, samples, error samples, reference, gradient."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from opdock.graph.nodes import registry
 from opdock.graph.nodes.registry import OpSpec
-from opdock.testing.harness.exemptions import EXEMPT, Part
+from opdock.testing.harness.exemptions import EXEMPT, NO_ERROR_SAMPLE, Part
+from opdock.testing.harness.misuse import error_samples_of
 from opdock.testing.harness.sample import sample_sets_for
 from opdock.testing.reference._registry import reference_for
 
@@ -43,9 +44,19 @@ def problems() -> Iterator[str]:
         if ">" in spec.name:
             continue
         exempt = EXEMPT.get(spec.name)
-        lacking = [p for p in missing_parts(spec) if exempt is None or not exempt.covers(p)]
+        lacking: list[str] = [
+            p for p in missing_parts(spec) if exempt is None or not exempt.covers(p)
+        ]
+        # What cannot be called cannot be called wrongly.
+        called = exempt is None or not exempt.covers("samples")
+        if called and spec.name not in NO_ERROR_SAMPLE and not _has_error_sample(spec):
+            lacking.append("error samples")
         if lacking:
             yield f"{spec.name} lacks {', '.join(lacking)}"
+
+
+def _has_error_sample(spec: OpSpec) -> bool:
+    return next(iter(error_samples_of(spec)), None) is not None
 
 
 def stale_exemptions() -> Iterator[str]:
@@ -58,3 +69,9 @@ def stale_exemptions() -> Iterator[str]:
         kept = exempt.parts & set(missing_parts(spec))
         for part in sorted(exempt.parts - kept):
             yield f"{op} is exempt from {part}, which it has"
+    for op in NO_ERROR_SAMPLE:
+        spec = registry.find(op)
+        if spec is None:
+            yield f"{op} needs no error sample, but is not registered"
+        elif _has_error_sample(spec):
+            yield f"{op} needs no error sample, but has one"

@@ -71,6 +71,7 @@ class ErrorSample:
       phase: ``"build"`` calls the op with constants and expects the error at once; ``"run"`` feeds
         placeholders of unknown shape and expects the error from ``Session.run``.
       tag: a short word for the report.
+      dtype: the element type, where the arrays do not say it: NumPy has no quantized ones.
     """
 
     inputs: Sequence[Any]
@@ -79,6 +80,7 @@ class ErrorSample:
     match: str = ""
     phase: Literal["build", "run"] = "run"
     tag: str = ""
+    dtype: str = ""
 
 
 class Sampler:

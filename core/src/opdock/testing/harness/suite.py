@@ -8,9 +8,9 @@ import gc
 import itertools
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from opdock.graph.nodes import registry
 from opdock.nearest import nearest
@@ -135,6 +135,7 @@ def run(
     fuzz: FuzzOptions | None = None,
     watch: Watch | None = None,
     keep: Callable[[Report], None] | None = None,
+    known: Mapping[str, Any] | None = None,
 ) -> Report:
     """Runs the suite.
 
@@ -146,6 +147,7 @@ def run(
         fuzz: adds L7 with these options.
         watch: runs the units, and limits the time of each; by default there is no limit.
         keep: called with a report of what has run every few seconds.
+        known: a baseline; what passed when it was made is taken over and does not run.
 
     Returns:
         The report; of a run that Ctrl-C ended, of what ran until then.
@@ -154,21 +156,28 @@ def run(
     todo = units(dut, levels, ops, fuzz)
     watch = watch or Watch()
     outcomes: list[UnitOutcome] = []
+    if known is not None:
+        outcomes += filter(None, (UnitOutcome.before(unit, known) for unit in todo))
+        found = {outcome.id for outcome in outcomes}
+        todo = [unit for unit in todo if unit.id not in found]
+    taken = len(outcomes)
 
     def report(left: int = 0) -> Report:
-        return Report.of(dut, outcomes, time.perf_counter() - start, left)
+        # In the order of the levels, whatever ran.
+        order = sorted(outcomes, key=lambda o: [*LEVELS].index(o.level))
+        return Report.of(dut, order, time.perf_counter() - start, left, taken)
 
     try:
         with checked(), _settled():
             for unit in _in_time(dut, todo, fuzz):
                 if progress is not None:
-                    progress(len(outcomes), len(todo), unit)
+                    progress(len(outcomes) - taken, len(todo), unit)
                 outcomes.append(_outcome(watch, unit))
                 if keep is not None and time.perf_counter() - kept >= _EVERY:
-                    keep(report(len(todo) - len(outcomes)))
+                    keep(report(len(todo) + taken - len(outcomes)))
                     kept = time.perf_counter()
     except KeyboardInterrupt:
-        return report(len(todo) - len(outcomes))
+        return report(len(todo) + taken - len(outcomes))
     finally:
         watch.close()
     return report()

@@ -38,7 +38,7 @@ from opdock.testing.harness.tolerances import Mismatch, Tolerance, compare, tole
 from opdock.testing.levels.device import DeviceUnderTest
 
 __all__ = [
-    "ForwardCase", "ForwardRunner", "as_known_bug", "claim_results", "error_units",
+    "ForwardCase", "ForwardRunner", "as_known_bug", "claim_results", "error_problem", "error_units",
     "forward_units", "session_config", "way", "without",
 ]  # fmt: skip
 
@@ -407,13 +407,13 @@ def error_units(dut: DeviceUnderTest, ops: Iterable[str]) -> Iterator[Unit]:
 def _error_results(dut: DeviceUnderTest, op: str, found: Sequence[ErrorSample]) -> Iterator[Result]:
     for number, sample in enumerate(found):
         label = f"{sample.tag or number}.{sample.phase}"
-        problem = _error_problem(dut, op, sample)
+        problem = error_problem(dut, op, sample)
         status: Any = "failed" if problem else "passed"
         yield Result("L2", op, "errors", label, status, problem)
 
 
-def _error_problem(dut: DeviceUnderTest, op: str, sample: ErrorSample) -> str:
-    """What is wrong about how a bad call fails; empty when it fails as it should."""
+def error_problem(dut: DeviceUnderTest, op: str, sample: ErrorSample) -> str:
+    """What is wrong about how a bad call fails on a device; empty when it fails as it should."""
     try:
         _provoke(dut, op, sample)
     except Exception as error:
@@ -449,7 +449,9 @@ def _provoke(dut: DeviceUnderTest, op: str, sample: ErrorSample) -> None:
 
 
 def _sample_dtype(spec: OpSpec, attr: str, sample: ErrorSample) -> dtypes.DType:
-    """The type that an error sample's own arrays give to the varied attribute."""
+    """The type that an error sample, or its arrays, give to the varied attribute."""
+    if sample.dtype:
+        return dtypes.as_dtype(sample.dtype)
     for arg, value in zip(spec.definition.inputs, sample.inputs, strict=False):
         if attr and arg.type_attr == attr:
             array = np.asarray(value[0] if arg.is_list else value)

@@ -115,6 +115,9 @@ def markdown(report: Report) -> str:
             f"| {s.level} | {s.claimed} | {s.passed} | {s.failed} | {s.known_bugs} | {s.skipped} "
             f"| {s.unclaimed} | {s.cases} |"
         )
+    if report.taken:
+        told = "did not run again; their cases and wider tolerances are not listed"
+        lines += ["", f"{report.taken} units that had passed before, by the baseline, {told}."]
     ways = report.ways()
     if ways:
         told = ", ".join(f"{n} {way}" for way, n in ways.items())

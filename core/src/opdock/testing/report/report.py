@@ -61,6 +61,17 @@ class UnitOutcome:
             unit.id, unit.level, unit.op, unit.dtype, unit.claimed, status, tuple(results), seconds
         )
 
+    @classmethod
+    def before(cls, unit: Unit, baseline: Mapping[str, Any]) -> UnitOutcome | None:
+        """The outcome of a unit that passed when a baseline was made, without its cases."""
+        way = baseline["ways"].get(unit.op, "") if unit.level == "ops" else ""
+        if unit.id not in baseline["passed"] or (unit.level == "ops" and not way):
+            return None
+        found = [Result(unit.level, unit.op, how=way)] if way else []
+        return cls(
+            unit.id, unit.level, unit.op, unit.dtype, unit.claimed, "passed", tuple(found), 0.0
+        )
+
 
 @dataclass(frozen=True)
 class LevelScore:
@@ -88,6 +99,7 @@ class Report:
         seconds: how long the run took.
         left: how many units did not run because the run was stopped.
         held: the element types of the device's arrays; None for all.
+        taken: how many units did not run because they had passed before.
     """
 
     device: Mapping[str, str]
@@ -96,11 +108,13 @@ class Report:
     seconds: float
     left: int = 0
     held: frozenset[DType] | None = None
+    taken: int = 0
 
     @classmethod
     def of(
-        cls, dut: DeviceUnderTest, outcomes: Iterable[UnitOutcome], seconds: float, left: int = 0
-    ) -> Report:
+        cls, dut: DeviceUnderTest, outcomes: Iterable[UnitOutcome], seconds: float, left: int = 0,
+        taken: int = 0,
+    ) -> Report:  # fmt: skip
         """The report of a run."""
         from opdock.version import GIT_VERSION
 
@@ -111,7 +125,7 @@ class Report:
             "python": platform.python_version(), "numpy": np.__version__,
             "machine": platform.machine(),
         }  # fmt: skip
-        return cls(facts, tuple(outcomes), len(dut.fusions), seconds, left, dut.dtypes)
+        return cls(facts, tuple(outcomes), len(dut.fusions), seconds, left, dut.dtypes, taken)
 
     # ------------------------------------------------------------ scores
     def levels(self) -> list[LevelScore]:
@@ -264,6 +278,7 @@ class Report:
             "device": dict(self.device),
             "partial": bool(self.left),
             "units_left": self.left,
+            "units_taken": self.taken,
             "score": {"passed": passed, "claimed": claimed, "total": total},
             "levels": {
                 s.level: {

@@ -82,6 +82,14 @@ def unlike_parts() -> Iterable[ErrorSample]:
     yield ErrorSample(sizes, {}, "InvalidArgumentError", "Dimensions of inputs should match", "run")
 
 
+@error_samples("ConcatOffset")
+def unlike_sizes() -> Iterable[ErrorSample]:
+    """Shapes of several ranks; an axis that they do not have."""
+    two, three = np.array([2, 3], _INT), np.array([2, 3, 4], _INT)
+    yield ErrorSample([np.array(0, _INT), [two, three]], {}, tag="ranks")
+    yield ErrorSample([np.array(2, _INT), [two, two]], {}, tag="axis")
+
+
 @error_samples("Pack")
 def unlike_values() -> Iterable[ErrorSample]:
     """Values of different shapes."""

@@ -73,3 +73,17 @@ def malformed() -> Iterable[ErrorSample]:
 def malformed_match() -> Iterable[ErrorSample]:
     """A class that is not closed."""
     yield ErrorSample([_words(b"a"), _scalar(b"[a")], match="Invalid pattern", tag="class")
+
+
+@error_samples("StaticRegexFullMatch")
+def malformed_static_match() -> Iterable[ErrorSample]:
+    """A class that is not closed, known while the graph is built."""
+    yield ErrorSample([_words(b"a")], {"pattern": "[a"}, match="Invalid pattern", tag="class")
+
+
+@error_samples("StaticRegexReplace")
+def malformed_static() -> Iterable[ErrorSample]:
+    """A group that is not closed, known while the graph is built."""
+    yield ErrorSample(
+        [_words(b"a")], {"pattern": "(a", "rewrite": ""}, match="Invalid pattern", tag="group"
+    )

@@ -71,6 +71,13 @@ def boxes(dtype: Any, rng: Sampler) -> Iterator[Sample]:
         )
 
 
+@error_samples("SparseSlice")
+def no_boxes() -> Iterator[ErrorSample]:
+    """A corner and a size of other ranks than the tensor's."""
+    values = np.ones(4, np.float32)
+    yield ErrorSample([_DEEP, values, _i64(2, 2, 4), _i64(0, 0), _i64(2, 2)], {}, tag="ranks")
+
+
 @samples("SparseSliceGrad")
 def box_gradients(dtype: Any, rng: Sampler) -> Iterator[Sample]:
     """Some of the cells, and none."""

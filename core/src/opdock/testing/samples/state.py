@@ -169,6 +169,13 @@ def bad_count() -> Iterable[ErrorSample]:
     yield ErrorSample([np.array(10, np.int32)], {"limit": 10}, "OutOfRangeError", "10")
 
 
+@error_samples("ResourceCountUpTo")
+def bad_resource_count() -> Iterable[ErrorSample]:
+    """The same behind a handle."""
+    counter = [np.array(10, np.int32)]
+    yield ErrorSample(counter, {"limit": 10, "T": np.int32}, "OutOfRangeError", "10")
+
+
 @error_samples("ScatterUpdate", "ScatterAdd", "ScatterMul")
 def bad_scatter() -> Iterable[ErrorSample]:
     """An index beyond the variable; updates that do not fit."""

@@ -80,6 +80,29 @@ def malformed() -> Iterable[ErrorSample]:
     )  # fmt: skip
 
 
+@error_samples("UnicodeDecodeWithOffsets")
+def malformed_with_offsets() -> Iterable[ErrorSample]:
+    """An encoding that nobody knows."""
+    yield ErrorSample(
+        [_utf8()], {**_SPLITS, "input_encoding": "no such thing"},
+        match="Could not create converter for input encoding: no such thing", tag="encoding",
+    )  # fmt: skip
+
+
+@error_samples("UnicodeTranscode")
+def malformed_transcoding() -> Iterable[ErrorSample]:
+    """Encodings that nobody knows, malformed strings where they may not be."""
+    attrs = {"input_encoding": "UTF-8", "output_encoding": "UTF-8"}
+    yield ErrorSample(
+        [_utf8()], {**attrs, "input_encoding": "no such thing"},
+        match="Could not create converter for input encoding", tag="encoding",
+    )  # fmt: skip
+    yield ErrorSample(
+        [_utf8()], {**attrs, "errors": "strict"}, match="Invalid formatting on input string",
+        tag="strict",
+    )  # fmt: skip
+
+
 @error_samples("UnicodeEncode")
 def no_points() -> Iterable[ErrorSample]:
     """Numbers that are no code points, splits that go beyond the values."""
