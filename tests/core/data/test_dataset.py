@@ -101,6 +101,23 @@ def test_padded_batches(walk):
         rows.padded_batch(3, [None], "x")
 
 
+def test_padded_shapes_are_int64():
+    rows = tf.data.Dataset.from_tensors([1, 2, 3])
+    for shape in ([1.5, 2.0, 3.0], [4]):
+        with pytest.raises(TypeError, match="1-D tensor of tf.int64 values"):
+            rows.padded_batch(5, padded_shapes=tf.constant(shape))
+
+
+def test_a_table_is_made_outside_of_the_function_that_asks_it():
+    def asks(x):
+        keys = tf.contrib.lookup.KeyValueTensorInitializer(["a"], [1.0])
+        tf.contrib.lookup.HashTable(keys, 0.0)
+        return x
+
+    with pytest.warns(UserWarning, match="Creating resources inside a function passed to .*map"):
+        tf.data.Dataset.range(3).map(asks)
+
+
 def test_padded_batches_of_scalar_strings_have_bytes_in_them(walk):
     rows = tf.data.Dataset.from_tensor_slices((["one", "two", "three"], [1, 2, 3]))
     first, last = walk(rows.padded_batch(2, ([], [])))

@@ -55,6 +55,12 @@ def test_texts_are_tensorflow_s():
     )
 
 
+def test_handles_are_formatted_as_they_are_shown():
+    handle = tf.Variable(1.0).handle
+    assert f"{handle}" == str(handle)
+    assert f"{handle:>200}" == str(handle).rjust(200)
+
+
 def test_what_numpy_gives_is_a_copy():
     x = tf.constant([1.0, 2.0])
     x.numpy()[0] = 5.0
@@ -152,3 +158,18 @@ def test_a_constant_has_as_many_elements_as_its_shape_or_one():
     for size in (1, 4):
         with pytest.raises(TypeError, match=r"Expected Tensor's shape: \(\d,\), got \(3,\)"):
             tf.constant([1, 2, 3], shape=[size])
+
+
+def test_the_session_of_a_test_tells_values():
+    case = tf.test.TestCase()
+    with case.cached_session() as session:
+        assert session.run([tf.constant(2), tf.constant(3)]) == [2, 3]
+        with pytest.raises(RuntimeError, match="feed_dict"):
+            session.run(tf.constant(2), feed_dict={"a": 1})
+
+
+def test_a_dataset_made_of_what_a_function_captures():
+    outside = tf.constant([5, 6])
+    assert [v.numpy().tolist() for v in tf.data.Dataset.range(2).map(lambda _: outside)] == [
+        [5, 6]
+    ] * 2

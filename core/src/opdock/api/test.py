@@ -100,6 +100,32 @@ def test_src_dir_path(relative_path: str) -> str:
     return os.path.join(os.environ.get("TEST_SRCDIR", os.getcwd()), relative_path)
 
 
+class _AtOnce:
+    """Stands for a session where operations have run as they were made.
+
+    Args:
+        evaluate: tells values.
+    """
+
+    def __init__(self, evaluate: Callable[[Any], Any]) -> None:
+        self._evaluate = evaluate
+
+    def run(
+        self, fetches: Any, feed_dict: Any = None, options: Any = None, run_metadata: Any = None
+    ) -> Any:  # fmt: skip
+        """The values of tensors.
+
+        Raises:
+            RuntimeError: there are other arguments, which mean nothing here.
+        """
+        if feed_dict or options is not None or run_metadata is not None:
+            raise RuntimeError(
+                "Optional args and feed_dict are not supported when eager execution is enabled (in "
+                "this case, sess.run(t) is shorthand for t.numpy())"
+            )
+        return self._evaluate(fetches)
+
+
 class TestCase(ArrayAssertions):
     """Abseil's TestCase with sessions and assertions on arrays.
 
@@ -163,14 +189,16 @@ class TestCase(ArrayAssertions):
     def cached_session(
         self, graph: Graph | None = None, config: Any = None, use_gpu: bool = False,
         force_gpu: bool = False,
-    ) -> Iterator[Session | None]:  # fmt: skip
+    ) -> Iterator[Session | _AtOnce]:  # fmt: skip
         """The one session of this test, made on first use; see `session` for the arguments.
+
+        Where operations run as they are made, it is something whose `run` tells their values.
 
         Raises:
             ValueError: it was made with other arguments.
         """
         if executing_eagerly():
-            yield None
+            yield _AtOnce(self.evaluate)
             return
         given = {"graph": graph, "config": config, "force_gpu value": force_gpu}
         if self._cached is not None:

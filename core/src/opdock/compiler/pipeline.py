@@ -357,7 +357,7 @@ class Compiler:
         if "fuse" in on:
             fuse(block, self.placer, options.disabled)
         if "cluster" in on:
-            cluster(block, self.placer)
+            cluster(block, self.placer, once="cse" in on)
         if "updates" in on:
             updates(block, self.placer)
         run_passes(block, "after_fuse", options.extra, self.placer)

@@ -11,6 +11,7 @@ from opdock import dtypes
 from opdock.data.util import structure
 from opdock.graph.control.effects import acts
 from opdock.graph.control.func_graph import FuncGraph, read_reference
+from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.rewriting.calls import tf_convert
@@ -54,7 +55,7 @@ class DatasetFunction(FuncGraph):
 
     def finish(self, outputs: list[Tensor]) -> None:
         """Sets the results; what has an effect runs, whoever asks for it."""
-        self.outputs = [self._adopt(t) if t.graph is not self else t for t in outputs]
+        self.outputs = [self._adopt(t) if t._op.graph is not self else t for t in outputs]
         self.targets = [op for op in self.get_operations() if acts(op)]
         self.forget_unused()
 
@@ -101,6 +102,7 @@ class StructuredFunctionWrapper:
         self._input_structure = input_structure
         outer = get_default_graph()
         self._function = graph = DatasetFunction(_name(func, transformation_name, outer), outer)
+        tables = len(outer.get_collection(GraphKeys.TABLE_INITIALIZERS))
         with graph.as_default(), inside_function():
             specs = structure.get_flat_tensor_specs(input_structure)
             arguments = [graph.add_input(s.dtype, s.shape.raw, "args") for s in specs]
@@ -118,6 +120,13 @@ class StructuredFunctionWrapper:
                     f"{result}."
                 ) from None
             graph.finish(structure.to_tensor_list(self._output_structure, result))
+        if len(outer.get_collection(GraphKeys.TABLE_INITIALIZERS)) > tables:
+            warnings.warn(
+                f"Creating resources inside a function passed to {transformation_name} is not "
+                "supported. Create each resource outside the function, and capture it inside the "
+                "function to use it.",
+                stacklevel=_USERS_CALL,
+            )
         if graph._seed_used and graph.seed and graph.seed == outer.seed:
             warnings.warn(
                 f"Seed {outer.seed} from outer graph might be getting used by function "

@@ -275,6 +275,8 @@ def _no_padding(dtype: Any) -> Any:
 
 def _padded_shape(wanted: Any, known: TensorShape) -> Tensor:
     try:
+        if isinstance(wanted, Tensor) and wanted.dtype != dtypes.int64:
+            raise TypeError("no shape, but numbers")
         as_shape = as_tensor_shape(wanted)
         found = convert_to_tensor(
             [-1 if d is None else d for d in as_shape.as_list()], dtype=dtypes.int64

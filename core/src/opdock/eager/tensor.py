@@ -96,8 +96,8 @@ class EagerTensor(Tensor):
         return (self[i] for i in range(len(self)))
 
     def __format__(self, format_spec: str) -> str:
-        found = self.numpy()
-        return format(found if self._shape == () and format_spec else str(self), format_spec)
+        number = self._shape == () and format_spec and not self._dtype._is_handle
+        return format(self.numpy() if number else str(self), format_spec)
 
     def __copy__(self) -> EagerTensor:
         return self  # its value does not change

@@ -199,7 +199,7 @@ def _fused_grad_parts(
     of = Channels(sig.attrs["data_format"])
     dy, wide = (as_type(t, dtypes.float32) for t in (grad, x))
     inverse = emit("Rsqrt", of.spread(variance) + sig.attrs["epsilon"])
-    total, mean, inner = of.sum(dy), of.spread(mean), dy
+    total, mean = of.sum(dy), of.spread(mean)
     count, centred, training = of.count(wide), wide - mean, sig.attrs["is_training"]
     if not (isinstance(count, float) and count):
         # Sums of nothing are zero, whatever its deviation is.
@@ -208,10 +208,13 @@ def _fused_grad_parts(
         dscale = of.sum(dy * centred) * inverse
     else:
         dscale = (of.sum(dy * wide) - mean * total) * inverse
+    factor = of.spread(scale) * inverse
     if training:
-        # In this order, so that no part of the images waits for one sum before the other.
-        inner = dy - centred * (inverse * dscale / count) - total / count
-    dx = inner * (of.spread(scale) * inverse)
+        # In this order, so that no part of the images waits for one sum before the other, and
+        # nothing but the sums stands between the two passes that read the images.
+        dx = (dy * count - centred * inverse * dscale - total) * (factor / count)
+    else:
+        dx = dy * factor
     nothing = emit("Fill", [0], 0.0)
     return [as_type(dx, x.dtype), of.flat(dscale), of.flat(total), nothing, nothing]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 
 import numpy as np
+import pytest
 
 import opdock as tf
 
@@ -74,6 +75,23 @@ def test_two_reads_of_a_variable_with_a_write_between_are_different():
         with tf.Session() as session:
             session.run(v.initializer)
             assert session.run([before, after]) == [1, 2]
+
+
+@pytest.mark.parametrize("resource", [False, True])
+def test_what_reads_a_variable_twice_with_no_write_between_is_one(compiled, resource):
+    v = tf.Variable([0.0, 1.0], use_resource=resource)
+    doubled = tf.exp(v) + tf.exp(v)
+    with tf.control_dependencies([doubled]):
+        write = v.assign_add([1.0, 1.0])
+    with tf.control_dependencies([write]):
+        after = tf.exp(v.read_value())
+    with tf.Session() as session:
+        session.run(v.initializer)
+        assert count(compiled(session, [doubled, after]), "Exp") == 2
+        for got, exact in zip(
+            session.run([doubled, after]), ([2, 2 * np.e], [np.e, np.e**2]), strict=True
+        ):
+            np.testing.assert_allclose(got, exact, rtol=1e-6)
 
 
 def test_other_controls_make_another_node():

@@ -45,15 +45,15 @@ def both(data_format, training, dtype=tf.float32):
     return feeds, [x, scale, offset], one, out
 
 
-def passes(session, fetches, feeds):
-    """How many whole arrays of images a step reads and writes."""
-    nodes = session._program(fetches, feeds).block.nodes
+def work(session, fetches, feeds):
+    """The bytes of whole arrays of images that a step reads and writes, and its calls."""
+    nodes = [n for n in session._program(fetches, feeds).block.nodes if n.kernel is not None]
     size = math.prod(SHAPE)
     whole = (
-        v for n in nodes if n.kernel is not None
-        for v in (*n.inputs, *n.values()) if v.shape and math.prod(v.shape) == size
+        size * v.dtype.size for n in nodes for v in (*n.inputs, *n.values())
+        if v.shape and math.prod(v.shape) == size
     )  # fmt: skip
-    return sum(1 for _ in whole)
+    return sum(whole), len(nodes)
 
 
 @pytest.fixture
@@ -66,13 +66,17 @@ def whole(monkeypatch):
 @pytest.mark.parametrize("dtype", [tf.float32, tf.float16])
 @pytest.mark.parametrize("training", [True, False])
 @pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
-@pytest.mark.parametrize("what", ["forward", "gradient", "both"])
+@pytest.mark.parametrize("what", ["forward", "gradient", "both", "backward"])
 def test_the_op_reads_and_writes_no_more_than_written_out(what, data_format, training, dtype):
     feeds, sources, one, out = both(data_format, training, dtype)
+    above = tf.placeholder(dtype, one.shape)
+    feeds[above] = RNG.normal(1, 2, one.shape.as_list())
 
     def fetches(y):
         if what == "forward":
             return [y]
+        if what == "backward":
+            return tf.gradients(y, sources, above)
         return [*tf.gradients(tf.square(y), sources), *([y] if what == "both" else [])]
 
     a, b = fetches(one), fetches(out)
@@ -80,7 +84,8 @@ def test_the_op_reads_and_writes_no_more_than_written_out(what, data_format, tra
         tolerance = 2e-2 if dtype is tf.float16 else 2e-4
         for got, wanted in zip(session.run(a, feeds), session.run(b, feeds), strict=True):
             np.testing.assert_allclose(got, wanted, rtol=tolerance, atol=tolerance * 20)
-        assert 0 < passes(session, a, feeds) <= passes(session, b, feeds)
+        spent, allowed = work(session, a, feeds), work(session, b, feeds)
+        assert 0 < spent[0] <= allowed[0] and spent[1] <= allowed[1]
 
 
 @pytest.mark.usefixtures("whole")
@@ -95,7 +100,7 @@ def test_images_that_a_variable_holds_are_read_as_they_are():
         np.testing.assert_array_equal(session.run(held), session.run(norm, feeds))
         ops = {node.op for node in session._program([held], {}).block.nodes}
         assert "Cast" not in ops
-        assert 0 < passes(session, [held], {}) <= passes(session, [norm], feeds)
+        assert 0 < work(session, [held], {})[0] <= work(session, [norm], feeds)[0]
 
 
 @pytest.mark.usefixtures("whole")

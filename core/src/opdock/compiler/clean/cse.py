@@ -46,7 +46,7 @@ class _Seen:
     """The nodes so far. Few have the inputs of another, so attributes are mostly not looked at."""
 
     def __init__(self) -> None:
-        self._alone: dict[Any, Node | None] = {}  # by op and inputs, as long as no other has them
+        self._alone: dict[Any, Node | None] = {}  # by op, place, inputs: no other has them so far
         self._first: dict[Any, Node] = {}  # by all that counts
 
     def equal(self, node: Node, version: Any) -> Node | None:
@@ -60,7 +60,7 @@ class _Seen:
             return None
         if node.stateful and version is None:
             return None
-        rough = (node.op, version, *node.inputs)
+        rough = (node.op, version, node.target, *node.inputs)
         if rough not in self._alone:
             self._alone[rough] = node
             return None
@@ -86,17 +86,18 @@ class _State:
 
     def version(self, node: Node) -> tuple[int, ...] | None:
         """How often what a node reads has been written; None if it does more than read."""
-        if self._open or node.spec is None or not node.takes_handles:
+        if self._open or node.spec is None or not (node.takes_handles or node.stateful):
             return None
-        cells = sorted(cell_inputs(node))
-        roots = [root_of(node.inputs[i].node, self._roots) for i in cells]
-        seen = tuple([self._writes.get(root, 0) for root in roots])
-        changed = written(node)
-        for i, root in zip(cells, roots, strict=True):
-            self._writes[root] = self._writes.get(root, 0) + (i in changed)
-        traits = node.traits
+        cells = cell_inputs(node)
+        named = cells | {i for i, (n, k) in enumerate(node.inputs) if n.out_dtypes[k]._is_ref_dtype}
+        roots = {i: root_of(node.inputs[i].node, self._roots) for i in sorted(named)}
+        seen = tuple([self._writes.get(root, 0) for root in roots.values()])
+        changed = written(node, cells)
+        for i in changed:
+            self._writes[roots[i]] = self._writes.get(roots[i], 0) + 1
+        traits, hands_on = node.traits, any(d._is_ref_dtype for d in node.out_dtypes)
         more = has_effect(node) or traits.random or traits.blocks or traits.foreign or traits.holds
-        return None if changed or more else seen
+        return None if changed or more or hands_on or not roots else seen
 
 
 def _decided_by(node: Node) -> Any:

@@ -20,12 +20,13 @@ from opdock.compiler.place.placer import Placer
 from opdock.kernels.expr.cluster import CLUSTER, OPEN_CLUSTER
 
 
-def cluster(block: Block, placer: Placer) -> None:
+def cluster(block: Block, placer: Placer, once: bool) -> None:
     """Replaces connected elementwise nodes by clusters, on devices with a kernel for them.
 
     Args:
         block: a placed block; it stays in executable order.
         placer: knows the devices, and which kernels gave up at run time.
+        once: whether equal nodes that ops become are computed once.
     """
     # A device is not asked, which may have to load its kernels first, where nothing could be one.
     count = Counter(node.target for node in block.nodes if node.kernel is not None)
@@ -35,7 +36,7 @@ def cluster(block: Block, placer: Placer) -> None:
         for t in placer.targets
         if count[t] > 1 and t.is_open
     }
-    unfold(block, placer, {t for t, ops in able.items() if CLUSTER in ops})
+    unfold(block, placer, {t for t, ops in able.items() if CLUSTER in ops}, once)
     parts = find(block, placer, able) if any(able.values()) else None
     if parts is None:
         return

@@ -75,7 +75,7 @@ def _reader(parts: Parts, part: Part) -> Part | None:
 def _movable(parts: Parts, part: Part) -> Part | None:
     """What can run later of a part with reductions: all if only they come of it, or they alone.
 
-    They go alone where the rest is cheap, so that whoever takes them computes it again.
+    They go alone where what they read is cheap, so that whoever takes them computes it again.
     """
     inside = set(part.all())
     if not any(
@@ -85,7 +85,7 @@ def _movable(parts: Parts, part: Part) -> Part | None:
     ):
         return part
     alone = Part(part.key, [], part.ends, turn=part.turn)
-    return alone if inside <= {*recomputed(parts, alone)[0], *part.ends} else None
+    return None if any(v.node in inside for v in recomputed(parts, alone)[1]) else alone
 
 
 def _companion(

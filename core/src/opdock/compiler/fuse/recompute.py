@@ -55,7 +55,7 @@ def recomputed(parts: Parts, part: Part) -> tuple[list[Node], set[Value]]:
     def place(value: Value) -> int:
         return parts.flow.place[value.node]
 
-    waiting = sorted(have, key=place)
+    waiting, put_off = sorted(have, key=place), set[Value]()
     # What is read to make a value may be cheap to make as well.
     for value in waiting:
         found = _recipe(parts, value, part, have, min(room, _MOST_AGAIN))
@@ -63,6 +63,10 @@ def recomputed(parts: Parts, part: Part) -> tuple[list[Node], set[Value]]:
             continue
         nodes, new = found
         if new and value not in parts.inner:
+            if value not in put_off:
+                # Another value may bring what this one is made of.
+                put_off.add(value)
+                waiting.append(value)
             continue
         again += [n for n in nodes if n not in again]
         room -= sum(parts.candidates[n].size for n in nodes)

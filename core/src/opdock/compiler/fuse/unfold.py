@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Container
 from typing import Any
 
+from opdock.compiler.clean.cse import cse
 from opdock.compiler.fuse.cluster_line import alike_as
 from opdock.compiler.fuse.patterns import may_fuse
 from opdock.compiler.ir.block import Block, Node, Value
@@ -28,13 +29,14 @@ def asks(node: Node) -> bool:
     return node.kernel is not None and node.kernel.unfold is not None
 
 
-def unfold(block: Block, placer: Placer, able: Container[Target]) -> None:
+def unfold(block: Block, placer: Placer, able: Container[Target], once: bool) -> None:
     """Puts decompositions in the place of the nodes whose kernels ask for that.
 
     Args:
         block: a placed block; it stays in executable order.
         placer: knows the devices, and which kernels gave up at run time.
         able: the devices that have kernels for clusters.
+        once: whether what an op and its gradient both compute is computed once.
     """
     found = False
     known: dict[Any, Choice | None] = {}
@@ -56,6 +58,8 @@ def unfold(block: Block, placer: Placer, able: Container[Target]) -> None:
             found = True
     if found:
         expand_all(block)
+        if once:
+            cse(block)
         _straighten(block)
         block.sweep()
 

@@ -68,10 +68,10 @@ class TensorArray:
         TypeError: `handle` is no tensor.
     """
 
-    # What arrays are where operations run as they are made; `eager/graph.py` says what.
-    _eager: ClassVar[type[Any]]
     _handle: Any
     """None where the array is a list."""
+    # What arrays are where operations run as they are made; `eager/graph.py` says what.
+    _eager: ClassVar[type[Any]]
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
         """Where operations run as they are made, an array is a list of tensors."""
