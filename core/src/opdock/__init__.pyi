@@ -352,7 +352,11 @@ from opdock.ops.composed.sparse_values import sparse_softmax as sparse_softmax
 from opdock.ops.composed.sparse_values import sparse_tensor_dense_matmul as sparse_tensor_dense_matmul
 from opdock.ops.composed.sparse_values import sparse_to_indicator as sparse_to_indicator
 from opdock.ops.composed.switch_case import switch_case as switch_case
+from opdock.ops.composed.tensor_array import Elements as Elements
+from opdock.ops.composed.tensor_array import ListArray as ListArray
 from opdock.ops.composed.tensor_array import TensorArray as TensorArray
+from opdock.ops.composed.tensor_array import list_of_array as list_of_array
+from opdock.ops.composed.tensor_array_eager import EagerTensorArray as EagerTensorArray
 from opdock.ops.composed.tensor_array_spec import TensorArraySpec as TensorArraySpec
 from opdock.ops.composed.tensor_lists import empty_tensor_list as empty_tensor_list
 from opdock.ops.composed.tensor_lists import tensor_list_concat as tensor_list_concat

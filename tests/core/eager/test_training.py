@@ -93,6 +93,9 @@ def test_a_loss_scale_tells_where_it_stands():
     scale = tf.train.experimental.DynamicLossScale(2, increment_period=3)
     ends = "initial_loss_scale=2.0, increment_period=3, multiplier=2.0)"
     assert repr(scale) == f"DynamicLossScale(current_loss_scale=2.0, num_good_steps=0, {ends}"
+    with tf.distribute.MirroredStrategy(["/cpu:0"]).scope():
+        of_all = tf.train.experimental.DynamicLossScale(2, increment_period=3)
+    assert repr(of_all) == repr(scale)
     with tf.Graph().as_default():
         alone = tf.train.experimental.DynamicLossScale(2, increment_period=3)
         assert repr(alone) == f"DynamicLossScale({ends}"

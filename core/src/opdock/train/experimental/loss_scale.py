@@ -193,7 +193,7 @@ class DynamicLossScale(LossScale):
     def __repr__(self) -> str:
         now = ""
         if executing_eagerly():
-            scale, steps = float(self._current_loss_scale), int(self._num_good_steps)
+            scale, steps = float(self()), int(convert_to_tensor(self._num_good_steps))
             now = f"current_loss_scale={scale}, num_good_steps={steps}, "
         return (
             f"DynamicLossScale({now}initial_loss_scale={self.initial_loss_scale}, "
