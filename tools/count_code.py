@@ -170,7 +170,7 @@ def main() -> None:
         ("exported name", ("exported names",)),
         ("name or member", ("exported names", "public members")),
         ("TensorFlow's name", ("TensorFlow's names",)),
-        ("name or member", ("TensorFlow's names", "and members")),
+        ("TensorFlow's any", ("TensorFlow's names", "and members")),
     ):
         shares = (total["code"] / max(sum(total[o] for o in of), 1) for total, _ in found)
         print(f"{'code / ' + each:24}", *(f"{share:12.1f}" for share in shares))
