@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -28,12 +27,12 @@ _OUT_TYPE = "T: type, out_type: {int32, int64} = DT_INT32"
 
 
 # ---------------------------------------------------------------- Shape, ShapeN, Size, Rank
-shape_op = define_op("Shape", "input: T -> output: out_type", _OUT_TYPE).not_differentiable()
+shape_op = define_op("Shape", "input: T -> output: out_type", _OUT_TYPE)
 shape_n_op = define_op(
-    "ShapeN", "input: N * T -> output: N * out_type", "N: int >= 1, " + _OUT_TYPE
-).not_differentiable()
-size_op = define_op("Size", "input: T -> output: out_type", _OUT_TYPE).not_differentiable()
-rank_op = define_op("Rank", "input: T -> output: int32", "T: type").not_differentiable()
+    "ShapeN", "input: N * T -> output: N * out_type", f"N: int >= 1, {_OUT_TYPE}"
+)
+size_op = define_op("Size", "input: T -> output: out_type", _OUT_TYPE)
+rank_op = define_op("Rank", "input: T -> output: int32", "T: type")
 
 size_op.shape(common_shapes.scalar)
 rank_op.shape(common_shapes.scalar)
@@ -49,24 +48,19 @@ def _shape_vectors(sig: ShapeSig) -> list[Shape]:
 @shape_n_op.known
 def _known_shapes(sig: ShapeSig) -> list[Any]:
     dtype = sig.attrs["out_type"].np
-
-    def vector(sizes: Shape) -> Any:
-        if sizes is None or None in sizes:
-            return PartialShape(sizes)
-        return np.array(sizes, dtype) if _fit(sizes, dtype) else None
-
-    return [vector(s) for s in sig.shapes]
+    return [PartialShape(s) if s is None or None in s else _held(s, dtype) for s in sig.shapes]
 
 
-def _fit(sizes: Iterable[Any], dtype: np.dtype[Any]) -> bool:
-    """Whether a type has room for sizes; what it has none for is an error, in the step."""
-    return max(sizes, default=0) <= np.iinfo(dtype).max
+def _held(sizes: Any, dtype: np.dtype[Any]) -> Any:
+    """Sizes as an array; None where the type has no room for them, an error of the step."""
+    largest = max(sizes, default=0) if isinstance(sizes, tuple) else sizes
+    return np.array(sizes, dtype) if largest <= np.iinfo(dtype).max else None
 
 
 @size_op.known
 def _known_size(sig: ShapeSig) -> list[Any]:
-    count, dtype = shapes.num_elements(sig.shapes[0]), sig.attrs["out_type"].np
-    return [None if count is None or not _fit([count], dtype) else np.array(count, dtype)]
+    count = shapes.num_elements(sig.shapes[0])
+    return [None if count is None else _held(count, sig.attrs["out_type"].np)]
 
 
 @rank_op.known
@@ -76,7 +70,7 @@ def _known_rank(sig: ShapeSig) -> list[Any]:
 
 
 for _op in (shape_op, shape_n_op, size_op, rank_op):
-    _op.declare(Traits(builtin=True, on_host=True, fails=Fails.NEVER))
+    _op.not_differentiable().declare(Traits(builtin=True, on_host=True, fails=Fails.NEVER))
 
 
 @extensible
@@ -104,8 +98,9 @@ def shape_internal(
                 return cast(input.dense_shape, out_type)  # type: ignore[no-any-return]
             return shape_internal(convert_to_tensor(input), scope, optimize, out_type)
     static, out = input.raw_shape, dtypes.as_dtype(out_type)
-    if optimize and static is not None and None not in static and _fit(static, out.np):
-        return constant(np.array(static, out.np), out, name=name or "Shape")
+    if optimize and static is not None and None not in static:
+        if (known := _held(static, out.np)) is not None:
+            return constant(known, name=name or "Shape")
     return shape_op(input, out_type=out_type, name=name)  # type: ignore[no-any-return]
 
 
@@ -143,8 +138,8 @@ def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> T
             return get("Prod")(cast(input.dense_shape, out_type), 0, name=scope)  # type: ignore[no-any-return]
         tensor = convert_to_tensor(input)
         count, out = shapes.num_elements(tensor.raw_shape), dtypes.as_dtype(out_type)
-        if count is not None and _fit([count], out.np):
-            return constant(count, out, name=scope)
+        if count is not None and (known := _held(count, out.np)) is not None:
+            return constant(known, out, name=scope)
         return size_op(tensor, out_type=out_type, name=scope)  # type: ignore[no-any-return]
 
 

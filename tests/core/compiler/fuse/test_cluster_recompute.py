@@ -145,6 +145,19 @@ def test_a_value_of_which_only_copies_are_read_is_not_stored(clusters):
     assert sum(v.shape == (2, 3) for n in found for v in n.values()) == 1
 
 
+def test_what_only_a_control_waits_for_reads_what_it_reads():
+    """A gradient that nobody wants is computed all the same: a tuple of gradients waits for it."""
+    data = tf.data.Dataset.from_tensor_slices((X, [1, 2])).repeat().batch(2)
+    images, labels = tf.data.make_one_shot_iterator(data).get_next()
+    weights = tf.Variable(tf.ones([3, 1]))
+    loss = tf.losses.mean_squared_error(labels[:, None], tf.matmul(images, weights) + 1.0)
+    step = tf.train.GradientDescentOptimizer(0.0).minimize(loss)
+    expected = np.mean((np.array([[1], [2]]) - X.sum(1, keepdims=True) - 1) ** 2)
+    with tf.Session() as session:
+        session.run(weights.initializer)
+        np.testing.assert_allclose(session.run([step, loss])[1], expected, rtol=1e-6)
+
+
 def test_members_take_over_with_what_was_absorbed(x, monkeypatch):
     row = tf.placeholder(tf.float32, [3])
     centred = x - tf.broadcast_to(row, [2, 3])

@@ -94,8 +94,16 @@ class _Former:
             users = self.parts.flow.users.get(Value(node, 0), ())
             if any(u in kept for u in users) or self._leaves(node, inside):
                 kept.add(node)
-        self.left_out.update(n for n in part.nodes if n not in kept)
+        for node in reversed(part.nodes):
+            # What only controls wait for stays, and reads what it reads.
+            later = self.parts.flow.after.get(node, ())
+            if node not in kept and later and all(self._does_without(u, node) for u in later):
+                self.left_out.add(node)
         return [n for n in part.nodes if n in kept]
+
+    def _does_without(self, user: Node, node: Node) -> bool:
+        """Whether a node is no reason for another to stay: it has a copy, or goes itself."""
+        return user in self.left_out or node in self.copies.get(user, ())
 
     def _leaves(self, node: Node, inside: set[Node]) -> bool:
         """Whether a part's value is used by others, as far as they have no copy of it."""
