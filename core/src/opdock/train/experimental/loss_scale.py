@@ -193,8 +193,8 @@ class DynamicLossScale(LossScale):
     def __repr__(self) -> str:
         now = ""
         if executing_eagerly():
-            scale, steps = float(self()), int(convert_to_tensor(self._num_good_steps))
-            now = f"current_loss_scale={scale}, num_good_steps={steps}, "
+            steps: Any = convert_to_tensor(self._num_good_steps)
+            now = f"current_loss_scale={float(self())}, num_good_steps={int(steps)}, "
         return (
             f"DynamicLossScale({now}initial_loss_scale={self.initial_loss_scale}, "
             f"increment_period={self.increment_period}, multiplier={self.multiplier})"
