@@ -48,19 +48,15 @@ def _shape_vectors(sig: ShapeSig) -> list[Shape]:
 @shape_n_op.known
 def _known_shapes(sig: ShapeSig) -> list[Any]:
     dtype = sig.attrs["out_type"].np
-    return [PartialShape(s) if s is None or None in s else _held(s, dtype) for s in sig.shapes]
-
-
-def _held(sizes: Any, dtype: np.dtype[Any]) -> Any:
-    """Sizes as an array; None where the type has no room for them, an error of the step."""
-    largest = max(sizes, default=0) if isinstance(sizes, tuple) else sizes
-    return np.array(sizes, dtype) if largest <= np.iinfo(dtype).max else None
+    return [
+        PartialShape(s) if s is None or None in s else array_util.held(s, dtype) for s in sig.shapes
+    ]
 
 
 @size_op.known
 def _known_size(sig: ShapeSig) -> list[Any]:
     count = shapes.num_elements(sig.shapes[0])
-    return [None if count is None else _held(count, sig.attrs["out_type"].np)]
+    return [None if count is None else array_util.held(count, sig.attrs["out_type"].np)]
 
 
 @rank_op.known
@@ -99,7 +95,7 @@ def shape_internal(
             return shape_internal(convert_to_tensor(input), scope, optimize, out_type)
     static, out = input.raw_shape, dtypes.as_dtype(out_type)
     if optimize and static is not None and None not in static:
-        if (known := _held(static, out.np)) is not None:
+        if (known := array_util.held(static, out.np)) is not None:
             return constant(known, name=name or "Shape")
     return shape_op(input, out_type=out_type, name=name)  # type: ignore[no-any-return]
 
@@ -138,7 +134,7 @@ def size(input: Any, name: str | None = None, out_type: Any = dtypes.int32) -> T
             return get("Prod")(cast(input.dense_shape, out_type), 0, name=scope)  # type: ignore[no-any-return]
         tensor = convert_to_tensor(input)
         count, out = shapes.num_elements(tensor.raw_shape), dtypes.as_dtype(out_type)
-        if count is not None and (known := _held(count, out.np)) is not None:
+        if count is not None and (known := array_util.held(count, out.np)) is not None:
             return constant(known, out, name=scope)
         return size_op(tensor, out_type=out_type, name=scope)  # type: ignore[no-any-return]
 

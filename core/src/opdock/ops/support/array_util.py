@@ -124,3 +124,9 @@ def renamed(new_name: str, new: Any, old_name: str, old: Any) -> Any:
     if new is not None:
         raise ValueError(f"Cannot specify both '{old_name}' and '{new_name}'")
     return old
+
+
+def held(sizes: Any, dtype: np.dtype[Any]) -> Any:
+    """Sizes as an array; None where the type has no room for them, an error of the step."""
+    largest = max(sizes, default=0) if isinstance(sizes, tuple) else sizes
+    return np.array(sizes, dtype) if largest <= np.iinfo(dtype).max else None
