@@ -128,8 +128,9 @@ def main(words: Sequence[str]) -> None:
     )
     setting = dataclasses.replace(setting, device=compare.placed(given.device, setting))
     rows = []
-    for name in ALL:
-        if any(fnmatch.fnmatch(name, pattern) for pattern in given.name):
+    for name, workload in ALL.items():
+        # What runs on the host is no device's.
+        if not workload.host and any(fnmatch.fnmatch(name, pattern) for pattern in given.name):
             row = anew(name, setting, given.seconds, given.turns)
             if row is not None:
                 rows.append(row)
