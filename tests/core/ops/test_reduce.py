@@ -53,6 +53,16 @@ def test_op_types(fn, kind):
     assert (op.type, op.name) == (kind, kind)
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_a_norm_along_no_axis_changes_nothing(known):
+    value = np.array([3 - 4j, -2.0], np.complex64)
+    x = tf.constant(value) if known else tf.placeholder(tf.complex64, [None])
+    axes = tf.placeholder_with_default(np.zeros(0, np.int32), [None])
+    for axis in ([], axes):
+        norm = tf.math.reduce_euclidean_norm(x, axis)
+        np.testing.assert_array_equal(run(norm, {} if known else {x: value}), value)
+
+
 def test_old_argument_names():
     x = tf.constant([[1.0, 2.0], [3.0, 4.0]])
     assert run(tf.reduce_sum(x, reduction_indices=[1], keep_dims=True)).tolist() == [[3], [7]]

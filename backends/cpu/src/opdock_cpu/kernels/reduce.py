@@ -344,6 +344,8 @@ def _euclidean_norm(sig: NodeSig) -> Callable[..., Array]:
     total = _sum_plan(wide)
 
     def plan(shape: tuple[int, ...], axes: Axes, keep: bool) -> Reduce:
+        if not axes:
+            return _copy  # as in TF: not even the sign changes
         fold = total(shape, axes, keep)
 
         def run(x: Array, out: Array | None) -> Array:

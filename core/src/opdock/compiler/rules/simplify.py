@@ -207,5 +207,7 @@ RULES: Final[Rules] = {
     "Invert": (_UNDONE,),
     **dict.fromkeys(("Abs", "Sign", "Floor", "Ceil", "Rint", "Relu", "Relu6"), (_again,)),
     # What is left of the gradient of a broadcast that repeats nothing.
-    **dict.fromkeys(("Sum", "Prod", "Max", "Min", "Mean", "All", "Any"), (_no_axes,)),
+    **dict.fromkeys(
+        ("Sum", "Prod", "Max", "Min", "Mean", "EuclideanNorm", "All", "Any"), (_no_axes,)
+    ),
 }

@@ -87,13 +87,14 @@ def extreme(xp: Any, sig: NodeSig) -> Run:
 
 @portable("EuclideanNorm", host_inputs=_HOST, T=FLOATS | COMPLEX)
 def euclidean_norm(xp: Any, sig: NodeSig) -> Run:
-    """The root of the sum of squared magnitudes."""
+    """The root of the sum of squared magnitudes; without axes, a copy."""
     narrow, is_complex = sig.in_dtypes[0] in _NARROW, sig.in_dtypes[0].is_complex
 
     def reduce(x: Any, axes: tuple[int, ...], keep: bool) -> Any:
+        if not axes:
+            return copy(xp, x)
         size = xp.astype(x, xp.float32) if narrow else xp.abs(x) if is_complex else x
-        out = xp.sqrt(xp.sum(size * size, axis=axes, keepdims=keep)) if axes else xp.abs(size)
-        return xp.astype(out, x.dtype)
+        return xp.astype(xp.sqrt(xp.sum(size * size, axis=axes, keepdims=keep)), x.dtype)
 
     return _bind(sig, reduce)
 

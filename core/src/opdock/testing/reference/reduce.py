@@ -70,6 +70,8 @@ def min_(attrs: Attrs, x: Array, indices: Array) -> Array:
 @reference("EuclideanNorm")
 def euclidean_norm(attrs: Attrs, x: Array, indices: Array) -> Array:
     """The root of the sum of squared magnitudes; whole numbers drop the fraction."""
+    if not len(np.reshape(indices, -1)):
+        return x
 
     def fold(row: Array) -> Any:
         return math.sqrt(sum(abs(value) ** 2 for value in row))
