@@ -187,6 +187,9 @@ def _reduced_first(op: Operation, input_shape: Tensor) -> tuple[Any, Any, Any]:
 
 @euclidean_norm_op.gradient
 def _euclidean_norm_grad(op: Operation, grad: Any) -> list[Any]:
+    axes = constant_value(op.inputs[1])
+    if axes is not None and axes.size == 0:
+        return [grad, None]
     if grad.dtype.is_complex:
         # A norm is real, whatever its type: the imaginary part of its gradient leads nowhere.
         grad = cast(real(grad), grad.dtype)
