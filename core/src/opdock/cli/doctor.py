@@ -65,10 +65,10 @@ def command(json_output: bool, open_all: bool, traceback: bool) -> None:
         "plugins": manager.status(),
         "devices": pool_rows(DevicePool.build(probed)),
         "notes": [*_notes(probed), *manager.notes(), *manager.disputed()],
-        "unknown": manager.unknown(),
         "failures": failures,
         "faults": faults,
         "unserved": unserved,
+        "unknown": manager.unknown(),
         "ties": [str(tie) for tie in manager.ties()],
         "hints": manager.hints(),
     }
