@@ -127,3 +127,25 @@ def test_a_session_that_ends_waits_for_no_iterator_that_it_shares(cluster, tasks
     go_on.set()
     with tf.Session(target) as other:
         assert other.run(following) == 0
+
+
+def test_workers_share_a_reader_and_the_queue_of_its_files(cluster, tmp_path):
+    servers = cluster(ps=1, worker=2)
+    files = [tmp_path / name for name in ("a", "b")]
+    for file in files:
+        file.write_text("".join(f"{file.name}{i}\n" for i in range(3)))
+
+    def lines(server):
+        with tf.Graph().as_default(), tf.device("/job:ps"):
+            queue = tf.FIFOQueue(9, tf.string, shapes=[[]], shared_name="files")
+            fill = queue.enqueue_many([[str(file) for file in files]])
+            reader = tf.TextLineReader(name="lines")
+            return tf.Session(server.target), fill, reader.read(queue).value, queue.close()
+
+    (one, fill, first, close), (two, _, second, _) = map(lines, servers["worker"])
+    one.run(fill)
+    found = [s.run(line) for _ in range(3) for s, line in ((one, first), (two, second))]
+    assert found == [b"a0", b"a1", b"a2", b"b0", b"b1", b"b2"]
+    one.run(close)
+    with pytest.raises(tf.errors.OutOfRangeError):
+        two.run(second)
