@@ -93,7 +93,7 @@ def shortened(fit: Callable[..., Any], trained: list[Any]) -> Callable[..., Any]
 
     def short(model: Any, *args: Any, **given: Any) -> Any:
         given["epochs"] = min(given.get("epochs", 1), EPOCHS)
-        if "steps_per_epoch" in given:
+        if "steps_per_epoch" in given or fit.__name__ == "fit_generator":
             given["steps_per_epoch"] = STEPS
         if "validation_data" in given:
             given["validation_data"] = few(given["validation_data"])
@@ -115,6 +115,8 @@ def child(path: Path) -> None:
     kind = keras.models.Model
     for name in ("fit", "fit_generator"):
         setattr(kind, name, shortened(getattr(kind, name), trained))
+    evaluate = kind.evaluate
+    kind.evaluate = lambda model, *args, **given: evaluate(model, *few(args), **given)
     sys.argv = [str(path)]
     space = runpy.run_path(str(path), run_name="__main__")
     model, _ = trained[-1]
