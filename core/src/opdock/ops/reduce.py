@@ -26,7 +26,7 @@ from opdock.ops.fill import range as range_
 from opdock.ops.gather import gather
 from opdock.ops.joining import concat
 from opdock.ops.matrix import transpose
-from opdock.ops.registry import Fails, OpSpec, Reduction, ShapeSig, Traits, define_op
+from opdock.ops.registry import Fails, OpSpec, Reduction, ShapeSig, Traits, define_op, get
 from opdock.ops.scan import cumprod
 from opdock.ops.select import where
 from opdock.ops.sets import invert_permutation, setdiff1d
@@ -223,11 +223,14 @@ def _mean_parts(sig: ShapeSig, x: Tensor, axes: Tensor) -> Tensor:
 
 @euclidean_norm_op.decomposition
 def _euclidean_norm_parts(sig: ShapeSig, x: Tensor, axes: Tensor) -> Tensor:
-    dtype = x.dtype.base_dtype
+    dtype, keep = x.dtype.base_dtype, sig.attrs["keep_dims"]
     if dtype.is_integer:
         x = cast(x, dtypes.float64)
     squares = real(x * conj(x)) if dtype.is_complex else x * x
-    return cast(sqrt(sum_op(squares, axes, keep_dims=sig.attrs["keep_dims"])), dtype)  # type: ignore[no-any-return]
+    norm = cast(sqrt(sum_op(squares, axes, keep_dims=keep)), x.dtype)
+    # A sum along no axis is what it is a sum of, and so is a norm.
+    chosen = get("SelectV2")(equal(size(axes), 0), sum_op(x, axes, keep_dims=keep), norm)
+    return cast(chosen, dtype)  # type: ignore[no-any-return]
 
 
 @all_op.decomposition

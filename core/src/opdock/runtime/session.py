@@ -166,6 +166,9 @@ class BaseSession:
             text = f"The step does not fit into the host's memory: {e or 'none is left'}"
             raise errors.ResourceExhaustedError(None, None, text) from e
         except errors.OpError as e:
+            if self._closed and isinstance(e, errors.FailedPreconditionError):
+                # What the step missed went with the session.
+                raise errors.CancelledError(e.node_def, e.op, servers.CLOSED) from e
             if not runs_again(e):
                 raise
         # A device was lost or full, nothing has outlasted the step: place it elsewhere.
