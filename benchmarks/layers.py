@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -100,13 +99,7 @@ def main(words: Sequence[str]) -> None:
     lines = ["| layer | µs |", "| --- | ---: |"]
     for (name, _), took in zip(steps, measure(steps, given.rounds), strict=True):
         lines.append(f"| {name} | {took:.2f} |")
-    about = report.machine()
-    command = shlex.join(["python", "benchmarks/layers.py", *words])
-    head = (
-        f"{about['processor']}, one core of {about['cores']} · Python {about['python']}, NumPy "
-        f"{about['numpy']}, opdock {about['opdock']}, jax {jax.__version__} · "
-        f"{time.strftime('%Y-%m-%d')} · `{command}`"
-    )
+    head = report.of_one_core("layers.py", words, "jax")
     text = "\n".join([head, "", *lines])
     print(text)
     if given.write is not None:

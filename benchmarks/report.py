@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import platform
+import shlex
 import statistics
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -38,6 +40,16 @@ def machine() -> dict[str, Any]:
         "numpy": version("numpy"),
         "opdock": version("opdock-core"),
     }
+
+
+def of_one_core(script: str, words: Sequence[str], peer: str) -> str:
+    """What stands above a table of one core: the machine, the versions, the day, the command."""
+    about = machine()
+    return (
+        f"{about['processor']}, one core of {about['cores']} · Python {about['python']}, NumPy "
+        f"{about['numpy']}, opdock {about['opdock']}, {peer} {version(peer)} · "
+        f"{time.strftime('%Y-%m-%d')} · `{shlex.join(['python', f'benchmarks/{script}', *words])}`"
+    )
 
 
 def number(value: float) -> str:

@@ -13,12 +13,9 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import fnmatch
-import importlib.metadata
 import math
-import shlex
 import statistics
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -135,13 +132,7 @@ def main(words: Sequence[str]) -> None:
             if row is not None:
                 rows.append(row)
                 print(table([row], given.peer).splitlines()[2], flush=True)
-    about = report.machine()
-    command = shlex.join(["python", "benchmarks/together.py", *words])
-    head = (
-        f"{about['processor']}, one core of {about['cores']} · Python {about['python']}, NumPy "
-        f"{about['numpy']}, opdock {about['opdock']}, {given.peer} "
-        f"{importlib.metadata.version(given.peer)} · {time.strftime('%Y-%m-%d')} · `{command}`"
-    )
+    head = report.of_one_core("together.py", words, given.peer)
     text = f"{head}\n\n{table(rows, given.peer)}"
     print(text)
     if given.write is not None:

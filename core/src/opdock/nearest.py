@@ -28,9 +28,9 @@ def nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
     return by_fold[found[0]] if found else ""
 
 
-def meant(name: str, known: Iterable[str]) -> str:
-    """How an error message ends: "; did you mean 'dense/kernel'?", or nothing."""
-    found = nearest(name, known)
+def meant(name: str, known: Iterable[str], cutoff: float = 0.6) -> str:
+    """How an error message ends: "; did you mean 'dense/kernel'?", or nothing; see `nearest`."""
+    found = nearest(name, known, cutoff)
     return f"; did you mean {found!r}?" if found else ""
 
 

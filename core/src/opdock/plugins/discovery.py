@@ -11,7 +11,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Final
 
-from opdock.nearest import nearest
+from opdock.nearest import meant
 from opdock.plugins.ownership import ADMIT, is_named, names_in
 from opdock.plugins.state import Plugin, Quarantine
 
@@ -96,9 +96,8 @@ def unknown(plugins: Sequence[Plugin], environ: Mapping[str, str] | None = None)
     lines = []
     for variable, always in (("OPDOCK_PLUGINS", True), (ADMIT, True), ("OPDOCK_DISABLE", False)):
         for name in _split(environ.get(variable, ""))[0]:
-            meant = nearest(name, names, 0.6 if always else 0.8)
-            if not _known(name, there) and (always or meant):
-                hint = f"; did you mean {meant!r}?" if meant else ""
+            hint = meant(name, names, 0.6 if always else 0.8)
+            if not _known(name, there) and (always or hint):
                 lines.append(
                     f"{variable} names {name!r}, and there is no such plugin (there are: "
                     f"{installed}){hint}"
