@@ -57,7 +57,8 @@ class Recorder:
             sys.settrace(None)
             threading.settrace(None)  # type: ignore[arg-type]
             if set(self.reports[item.nodeid]) == {"passed"}:
-                entered = {(c.co_filename, c.co_firstlineno) for c in self.seen.values()}
+                codes = list(self.seen.values())  # at once: other threads may still add some
+                entered = {(c.co_filename, c.co_firstlineno) for c in codes}
                 self.passed[item.nodeid] = sorted(entered)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -70,7 +71,8 @@ def record(package: Path, tests: Path, to: Path) -> None:
     sys.path.insert(0, str(package))
     recorder = Recorder()
     chosen = [str(path.relative_to(tests)) for path in sorted(tests.rglob("test_*.py"))]
-    options = ["-q", "--no-header", "--tb=no", "-p", "no:cacheprovider", f"--rootdir={tests}"]
+    options = ["-q", "--no-header", "--tb=no", "-p", "no:cacheprovider"]
+    options += ["--continue-on-collection-errors", f"--rootdir={tests}"]
     pytest.main([*options, *chosen], plugins=[recorder])
     inside = f"{package}{os.sep}"
     found = {
@@ -131,7 +133,14 @@ def _public(tree: ast.Module) -> bool:
 def run(package: Path, tests: Path) -> dict[str, set[tuple[str, int]]]:
     """What each test that passes with a package enters of it."""
     to = package.with_suffix(".json")
-    command = [sys.executable, "-W", "ignore", __file__, "--record", str(package), str(tests), str(to)]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        __file__,
+        "--record",
+        *map(str, (package, tests, to)),
+    ]
     kept = {"XDG_CACHE_HOME": str(package.with_suffix(".cache"))}
     subprocess.run(command, cwd=tests, env={**os.environ, **kept}, check=True, stdout=sys.stderr)
     found = json.loads(to.read_text(encoding="utf-8"))

@@ -17,7 +17,7 @@ def told(device: DeviceUnderTest, op: str, sample: ErrorSample) -> str:
 
 
 def shared(*devices: DeviceUnderTest) -> Iterator[tuple[str, ErrorSample]]:
-    """Calls of ops that all have kernels for: where an op is made of others, one of these speaks."""
+    """Bad calls of ops that all have kernels for: what others are made of speaks for itself."""
     for spec in registry.all_ops():
         if all(spec.name in device.kernels for device in devices):
             for sample in error_samples_for(spec.name):
