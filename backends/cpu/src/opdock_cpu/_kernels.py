@@ -51,7 +51,7 @@ TABLES: Final[Mapping[str, str]] = {
     ),
     "opdock_cpu.kernels.cast:table": "Bitcast Cast",
     "opdock_cpu.kernels.clustering:table": "KMC2ChainInitialization KmeansPlusPlusInitialization",
-    "opdock_cpu.kernels.compare:table": "ApproximateEqual Equal NotEqual Select SelectV2",
+    "opdock_cpu.kernels.compare:table": "Equal NotEqual Select SelectV2",
     "opdock_cpu.kernels.complex:table": "Angle Complex Imag Real",
     "opdock_cpu.kernels.conv:table": (
         "Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilterV2 "
