@@ -237,7 +237,8 @@ def hooks():
         pooled = tf.reduce_mean(conved, [1, 2])
         fused = tf.nn.relu(tf.nn.bias_add(pooled, [1.0, -100.0]), name="fused")
     with tf.device(OTHER):
-        moved = tf.matmul(fused, tf.linspace(fused[0, 0], fused[0, 0], 2)[:, tf.newaxis] * 0.0 + 2.0, name="moved")
+        made = tf.linspace(fused[0, 0], fused[0, 0], 2)[:, tf.newaxis]
+        moved = tf.matmul(fused, made * 0.0 + 2.0, name="moved")
     feed = {images: np.arange(12, dtype=np.float32).reshape(1, 2, 2, 3)}
     with session() as s:
         value = s.run(moved, feed)

@@ -1,4 +1,4 @@
-"""Portable kernels on arrays that have nothing beyond the array API standard, or not even change."""
+"""Portable kernels on arrays that have what the array API standard asks for, or cannot change."""
 
 from __future__ import annotations
 

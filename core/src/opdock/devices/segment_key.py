@@ -58,10 +58,8 @@ def _feed_attrs(tell: Callable[..., None], node: SegmentNode) -> None:
         try:
             tell(name, value)
         except TypeError as e:
-            raise errors.UnimplementedError(
-                None, None, f"{node.name} ({node.op}): attribute {name} has {e}, so the segment has "
-                "no key",
-            ) from None  # fmt: skip
+            text = f"{node.name} ({node.op}): attribute {name} is {e}, so the segment has no key"
+            raise errors.UnimplementedError(None, None, text) from None
 
 
 def _told(value: Any) -> str:

@@ -143,9 +143,7 @@ class Members:
         return frozenset(found)
 
     def _changed_in(self, block: Block) -> set[Node]:
-        return {
-            root_of(n.inputs[i].node, self.roots) for n in block.nodes for i in self.changed(n)
-        }
+        return {root_of(n.inputs[i].node, self.roots) for n in block.nodes for i in self.changed(n)}
 
     def meets(self, block: Block) -> None:
         """Notes which values of a block are used."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import field
-from typing import Any, Final
+from typing import Final
 
 from opdock.compiler.emit.asking import asked
 from opdock.compiler.emit.members import Members, embedded, is_local
