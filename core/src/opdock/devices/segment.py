@@ -318,8 +318,8 @@ class Executable(Protocol):
     `NotImplementedError`, `UnimplementedError` and `ResourceExhaustedError` have the same step run
     op by op. So nothing that comes in is written over: a variable has its value until the
     executable has returned another, and new values are returned when they are computed. Results may
-    be unfinished. To save memory, an executable may keep a value that it has replaced and compute
-    into that buffer next time, if nobody else refers to it.
+    be unfinished. To save memory, an executable may keep a value that it has replaced, or an input,
+    and compute into that buffer next time, if nobody else refers to it.
 
     Results are in memory of their own: neither an input's nor a variable's.
 
