@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, errors, shapes
+from opdock.docstrings import explained
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.dispatch import extensible
@@ -64,6 +65,21 @@ def Assert(
 
 
 # ---------------------------------------------------------------- pairs
+_WORDS = {
+    "x": "a tensor of numbers.",
+    "y": "a tensor of the same type and a shape that broadcasts.",
+    "rtol": "how much of `|y|` they may differ by; 10 roundings of the type by default.",
+    "atol": "how much they may differ by beside that; 10 roundings of the type by default.",
+    "data": "what to print in place of the tensors.",
+    "summarize": "print so many elements of each tensor.",
+    "message": "put in front of the printed text.",
+    "name": "a name for the operation.",
+    "returns": "An operation that raises InvalidArgumentError when it runs and the condition is"
+    " false.",
+    "raises": "InvalidArgumentError: the condition is known to be false already.",
+}
+
+
 @extensible
 def assert_equal(
     x: Any, y: Any, data: Any = None, summarize: Any = None, message: str | None = None,
@@ -91,51 +107,56 @@ def assert_equal(
 
 
 @extensible
+@explained(_WORDS)
 def assert_none_equal(
     x: Any, y: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
 ) -> Operation:  # fmt: skip
-    """Asserts that `x != y` holds for all elements; see `assert_equal`."""
+    """Asserts that `x != y` holds for all elements."""
     return _pair(
         "assert_none_equal", "!=", "NotEqual", np.not_equal, x, y, data, summarize, message, name
     )
 
 
 @extensible
+@explained(_WORDS)
 def assert_less(
     x: Any, y: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
 ) -> Operation:  # fmt: skip
-    """Asserts that `x < y` holds for all elements; see `assert_equal`."""
+    """Asserts that `x < y` holds for all elements."""
     return _pair("assert_less", "<", "Less", np.less, x, y, data, summarize, message, name)
 
 
 @extensible
+@explained(_WORDS)
 def assert_less_equal(
     x: Any, y: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
 ) -> Operation:  # fmt: skip
-    """Asserts that `x <= y` holds for all elements; see `assert_equal`."""
+    """Asserts that `x <= y` holds for all elements."""
     return _pair(
         "assert_less_equal", "<=", "LessEqual", np.less_equal, x, y, data, summarize, message, name
     )
 
 
 @extensible
+@explained(_WORDS)
 def assert_greater(
     x: Any, y: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
 ) -> Operation:  # fmt: skip
-    """Asserts that `x > y` holds for all elements; see `assert_equal`."""
+    """Asserts that `x > y` holds for all elements."""
     return _pair("assert_greater", ">", "Greater", np.greater, x, y, data, summarize, message, name)
 
 
 @extensible
+@explained(_WORDS)
 def assert_greater_equal(
     x: Any, y: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
 ) -> Operation:  # fmt: skip
-    """Asserts that `x >= y` holds for all elements; see `assert_equal`."""
+    """Asserts that `x >= y` holds for all elements."""
     return _pair(
         "assert_greater_equal", ">=", "GreaterEqual", np.greater_equal, x, y, data, summarize,
         message, name,
@@ -143,11 +164,12 @@ def assert_greater_equal(
 
 
 @extensible
+@explained(_WORDS)
 def assert_near(
     x: Any, y: Any, rtol: Any = None, atol: Any = None, data: Any = None, summarize: Any = None,
     message: str | None = None, name: str | None = None,
 ) -> Operation:  # fmt: skip
-    """Asserts that `abs(x - y) <= atol + rtol * abs(y)` for all elements; see `assert_equal`.
+    """Asserts that `abs(x - y) <= atol + rtol * abs(y)` for all elements.
 
     The default tolerances are 10 times the machine epsilon of the type.
     """
@@ -209,38 +231,42 @@ def _all(holds: Tensor) -> Tensor:
 
 # ---------------------------------------------------------------- signs
 @extensible
+@explained(_WORDS)
 def assert_negative(
     x: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
 ) -> Operation:  # fmt: skip
-    """Asserts that `x < 0` holds for all elements; see `assert_equal`."""
+    """Asserts that `x < 0` holds for all elements."""
     return _sign("assert_negative", "<", assert_less, x, data, summarize, message, name)
 
 
 @extensible
+@explained(_WORDS)
 def assert_positive(
     x: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
 ) -> Operation:  # fmt: skip
-    """Asserts that `x > 0` holds for all elements; see `assert_equal`."""
+    """Asserts that `x > 0` holds for all elements."""
     return _sign("assert_positive", ">", assert_less, x, data, summarize, message, name)
 
 
 @extensible
+@explained(_WORDS)
 def assert_non_negative(
     x: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
 ) -> Operation:  # fmt: skip
-    """Asserts that `x >= 0` holds for all elements; see `assert_equal`."""
+    """Asserts that `x >= 0` holds for all elements."""
     return _sign("assert_non_negative", ">=", assert_less_equal, x, data, summarize, message, name)
 
 
 @extensible
+@explained(_WORDS)
 def assert_non_positive(
     x: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
 ) -> Operation:  # fmt: skip
-    """Asserts that `x <= 0` holds for all elements; see `assert_equal`."""
+    """Asserts that `x <= 0` holds for all elements."""
     return _sign("assert_non_positive", "<=", assert_less_equal, x, data, summarize, message, name)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from opdock import dtypes
-from opdock.docstrings import explained
+from opdock.docstrings import ELEMENTWISE, PAIRWISE, explained
 from opdock.dtypes import DType
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
@@ -34,6 +34,7 @@ def _check_same(x: Tensor, y: Tensor) -> None:
         )
 
 
+@explained(ELEMENTWISE)
 def as_quotient(x: Tensor) -> Tensor:
     """`x` in the type in which Python 3 divides it; TypeError if it is no number."""
     kind = x.dtype.base_dtype
@@ -59,6 +60,7 @@ _WORDS = {
     " int32 and int64, else the type of `x`.",
     raises="TypeError: the types differ, or are not numbers.",
 )
+@explained(PAIRWISE)
 def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x / y` as Python 3 divides: integers become floats first."""
     with name_scope(name, "truediv", [x, y]) as scope:
@@ -88,6 +90,7 @@ def div(x: Any, y: Any, name: str | None = None) -> Tensor:
     raises="TypeError: the types differ.\n"
     "tf.errors.InvalidArgumentError: an integer is divided by zero.",
 )
+@explained(PAIRWISE)
 def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`floor(x / y)`, elementwise, with broadcasting."""
     with name_scope(name, "floordiv", [x, y]) as scope:
@@ -105,6 +108,7 @@ class _Named:
 
 
 @extensible
+@explained(PAIRWISE)
 def divide(x: Any, y: Any, name: str | None = None) -> Any:
     """`x / y` by Python 3's operator; plain numbers give a plain number."""
     return x / y if name is None else _Named(x, name) / y
@@ -122,6 +126,7 @@ def div_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
+@explained(PAIRWISE)
 def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x * y`, but 0 where `y` is 0 even if `x` is infinite or NaN; types as `tf.div_no_nan`."""
     with name_scope(name, "multiply_no_nan", [x, y]) as scope:
@@ -132,6 +137,7 @@ def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
+@explained(ELEMENTWISE)
 def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
     """`1 / x`, but 0 where `x` is 0, elementwise, for floats and complex numbers."""
     with name_scope(name, "reciprocal_no_nan", [x]) as scope:
