@@ -83,7 +83,9 @@ def test_a_docstring_names_every_argument_by_its_public_name() -> None:
         for doc in (inspect.getdoc(function), inspect.getdoc(generated(op))):
             assert doc is not None
             assert doc.startswith(op_docs.sentences()[op])
-            assert re.findall(r"^    (\w+): ", doc[: doc.index("Returns:")], re.M) == keys, op
+            assert (
+                re.findall(r"^    (\w+): ", doc[: doc.index("Returns:")], re.MULTILINE) == keys
+            ), op
 
 
 def test_a_docstring_tells_types_defaults_and_what_comes_out() -> None:

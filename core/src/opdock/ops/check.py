@@ -198,18 +198,41 @@ def _pair(
     with name_scope(name, opname, [v for v in (x, y) if has_graph(v)]):
         x = convert_to_tensor(x, name="x")
         y = convert_to_tensor(y, dtype=x.dtype.base_dtype, name="y")
-        if data is None:
+        holds = get(op)(x, y)
+        known_x, known_y = constant_value(x), constant_value(y)
+        known = None if known_x is None or known_y is None else check(known_x, known_y)
+        if data is None and executing_eagerly():
+            data = _differences(symbol, known_x, known_y, known, summarize)
+        elif data is None:
             data = [
                 f"Condition x {symbol} y did not hold element-wise:",
                 f"x ({x.name}) = ", x, f"y ({y.name}) = ", y,
             ]  # fmt: skip
         if message is not None:
             data = [message, *data]
-        holds = get(op)(x, y)
-        known_x, known_y = constant_value(x), constant_value(y)
-        if known_x is not None and known_y is not None:
-            _static(bool(np.all(check(known_x, known_y))), data)
+        if known is not None:
+            _static(bool(np.all(known)), data)
         return Assert(_all(holds), data, summarize=summarize)
+
+
+def _differences(symbol: str, x: Any, y: Any, holds: Any, summarize: int | None) -> list[Any]:
+    """What an eager assertion tells: where a condition does not hold, and the first elements."""
+    told: list[Any] = [f"Condition x {symbol} y did not hold."]
+    most = 3 if summarize is None else summarize
+    if most < 0:
+        most = max(x.size, y.size)
+    if not most:
+        return told
+    if x.shape == y.shape and x.shape:
+        wrong = ~holds
+        places = np.argwhere(wrong)[:most]
+        told += [f"Indices of first {len(places)} different values:", places]
+        told += ["Corresponding x values:", x[wrong][:most]]
+        told += ["Corresponding y values:", y[wrong][:most]]
+    for name, values in (("x", x), ("y", y)):
+        first = values.reshape(-1)[:most]
+        told += [f"First {first.size} elements of {name}:", first]
+    return told
 
 
 def _static(holds: bool, data: Sequence[Any]) -> None:
