@@ -360,3 +360,10 @@ def test_a_mask_of_another_shape_is_told_with_both_shapes():
         tf.ragged.boolean_mask([[1, 2]], [[True, True, False]])
     with pytest.raises(ValueError, match=r"Shapes \(2,\) and \(3,\) are incompatible"):
         tf.boolean_mask([1, 2], [True, True, False])
+
+
+def test_segments_without_integers_have_no_splits():
+    with pytest.raises(TypeError, match="segment_ids must be an integer tensor"):
+        tf.ragged.segment_ids_to_row_splits([0.5])
+    with pytest.raises(ValueError, match=r"Shape \(\) must have rank 1"):
+        tf.ragged.segment_ids_to_row_splits(0)
