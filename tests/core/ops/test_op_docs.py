@@ -22,7 +22,7 @@ METHODS = {"AdaMax", "Adadelta", "Adagrad", "Adam", "AddSign", "Ftrl", "PowerSig
 
 
 def _core_ops() -> dict[str, registry.OpSpec]:
-    return {s.name: s for s in registry.all_ops() if s.home["__name__"].startswith("opdock.ops.")}
+    return {s.name: s for s in registry.all_ops() if s.home["__name__"].startswith("opdock.")}
 
 
 def _lines() -> list[tuple[str, list[str], str]]:

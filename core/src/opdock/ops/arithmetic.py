@@ -207,6 +207,9 @@ def _(op: Operation, grad: Any) -> list[Any]:
 
 
 # ---------------------------------------------------------------- public functions
+_DIVIDES = f"{PAIRWISE['raises']}\nInvalidArgumentError: an integer is divided by zero."
+
+
 @extensible
 def add(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x + y`, elementwise, with broadcasting. Strings are concatenated.
@@ -248,24 +251,16 @@ def realdiv(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
-@explained(PAIRWISE)
+@explained(PAIRWISE, raises=_DIVIDES)
 def truncatediv(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """`x / y` of integers rounded towards zero, elementwise, with broadcasting.
-
-    Raises:
-        tf.errors.InvalidArgumentError: an integer is divided by zero.
-    """
+    """`x / y` of integers rounded towards zero, elementwise, with broadcasting."""
     return truncate_div_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
-@explained(PAIRWISE)
+@explained(PAIRWISE, raises=_DIVIDES)
 def floor_div(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """`floor(x / y)`, elementwise, with broadcasting, for real numbers.
-
-    Raises:
-        tf.errors.InvalidArgumentError: an integer is divided by zero.
-    """
+    """`floor(x / y)`, elementwise, with broadcasting, for real numbers."""
     return floor_div_op(x, y, name=name)  # type: ignore[no-any-return]
 
 

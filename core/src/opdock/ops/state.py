@@ -422,7 +422,13 @@ def is_variable_initialized(variable: Any) -> Any:
 
 
 def count_up_to(ref: Any, limit: int, name: str | None = None) -> Any:
-    """Returns the variable's value and increments it; OutOfRangeError at `limit`."""
+    """Returns the variable's value and increments it; OutOfRangeError at `limit`.
+
+    Args:
+        ref: a scalar variable of integers.
+        limit: the value that it does not pass.
+        name: a name for the operation.
+    """
     if is_resource(ref):
         return resource_count_up_to_op(ref.handle, limit=limit, T=ref.dtype, name=name)
     return count_up_to_op(ref, limit=limit, name=name)

@@ -34,7 +34,6 @@ def _check_same(x: Tensor, y: Tensor) -> None:
         )
 
 
-@explained(ELEMENTWISE)
 def as_quotient(x: Tensor) -> Tensor:
     """`x` in the type in which Python 3 divides it; TypeError if it is no number."""
     kind = x.dtype.base_dtype
@@ -60,7 +59,6 @@ _WORDS = {
     " int32 and int64, else the type of `x`.",
     raises="TypeError: the types differ, or are not numbers.",
 )
-@explained(PAIRWISE)
 def truediv(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x / y` as Python 3 divides: integers become floats first."""
     with name_scope(name, "truediv", [x, y]) as scope:
@@ -90,7 +88,6 @@ def div(x: Any, y: Any, name: str | None = None) -> Tensor:
     raises="TypeError: the types differ.\n"
     "tf.errors.InvalidArgumentError: an integer is divided by zero.",
 )
-@explained(PAIRWISE)
 def floordiv(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`floor(x / y)`, elementwise, with broadcasting."""
     with name_scope(name, "floordiv", [x, y]) as scope:
