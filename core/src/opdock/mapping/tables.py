@@ -26,7 +26,7 @@ def _of_contrib(package: str, *modules: str) -> tuple[str, ...]:
 
 # Packages of TF's and opdock's whose modules have the same names.
 _ALIKE: Final = (
-    ("data.util", "data.util", "convert nest options random_seed sparse structure"),
+    ("data.util", "data.util", "convert nest options random_seed sparse structure traverse"),
     ("saved_model", "saved_model", ("builder constants loader model_utils nested_structure_coder "
      "signature_constants signature_def_utils tag_constants utils model_utils.export_output "
      "model_utils.export_utils model_utils.mode_keys")),
