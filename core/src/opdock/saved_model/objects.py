@@ -39,6 +39,7 @@ from opdock.saved_model.restored_function import (
 from opdock.saved_model.signature_functions import SignatureMap
 from opdock.shapes import TensorShape
 from opdock.train.tracking.util import object_metadata
+from opdock.util import nest
 
 __all__ = ["LoadedObject", "load_objects", "load_objects_around"]
 
@@ -288,10 +289,11 @@ class _Loader:
         begin = vars(resource).get("_initialize")
         if begin is None:
             return
-        (function,) = begin.concrete_functions
-        _, effects = add_body(function._body(), function.captured_inputs)
-        resource.initializer = group(*effects)
-        add_to_collection(GraphKeys.TABLE_INITIALIZERS, resource.initializer)
+        # A call, so that what the body knows by name outlasts it where operations run at once.
+        found = begin()
+        if not self._graph.eager:
+            resource.initializer = group(*nest.flatten(found))
+            add_to_collection(GraphKeys.TABLE_INITIALIZERS, resource.initializer)
 
     # ------------------------------------------------------------ functions
     def _parts(self, name: str) -> tuple[Any, Callable[[], FuncGraph], Callable[[], list[Tensor]]]:

@@ -18,7 +18,7 @@ from opdock.ops.composed.concrete_function import ConcreteFunction
 from opdock.ops.composed.effects import in_order
 from opdock.util import nest
 
-__all__ = ["traced"]
+__all__ = ["spec_of", "traced"]
 
 _numbers: Final[Iterator[int]] = itertools.count()
 
@@ -62,7 +62,7 @@ def traced(
     concrete = ConcreteFunction(
         graph.func_name, lambda: graph, lambda: [away for away, _ in graph.captures],
         (signature, {n: parameters.spec(n, kwargs[n]) for n in sorted(kwargs)}),
-        nest.map_structure(_spec_of, results),
+        nest.map_structure(spec_of, results),
     )  # fmt: skip
     concrete._arg_keywords = parameters.keywords()
     concrete._num_positional_args = _leading_tensors(args)
@@ -125,7 +125,8 @@ def _result(found: Any) -> Any:
     return convert_to_tensor(found)
 
 
-def _spec_of(result: Any) -> Any:
+def spec_of(result: Any) -> Any:
+    """What a concrete function says of a result: the spec of a tensor, None for nothing."""
     if isinstance(result, Tensor):
         return TensorSpec(result.shape, result.dtype.base_dtype)
     return None if result is None else type_spec_from_value(result)
