@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 import struct
 import sys
 from typing import Any, BinaryIO, Final
@@ -23,7 +22,6 @@ FRAMED: Final = frozenset({dtypes.string, dtypes.variant})
 """Types whose elements have lengths of their own, so that their checksum is not that of the bytes
 alone."""
 _CHUNK: Final = 1 << 18  # what a processor's cache holds, so that memory is read but once
-_AHEAD: Final = 1 << 23
 
 
 def index_path(prefix: str) -> str:
@@ -122,33 +120,12 @@ def read_array(
     return flat, crc
 
 
-class ReadAhead:
-    """Has the system read a file before it is asked for what comes next in it.
-
-    Args:
-        file: the file; with those of other file systems nothing is done.
-    """
-
-    def __init__(self, file: BinaryIO) -> None:
-        own = isinstance(file, io.BufferedReader) and hasattr(os, "posix_fadvise")
-        self._handle = file.fileno() if own else None
-        self._asked = 0
-
-    def at(self, place: int) -> None:
-        """Says that the file is read from this place on."""
-        if self._handle is not None and place + _AHEAD // 2 >= self._asked:
-            start = max(place, self._asked)
-            os.posix_fadvise(self._handle, start, _AHEAD, os.POSIX_FADV_WILLNEED)
-            self._asked = start + _AHEAD
-
-
-def checksum(file: BinaryIO, ahead: ReadAhead, offset: int, size: int) -> int:
+def checksum(file: BinaryIO, offset: int, size: int) -> int:
     """The unmasked CRC of `size` bytes at `offset`, which are inside the file."""
     file.seek(offset)
     crc, left = 0, size
     buffer = np.empty(min(size, _CHUNK), np.uint8)
     while left:
-        ahead.at(offset + size - left)
         part = buffer[: min(left, _CHUNK)]
         got = file.readinto(part)  # type: ignore[attr-defined]
         if not got:

@@ -274,16 +274,12 @@ class BundleReader:
                 if key not in self._entries:
                     raise self._lost(key)
                 pieces[key] = self._entries[key]
-        ahead: dict[int, bundle_format.ReadAhead] = {}
         for key, piece in sorted(pieces.items(), key=lambda p: (p[1].shard_id, p[1].offset)):
             if self._dtype(key, piece) in bundle_format.FRAMED:
                 self._value(key, piece)
-                continue
-            file, _ = self._place(key, piece)
-            if piece.shard_id not in ahead:
-                ahead[piece.shard_id] = bundle_format.ReadAhead(file)
-            crc = bundle_format.checksum(file, ahead[piece.shard_id], piece.offset, piece.size)
-            self._check(key, piece, crc)
+            else:
+                file, _ = self._place(key, piece)
+                self._check(key, piece, bundle_format.checksum(file, piece.offset, piece.size))
 
     def _value(self, key: bytes, entry: Any) -> Array:
         file, count = self._place(key, entry)

@@ -197,10 +197,14 @@ class _Flowing(io.FileIO):
         return written
 
 
+def _made(name: str) -> BinaryIO:
+    return io.BufferedWriter(_Flowing(name, "xb"))
+
+
 def _open_locked(name: str, held: list[BinaryIO]) -> BinaryIO:
     """Makes a file that is locked, and has `held` hold it at once."""
     while True:
-        file = io.BufferedWriter(_Flowing(name, "xb"))
+        file = _made(name)
         held[:] = [file]
         if sys.platform == "win32":
             return file

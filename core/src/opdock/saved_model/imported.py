@@ -215,7 +215,7 @@ class _Imported:
         """
         fed = [self._element(f) for f in nest.flatten(feeds)]
         ends = nest.map_structure(self._element, fetches, expand_composites=True)
-        signature = tuple(_spec(t.op.name, t) for t in fed), {}
+        signature: Any = tuple(_spec(t.op.name, t) for t in fed), {}
         function = self._function("pruned", fed, ends, signature)
         function._arg_keywords = [t.op.name for t in fed]
         function._num_positional_args = len(fed)
