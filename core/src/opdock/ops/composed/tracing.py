@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from opdock.graph.control.function_op import DefinedGraph, copy_operations, root_of
@@ -18,7 +18,7 @@ from opdock.ops.composed.concrete_function import ConcreteFunction
 from opdock.ops.composed.effects import in_order
 from opdock.util import nest
 
-__all__ = ["spec_of", "traced"]
+__all__ = ["keywords", "spec_of", "traced"]
 
 _numbers: Final[Iterator[int]] = itertools.count()
 
@@ -64,17 +64,21 @@ def traced(
         (signature, {n: parameters.spec(n, kwargs[n]) for n in sorted(kwargs)}),
         nest.map_structure(spec_of, results),
     )  # fmt: skip
-    concrete._arg_keywords = parameters.keywords()
+    concrete._arg_keywords = keywords(parameters.asked)
     concrete._num_positional_args = _leading_tensors(args)
     return concrete
 
 
 class _Parameters:
-    """The parameters of a body, in the order in which it gets them."""
+    """The parameters of a body, in the order in which it gets them.
+
+    Attributes:
+        asked: the names that they ask for.
+    """
 
     def __init__(self, graph: DefinedGraph) -> None:
         self._graph = graph
-        self._asked: list[str] = []
+        self.asked: list[str] = []
 
     def of(self, name: str, value: Any) -> Any:
         """An argument with parameters in the place of specs."""
@@ -87,7 +91,7 @@ class _Parameters:
             parts = nest.flatten(leaf._component_specs, expand_composites=True)
             return leaf._from_tensor_list([self._made(name, part) for part in parts])
         wanted = leaf.name or name
-        self._asked.append(wanted)
+        self.asked.append(wanted)
         return self._graph.add_input(leaf.dtype, leaf.shape.raw, wanted)
 
     def spec(self, name: str, value: Any) -> Any:
@@ -100,16 +104,17 @@ class _Parameters:
 
         return nest.map_structure(named, value)
 
-    def keywords(self) -> list[str]:
-        """The names of the tensors; those that several ask for are numbered."""
-        found: list[str] = []
-        for name in self._asked:
-            proposal, number = name, 0
-            while proposal in found:
-                number += 1
-                proposal = f"{name}_{number}"
-            found.append(proposal)
-        return found
+
+def keywords(asked: Iterable[str]) -> list[str]:
+    """The names of tensors that are arguments; those that several ask for are numbered."""
+    found: list[str] = []
+    for name in asked:
+        proposal, number = name, 0
+        while proposal in found:
+            number += 1
+            proposal = f"{name}_{number}"
+        found.append(proposal)
+    return found
 
 
 def _leading_tensors(args: Sequence[Any]) -> int:
