@@ -182,6 +182,8 @@ def test_signatures_run_at_once(tmp_path, at_once) -> None:
     model = load_v2(saved(tmp_path))
     call = model.signatures["serving_default"]
     assert call([1.0, 0.0])["y"].numpy().tolist() == [10.0, 0.0]
+    assert call(x=2.0)["y"].numpy() == 20.0
+    assert call(x=[[1.0, 2.0]])["y"].numpy().tolist() == [[10.0, 20.0]]
     assert call(x=tf.constant([0.0, 7.0]))["rows"].values.numpy().tolist() == [7.0]
 
 

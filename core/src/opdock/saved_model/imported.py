@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from opdock import dtypes
-from opdock.graph.control.function_op import DefinedGraph, behind, copy_operations
 from opdock.graph.nodes.collections import GraphKeys, add_to_collection
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -29,6 +28,7 @@ from opdock.ops.identity import placeholder
 from opdock.saved_model import constants, utils
 from opdock.saved_model.loader import SavedModelLoader, get_asset_tensors, get_init_op
 from opdock.saved_model.objects import load_objects, load_objects_around
+from opdock.saved_model.parts import Part, PartFunction
 from opdock.saved_model.signature_functions import SignatureMap
 from opdock.train.loops.scaffold import Scaffold
 from opdock.train.saver import import_meta_graph_with_return_elements
@@ -247,30 +247,12 @@ class _Imported:
     def _function(
         self, name: str, given: Sequence[Any], ends: Any, signature: Any
     ) -> ConcreteFunction:
-        """A function from tensors to others: a copy of what is between them."""
-        body = DefinedGraph(f"__inference_{name}_{next(_numbers)}", self._program)
-        fed = nest.flatten(list(given), expand_composites=True)
-        flat = nest.flatten(ends, expand_composites=True)
-        with body.as_default():
-            values = {t: body.add_input(t.dtype, t.raw_shape, _last(t.op.name)) for t in fed}
-            needed = behind([getattr(e, "op", e) for e in flat if e not in values], values)
-            for op in needed:
-                if op.spec.traits.placeholder and op.outputs[0] not in values:
-                    raise ValueError(f"Unable to lift tensor: it depends on placeholder {op.name}.")
-            for handle, variable in self._stands.items():
-                if handle.op in needed:
-                    needed.discard(handle.op)
-                    values[handle] = body._adopt(variable.handle)
-            made = copy_operations(self.graph, needed, values)
-            body.outputs = [values[e] for e in flat if isinstance(e, Tensor)]
-            body.targets = [made[e] for e in flat if isinstance(e, Operation)]
+        """A function from tensors to others."""
+        part = Part(self.graph, self._program, self._stands, name, given, ends)
         results = nest.map_structure(
             lambda e: None if isinstance(e, Operation) else spec_of(e), ends
         )
-        return ConcreteFunction(
-            body.func_name, lambda: body, lambda: [outer for outer, _ in body.captures],
-            signature, results,
-        )  # fmt: skip
+        return PartFunction(part, signature, results)
 
 
 class _Initializer(CapturableResource):
@@ -301,7 +283,3 @@ def _spec(name: str, tensor: Any) -> Any:
 def _operation(name: str) -> str:
     """The name of an operation, where a saver may name its tensor."""
     return name.partition(":")[0]
-
-
-def _last(name: str) -> str:
-    return name.rpartition("/")[2]
