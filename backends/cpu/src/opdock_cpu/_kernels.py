@@ -241,6 +241,13 @@ TABLES: Final[Mapping[str, str]] = {
         "WriteRawProtoSummary WriteScalarSummary WriteSummary"
     ),
     "opdock_cpu.kernels.sums:table": "AccumulateNV2 AddN",
+    "opdock_cpu.kernels.tensor_forest:table": (
+        "CreateFertileStatsVariable CreateTreeVariable DecisionTreeResourceHandleOp "
+        "FeatureUsageCounts FertileStatsDeserialize FertileStatsIsInitializedOp "
+        "FertileStatsResourceHandleOp FertileStatsSerialize GrowTreeV4 ProcessInputV4 "
+        "TraverseTreeV4 TreeDeserialize TreeIsInitializedOp TreePredictionsV4 TreeSerialize "
+        "TreeSize UpdateModelV4"
+    ),
     "opdock_cpu.kernels.tiling:table": "ReverseV2 Tile",
     "opdock_cpu.kernels.timestamp:table": "Timestamp",
     "opdock_cpu.kernels.training:table": (
