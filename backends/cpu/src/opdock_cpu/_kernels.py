@@ -98,6 +98,7 @@ TABLES: Final[Mapping[str, str]] = {
         "CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage ExtractGlimpse"
     ),
     "opdock_cpu.kernels.image_regions:table": "BipartiteMatch ImageConnectedComponents",
+    "opdock_cpu.kernels.image_warp:table": "ImageProjectiveTransform ImageProjectiveTransformV2",
     "opdock_cpu.kernels.inplace:table": "DeepCopy Empty InplaceAdd InplaceSub InplaceUpdate",
     "opdock_cpu.kernels.io:table": (
         "MatchingFiles MergeV2Checkpoints ReadFile Restore RestoreSlice RestoreV2 Save SaveSlices "
@@ -162,7 +163,10 @@ TABLES: Final[Mapping[str, str]] = {
         "QueueEnqueueManyV2 QueueEnqueueV2 QueueIsClosed QueueIsClosedV2 QueueSize QueueSizeV2 "
         "RandomShuffleQueue RandomShuffleQueueV2"
     ),
-    "opdock_cpu.kernels.ragged:table": "RaggedTensorFromVariant RaggedTensorToVariant",
+    "opdock_cpu.kernels.ragged:table": (
+        "RaggedRange RaggedTensorFromVariant RaggedTensorToSparse RaggedTensorToVariant"
+    ),
+    "opdock_cpu.kernels.ragged_padding:table": "RaggedTensorToTensor",
     "opdock_cpu.kernels.random:table": (
         "RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt "
         "StatefulStandardNormalV2 StatefulTruncatedNormal StatefulUniform StatelessRandomNormal "
@@ -192,7 +196,7 @@ TABLES: Final[Mapping[str, str]] = {
         "ScatterNd ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterMax TensorScatterMin "
         "TensorScatterSub TensorScatterUpdate"
     ),
-    "opdock_cpu.kernels.sdca:table": "SdcaFprint SdcaOptimizer SdcaOptimizerV2",
+    "opdock_cpu.kernels.sdca:table": "SdcaFprint SdcaOptimizer SdcaOptimizerV2 SdcaShrinkL1",
     "opdock_cpu.kernels.segment:table": (
         "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum SparseSegmentMean "
         "SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments SparseSegmentSqrtN "
@@ -210,8 +214,11 @@ TABLES: Final[Mapping[str, str]] = {
     ),
     "opdock_cpu.kernels.sorting:table": "LowerBound NthElement TopK TopKV2 UpperBound",
     "opdock_cpu.kernels.sparse_cross:table": "SparseCross SparseFeatureCross SparseFeatureCrossV2",
-    "opdock_cpu.kernels.sparse_layout:table": "SparseToDense",
-    "opdock_cpu.kernels.sparse_math:table": "SparseTensorDenseAdd SparseTensorDenseMatMul",
+    "opdock_cpu.kernels.sparse_layout:table": "SparseSplit SparseToDense",
+    "opdock_cpu.kernels.sparse_math:table": (
+        "SparseAdd SparseAddGrad SparseSparseMaximum SparseSparseMinimum SparseTensorDenseAdd "
+        "SparseTensorDenseMatMul"
+    ),
     "opdock_cpu.kernels.sparse_serial:table": (
         "AddManySparseToTensorsMap AddSparseToTensorsMap DeserializeManySparse DeserializeSparse "
         "SerializeManySparse SerializeSparse TakeManySparseFromTensorsMap"
