@@ -136,3 +136,48 @@ def test_descending_order(dtype: Any) -> None:
         rows[2, ::7], rows[3, 1:4] = -np.inf, np.nan
         found = np.take_along_axis(rows, descending(rows), 1)
         assert np.isnan(found[3, :3]).all() and np.isinf(found[2, -13:]).all()
+
+
+# ---------------------------------------------------------------- neighbours
+@pytest.mark.parametrize("k", [1, 5, 40, 99])
+@pytest.mark.parametrize("wrong", [False, True])
+def test_nearest_centers(both: Both, k: int, wrong: bool) -> None:
+    # Whole numbers: many are as near as others, and all distances are exact.
+    points, centers = (RNG.integers(-3, 4, (n, 3)).astype(np.float32) for n in (70, 60))
+    if wrong:
+        centers[4, 1] = np.nan
+
+    def build() -> Any:
+        return list(
+            tf.raw_ops.NearestNeighbors(points=given(points), centers=given(centers), k=np.int64(k))
+        )
+
+    pair = both(build, *(["_pass"] if k <= 32 and not wrong else []))
+    for found, wanted in zip(*pair, strict=True):
+        np.testing.assert_array_equal(found, wanted)
+    far = ((points[:, None] - centers) ** 2).sum(axis=2)
+    order = np.argsort(far, axis=1, kind="stable")[:, :k]
+    np.testing.assert_array_equal(pair[0][0], order)
+    np.testing.assert_array_equal(pair[0][1], np.take_along_axis(far, order, 1))
+
+
+# ---------------------------------------------------------------- sequences
+@pytest.mark.parametrize("op", ["BlockLSTM", "BlockLSTMV2"])
+@pytest.mark.parametrize(("steps", "cells"), [(1, 3), (5, 16), (9, 7)])
+def test_gradients_of_sequences(both: Both, op: str, steps: int, cells: int) -> None:
+    x, state = RNG.normal(size=(9, 4, 6)), RNG.normal(size=(2, 4, cells))
+    w, b = RNG.normal(size=(6 + cells, 4 * cells)) * 0.3, RNG.normal(size=4 * cells)
+    arrays = [a.astype(np.float32) for a in (x, *state, w, *np.zeros((3, cells)), b)]
+    grads = RNG.normal(size=(7, 9, 4, cells)).astype(np.float32)
+
+    def build() -> Any:
+        x, cs, h, w, *peepholes, b = map(given, arrays)
+        names = dict(zip(("wci", "wcf", "wco"), peepholes, strict=True))
+        found = getattr(tf.raw_ops, op)(
+            seq_len_max=np.int64(steps), x=x, cs_prev=cs, h_prev=h, w=w, b=b, **names
+        )
+        of = [found.cs, found.h]
+        return tf.gradients(of, [x, cs, h, w, b], [given(grads[0]), given(grads[1])])
+
+    for found, wanted in zip(*both(build, "_back"), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)

@@ -26,6 +26,7 @@ TABLES: Final[Mapping[str, str]] = {
     ),
     "opdock_cpu.kernels.bias:table": "BiasAdd BiasAddGrad BiasAddV1",
     "opdock_cpu.kernels.bitwise:table": "LeftShift PopulationCount RightShift",
+    "opdock_cpu.kernels.block_rnn:table": "BlockLSTMGrad BlockLSTMGradV2",
     "opdock_cpu.kernels.boosted_trees:table": (
         "BoostedTreesCenterBias BoostedTreesCreateEnsemble BoostedTreesDeserializeEnsemble "
         "BoostedTreesEnsembleResourceHandleOp BoostedTreesExampleDebugOutputs "
@@ -50,7 +51,9 @@ TABLES: Final[Mapping[str, str]] = {
         "LogUniformCandidateSampler ThreadUnsafeUnigramCandidateSampler UniformCandidateSampler"
     ),
     "opdock_cpu.kernels.cast:table": "Bitcast Cast",
-    "opdock_cpu.kernels.clustering:table": "KMC2ChainInitialization KmeansPlusPlusInitialization",
+    "opdock_cpu.kernels.clustering:table": (
+        "KMC2ChainInitialization KmeansPlusPlusInitialization NearestNeighbors"
+    ),
     "opdock_cpu.kernels.compare:table": "ApproximateEqual Equal NotEqual Select SelectV2",
     "opdock_cpu.kernels.complex:table": "Angle Complex Imag Real",
     "opdock_cpu.kernels.conv:table": (
