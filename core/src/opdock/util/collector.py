@@ -3,8 +3,8 @@
 Compiling makes many objects and drops almost none before its end, so the collector would walk all
 of them, and the user's graph, again and again: the cost would grow faster than the graph. What
 modules make as they are imported stays for good: the walks were a sixth of a process's first
-session. At the end all that is new counts as old, without a walk: what was dropped on the way is gone
-already, since next to nothing of it held itself.
+session. At the end all that is new counts as old, without a walk: what was dropped on the way is
+gone already, since next to nothing of it held itself.
 """
 
 from __future__ import annotations

@@ -87,15 +87,15 @@ def test_each_string(same: Same, letters: bytes) -> None:
 
 @LETTERS
 @pytest.mark.parametrize("unit", ["BYTE", "UTF8_CHAR"])
-@pytest.mark.parametrize(("at", "size"), [(0, 2), (-2, 1), (1, -1), (2, 100)])
+@pytest.mark.parametrize(("at", "size"), [(0, 2), (-2, 1), (1, -1), (2, 2**62), (3, 0)])
 def test_parts(same: Same, letters: bytes, unit: str, at: int, size: int) -> None:
     texts = _texts(letters)
 
     def build() -> Sequence[Any]:
         x = tf.strings.join([_given(texts), b"..."])
-        places = tf.constant([[at], [0]]) if texts.ndim else tf.constant(at)
-        part = tf.strings.substr(x, at, size, unit=unit)
-        wide = tf.strings.substr(x, places, tf.fill([2, 1], size), unit=unit)
+        places = tf.constant([[at], [0]], tf.int64)
+        part = tf.strings.substr(x, np.int64(at), np.int64(size), unit=unit)
+        wide = tf.strings.substr(x, places, tf.fill([2, 1], np.int64(size)), unit=unit)
         return [part, wide]
 
     same(build)
@@ -301,6 +301,7 @@ def test_hashes(same: Same) -> None:
             tf.string_to_hash_bucket(x, many),
             tf.strings.to_hash_bucket_strong(x, many, key),
             tf.raw_ops.Fingerprint(data=x, method="farmhash64"),
+            tf.raw_ops.SdcaFprint(input=x),
         ]
 
     same(build)
