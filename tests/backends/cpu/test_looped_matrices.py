@@ -56,6 +56,26 @@ def test_gradients_of_factors(both: Both, n: int, dtype: Any) -> None:
     np.testing.assert_array_equal(found, found.swapaxes(-1, -2))
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 3, 16])
+def test_small_factors_of_cholesky(both: Both, n: int, dtype: Any) -> None:
+    x = RNG.normal(size=(5, 8, n, n))
+    matrices = (x @ x.swapaxes(-1, -2) + np.eye(n)).astype(dtype)
+    matrices += np.triu(RNG.normal(size=(n, n)), 1).astype(dtype)  # which does not count
+
+    ((found,), (wanted,)) = both(lambda: tf.cholesky(given(matrices)), "_small_cholesky")
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=50 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("value", [-1.0, 0.0, np.nan])
+def test_what_has_no_factor_is_told(both: Both, value: float) -> None:
+    matrices = np.tile(np.eye(4), (9, 1, 1))
+    matrices[5, 2, 2] = value
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Cholesky decomposition was not"):
+        both(lambda: tf.cholesky(given(matrices)))
+
+
 # ---------------------------------------------------------------- weights
 @pytest.mark.parametrize(("l1", "l2"), [(0.25, 1.0), (0.0, 1.0), (1.0, 0.0)])
 def test_weights_shrink(both: Both, l1: float, l2: float) -> None:
@@ -181,3 +201,47 @@ def test_gradients_of_sequences(both: Both, op: str, steps: int, cells: int) -> 
 
     for found, wanted in zip(*both(build, "_back"), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("merge", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_best_classes(both: Both, merge: bool, dtype: Any) -> None:
+    inputs = RNG.integers(-3, 4, (11, 6, 4)).astype(dtype)
+    inputs[3, 2, 1:3], inputs[4, 3] = np.nan, np.inf
+    lengths = np.array([11, 0, 5, 7, 11, 1], np.int32)
+
+    def build() -> Any:
+        (found,), score = tf.nn.ctc_greedy_decoder(given(inputs), given(lengths), merge)
+        return [found.indices, found.values, found.dense_shape, score]
+
+    for found, wanted in zip(*both(build, "_greedy"), strict=True):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted)
+
+
+# ---------------------------------------------------------------- counts and chains
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32, np.int64])
+def test_bins_of_one_width(both: Both, dtype: Any) -> None:
+    values = RNG.integers(-30, 60, 500).astype(dtype)
+    if values.dtype.kind == "f":
+        values[:3] = np.inf, -np.inf, 49.999996
+    ends = np.array([-10, 50], dtype)
+
+    ((found,), (wanted,)) = both(
+        lambda: tf.histogram_fixed_width(given(values), given(ends), 7), "_tally"
+    )
+    assert found.sum() == 500
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_chains(both: Both) -> None:
+    distances = RNG.exponential(size=4000).astype(np.float32)
+
+    def build() -> Any:
+        return [
+            tf.raw_ops.KMC2ChainInitialization(distances=given(distances[:n]), seed=np.int64(n))
+            for n in (1, 2, 63, 64, 65, 4000)
+        ]
+
+    for found, wanted in zip(*both(build, "_chain"), strict=True):
+        assert found == wanted

@@ -60,8 +60,8 @@ TABLES: Final[Mapping[str, str]] = {
         "Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilterV2 "
         "Conv3DBackpropInputV2"
     ),
-    "opdock_cpu.kernels.ctc:table": "CTCBeamSearchDecoder CTCLoss",
-    "opdock_cpu.kernels.decompositions:table": "CholeskyGrad Lu",
+    "opdock_cpu.kernels.ctc:table": "CTCBeamSearchDecoder CTCGreedyDecoder CTCLoss",
+    "opdock_cpu.kernels.decompositions:table": "Cholesky CholeskyGrad Lu",
     "opdock_cpu.kernels.depthwise:table": (
         "DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter "
         "DepthwiseConv2dNativeBackpropInput"

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import KernelTable, NodeSig, checks
+from opdock_cpu.jit.looped import Looped
 from opdock_cpu.kernels.sorting import largest
 from opdock_cpu.namespace import namespace
 from opdock_cpu.philox import Philox, unit_float32
@@ -100,6 +101,20 @@ def _draw(words: Words, drawn: list[int], totals: Array) -> int:
             return at
 
 
+def _chain(
+    begin: int, end: int, last: Array, distances: Array, units: Array, count: int
+) -> None:  # fmt: skip
+    for turn in range(begin, end):
+        chosen = 0
+        for i in range(1, count):
+            if distances[i] > units[i - 1] * distances[chosen]:
+                chosen = i
+        last[turn] = chosen
+
+
+_CHAIN: Final = Looped(_chain)
+
+
 @table.kernel("KMC2ChainInitialization", host_inputs=("seed",))
 def kmc2_chain(ctx: Any, distances: Array, seed: Array) -> Array:
     """The last state of a chain that goes on to each candidate as likely as it is far."""
@@ -108,9 +123,12 @@ def kmc2_chain(ctx: Any, distances: Array, seed: Array) -> Array:
     _check_scalars(seed=seed)
     if not distances.size:
         raise checks.invalid("Expected distances_tensor.size() > 0.")
-    words, chosen = _words(seed), 0
-    for i in range(1, len(distances)):
-        if distances[i] > _unit(words) * distances[chosen]:
+    units = Philox(int(seed)).units(len(distances) - 1)
+    last, chosen = np.empty(1, np.int64), 0
+    if _CHAIN(1, len(distances), last, distances, units, len(distances)):
+        return last.reshape(())
+    for i, unit in enumerate(units, 1):
+        if distances[i] > unit * distances[chosen]:
             chosen = i
     return np.array(chosen, np.int64)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import isnan
+from math import isnan, sqrt
 from typing import Final
 
 import numpy as np
@@ -137,6 +137,53 @@ def _lu(sig: NodeSig) -> Callable[[Array], tuple[Array, Array]]:
         packed = np.array(x, order="C").reshape(-1, *x.shape[-2:])
         order = _factored(packed)
         return packed.reshape(x.shape), order.reshape(x.shape[:-1]).astype(index)
+
+    return run
+
+
+# ---------------------------------------------------------------- Cholesky
+def _small_cholesky(begin: int, end: int, out: Array, singular: Array, a: Array, n: int) -> None:
+    """A turn is a matrix, of which the lower triangle counts."""
+    for m in range(begin, end):
+        first, bad = m * n * n, False
+        for j in range(n):
+            row = first + j * n
+            total = a[row + j]
+            for k in range(j):
+                total -= out[row + k] * out[row + k]
+            bad = bad or not total > 0
+            root = sqrt(total)
+            out[row + j] = root
+            for c in range(j + 1, n):
+                out[row + c] = 0
+            for i in range(j + 1, n):
+                under = first + i * n
+                value = a[under + j]
+                for k in range(j):
+                    value -= out[under + k] * out[row + k]
+                out[under + j] = value / root
+        singular[m] = bad
+
+
+_SMALL_CHOLESKY: Final = Looped(_small_cholesky, fixed=("n",))
+
+
+@table.binder("Cholesky", T={dtypes.float32, dtypes.float64})
+def _cholesky(sig: NodeSig) -> Callable[[Array], Array]:
+    plain: Callable[[Array], Array] = portable_kernel(sig)
+
+    def run(x: Array) -> Array:
+        checks.check_square(x)
+        n = x.shape[-1]
+        if not x.size or n > _BLOCK:
+            return plain(x)
+        count, out = x.size // (n * n), np.empty(x.shape, x.dtype)
+        singular = np.empty(count, np.bool_)
+        if not _SMALL_CHOLESKY(count, x.size * n / 3, out, singular, x, n):
+            return plain(x)
+        if singular.any():
+            raise checks.matrix_failure("cholesky")
+        return out
 
     return run
 
