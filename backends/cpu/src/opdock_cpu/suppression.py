@@ -8,9 +8,12 @@ from typing import Any, Final
 import numpy as np
 
 from opdock_cpu.jit.looped import Array, Looped
+from opdock_cpu.ordering import descending
 
 __all__ = ["Overlaps", "chosen", "overlaps", "suppressed"]
 
+_LONG: Final = 64
+"""Boxes of a list that NumPy sorts faster than a heap gives them away."""
 _STEPS: Final = 16
 """How much work a box is, about."""
 
@@ -94,22 +97,29 @@ def _sink(heap: Array, scores: Array, first: int, start: int, size: int) -> None
 
 def _suppress(
     begin: int, end: int, kept: Array, found: Array, heap: Array, corners: Array, boxes: Array,
-    scores: Array, length: int, most: int, limit: float, least: float,
+    scores: Array, length: int, most: int, ordered: int, limit: float, least: float,
 ) -> None:  # fmt: skip
-    """A turn is a list; `corners` are those of the boxes that are kept, and their areas."""
+    """A turn is a list; `corners` are those of the boxes that are kept, and their areas.
+
+    The boxes are in order in the `heap`, or it is made one.
+    """
     for g in range(begin, end):
-        first, size, count = g * length, 0, 0
+        first, size, count, at = g * length, 0, 0, 0
         for i in range(length):
             if scores[first + i] > least:
-                heap[first + size] = i
+                if ordered == 0:
+                    heap[first + size] = i
                 size += 1
-        for i in range(size // 2 - 1, -1, -1):
+        for i in range(size // 2 - 1 if ordered == 0 else -1, -1, -1):
             _sink(heap, scores, first, i, size)
-        while size > 0 and count < most:
-            best = heap[first]
-            size -= 1
-            heap[first] = heap[first + size]
-            _sink(heap, scores, first, 0, size)
+        while at < size and count < most:
+            best = heap[first + at]
+            if ordered > 0:
+                at += 1
+            else:
+                size -= 1
+                heap[first] = heap[first + size]
+                _sink(heap, scores, first, 0, size)
             i, mine = 4 * (first + best), 5 * (g * most + count)
             low_y, high_y = min(boxes[i], boxes[i + 2]), max(boxes[i], boxes[i + 2])
             low_x, high_x = min(boxes[i + 1], boxes[i + 3]), max(boxes[i + 1], boxes[i + 3])
@@ -158,10 +168,13 @@ def suppressed(
     lists, length = scores.shape
     most = min(most, length)
     kept, found = np.zeros((lists, most), np.int64), np.zeros(lists, np.int64)
-    heap, corners = np.empty((lists, length), np.int32), np.empty((lists, most, 5), boxes.dtype)
+    heap, ordered = np.empty((lists, length), np.int64), length > _LONG
+    if ordered:  # boxes that overlap one another are all gone through
+        heap = descending(np.where(scores > least, scores, -np.inf).astype(scores.dtype))
+    corners = np.empty((lists, most, 5), boxes.dtype)
     arrays = kept, found, heap, corners, boxes, scores
     steps = _STEPS * scores.size
-    if not _SUPPRESS(lists, steps, *arrays, length, most, float(limit), float(least)):
+    if not _SUPPRESS(lists, steps, *arrays, length, most, int(ordered), float(limit), float(least)):
         for g in range(lists):
             first, _ = chosen(scores[g], most, overlaps(boxes[g]), limit, least, 0)
             kept[g, : len(first)], found[g] = first, len(first)
