@@ -6,7 +6,8 @@ What the code is for is counted beside it: op types that are registered, uses of
 make kernels, names that modules export, public members of exported classes, and those of
 TensorFlow 1.15's public names and members that a program finds. Op names are strings in `compiler/`
 and `runtime/` that are op types. With `--folders` each folder of core is a row, with `--op-names`
-each file that names ops.
+each file that names ops. `--duplicates` lists the functions of the last revision whose bodies, of
+three lines or more, are the same but for the names of their own variables.
 """
 
 from __future__ import annotations
@@ -131,6 +132,59 @@ def op_names(tree: ast.Module, ops: set[str]) -> int:
     return sum(isinstance(n, ast.Constant) and n.value in ops for n in ast.walk(tree))
 
 
+class _Renamed(ast.NodeTransformer):
+    """A body with its own variables named by their order, and without the types it notes."""
+
+    def __init__(self, own: set[str]) -> None:
+        self._own = own
+        self._names: dict[str, str] = {}
+
+    def _name(self, name: str) -> str:
+        return self._names.setdefault(name, f"v{len(self._names)}")
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        """A variable, read or written."""
+        return ast.Name(self._name(node.id) if node.id in self._own else node.id, ast.Load())
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        """A parameter of a function within."""
+        return ast.arg(self._name(node.arg))
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        """An assignment with a type."""
+        self.generic_visit(node)
+        node.annotation = ast.Constant(None)
+        return node
+
+
+def duplicates(revision: str) -> list[tuple[int, list[str]]]:
+    """Groups of functions with the same body: its lines, and where they stand."""
+    groups: dict[str, list[tuple[int, str]]] = {}
+    for path, text in sources(revision):
+        for node in ast.walk(ast.parse(text)):
+            if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                continue
+            first = node.body[0]
+            told = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+            body = node.body[1:] if told else node.body
+            lines = (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+            if lines >= 3:
+                inside = [*ast.walk(node)]
+                own = {n.arg for n in inside if isinstance(n, ast.arg)}
+                own |= {n.id for n in inside if isinstance(n, ast.Name) and _is_written(n)}
+                renamed = _Renamed(own)
+                key = "\n".join(ast.dump(renamed.visit(statement)) for statement in body)
+                place = f"{path}:{node.lineno} {node.name}"
+                groups.setdefault(key, []).append((lines, place))
+    return sorted(
+        (group[0][0], [place for _, place in group]) for group in groups.values() if len(group) > 1
+    )[::-1]
+
+
+def _is_written(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store)
+
+
 def count(revision: str) -> tuple[Counter[str], dict[str, Counter[str]]]:
     """What there is at a revision: in all, and by folder of core, and by file that names ops."""
     ops, names, kept = asked(revision)
@@ -159,7 +213,15 @@ def main() -> None:
     p.add_argument("revisions", nargs="*", default=["HEAD"])
     p.add_argument("--folders", action="store_true", help="each folder of core as well")
     p.add_argument("--op-names", action="store_true", help="each file with names of ops as well")
+    p.add_argument("--duplicates", action="store_true", help="functions with the same body alone")
     args = p.parse_args()
+    if args.duplicates:
+        repeated = duplicates(args.revisions[-1])
+        for lines, places in repeated:
+            print(lines, *places, sep="\n    ")
+        more = sum(lines * (len(places) - 1) for lines, places in repeated)
+        print(f"{len(repeated)} groups, {more} lines more than once")
+        return
     found = [count(revision) for revision in args.revisions]
     print(f"{'':24}", *(f"{r[:12]:>12}" for r in args.revisions))
     for row in ROWS:
