@@ -73,7 +73,7 @@ def record(package: Path, tests: Path, to: Path) -> None:
     recorder = Recorder()
     chosen = [str(path.relative_to(tests)) for path in sorted(tests.rglob("test_*.py"))]
     options = ["-q", "--no-header", "--tb=no", "-p", "no:cacheprovider"]
-    options += ["--continue-on-collection-errors", "--timeout=60", f"--rootdir={tests}"]
+    options += ["--continue-on-collection-errors", "--timeout=600", f"--rootdir={tests}"]
     pytest.main([*options, *chosen], plugins=[recorder])
     inside = f"{package}{os.sep}"
     found = {
