@@ -18,6 +18,7 @@ from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.graph.nodes.typespec import TensorSpec, TypeSpec
 from opdock.graph.variables.trackable import Trackable
+from opdock.graph.variables.tracked_attributes import SavedFunction
 from opdock.ops.identity import identity
 from opdock.ops.registry import get
 from opdock.util import nest
@@ -55,7 +56,7 @@ def run_body(body: FuncGraph, arguments: Sequence[Tensor], graph: Graph) -> list
     return list(made[: len(body.outputs)]) if function.outputs else []
 
 
-class ConcreteFunction(Trackable):
+class ConcreteFunction(Trackable, SavedFunction):
     """A function for arguments of fixed types.
 
     Args:
