@@ -366,6 +366,8 @@ from opdock.ops.composed.tensor_lists import tensor_list_set_item as tensor_list
 from opdock.ops.composed.tensor_lists import tensor_list_split as tensor_list_split
 from opdock.ops.composed.tensor_lists import tensor_list_stack as tensor_list_stack
 from opdock.ops.composed.tensordot import tensordot as tensordot
+from opdock.ops.composed.tracing import keywords as keywords
+from opdock.ops.composed.tracing import spec_of as spec_of
 from opdock.ops.composed.tracing import traced as traced
 from opdock.ops.composed.variable_scatter import scatter_add as scatter_add
 from opdock.ops.composed.variable_scatter import scatter_div as scatter_div

@@ -186,7 +186,7 @@ def _typed_leaf(value: Any) -> bool:
 def _string_array(value: Any) -> np.ndarray[Any, Any]:
     source = np.array(value, dtype=object)
     items = source.reshape(-1).tolist()
-    if set(map(type, items)) <= {bytes}:
+    if list(map(type, items)).count(bytes) == len(items):  # half as long as a set takes
         return source
     out = np.empty(source.shape, object)
     flat_out = out.reshape(-1)

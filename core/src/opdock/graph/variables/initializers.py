@@ -129,8 +129,7 @@ class Constant(Initializer):
         if not (np.isscalar(value) or isinstance(value, (list, tuple, np.ndarray))):
             raise TypeError(
                 f"Invalid type for initial value: {value} (expected Python scalar, list or tuple "
-                "of "
-                "values, or numpy.ndarray)."
+                "of values, or numpy.ndarray)."
             )
         self.value = value
         self.dtype = dtypes.as_dtype(dtype)

@@ -65,8 +65,7 @@ def load_op_library(library_filename: str) -> NoReturn:
     raise errors.UnimplementedError(
         None, None,
         f"Cannot load '{library_filename}': it is built for TensorFlow's C++ interface. Define "
-        "the ops "
-        "with the plugin hooks opdock_ops and opdock_kernels instead.",
+        "the ops with the plugin hooks opdock_ops and opdock_kernels instead.",
     )  # fmt: skip
 
 
