@@ -249,7 +249,7 @@ def _in(place: str, **names: str) -> dict[str, str]:
 
 
 _LAYERS_UTILS: Final = _in(
-    "opdock.layers.utils:", conv_input_length="windowed_length",
+    "opdock.layers.utils:", constant_value="constant_value", conv_input_length="windowed_length",
     conv_output_length="window_length", convert_data_format="op_format_of_rank",
     deconv_output_length="transposed_length", normalize_data_format="to_data_format",
     normalize_padding="to_padding", normalize_tuple="to_tuple",
