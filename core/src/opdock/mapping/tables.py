@@ -9,6 +9,7 @@ from opdock.mapping.contrib_tables import CONTRIB
 from opdock.mapping.data_tables import DATA_NAMES, DATA_SOURCES, DATA_V2
 from opdock.mapping.distribute_tables import DISTRIBUTE_NAMES, DISTRIBUTE_SOURCES
 from opdock.mapping.feature_tables import FEATURE_COLUMN_NAMES, FEATURE_COLUMN_SOURCES
+from opdock.mapping.forest_tables import FOREST_NAMES, FOREST_SOURCES
 from opdock.mapping.later_tables import LATER_NAMES, LATER_SOURCES, LATER_V1, LATER_V2
 from opdock.mapping.ops_tables import OPS_NAMES, OPS_SOURCES, OPS_V2
 from opdock.mapping.training_tables import TRAINING_NAMES, TRAINING_SOURCES
@@ -92,6 +93,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "cudnn_rnn", "functions", "saving", "cells", "layout"
     ),
     "contrib.factorization.python.ops.clustering_ops": ("opdock.ops.composed.clustering",),
+    **FOREST_SOURCES,
     "contrib.model_pruning.python.layers.core_layers": _of_contrib(
         "model_pruning", "masks", "layers"
     ),
@@ -281,6 +283,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     **LATER_NAMES,
     **AUTOGRAPH_NAMES,
     **CONTRIB,
+    **FOREST_NAMES,
     **DATA_NAMES,
     **DISTRIBUTE_NAMES,
     "io.gfile": _GFILE,

@@ -132,7 +132,7 @@ class ConcreteFunction(Trackable):
         given = list(_tensors(self.structured_input_signature, values))
         graph = get_default_graph()
         if graph.eager:
-            made = run_body(self._body(), [*given, *self._captures()], graph)
+            made = run_body(self._body_for(given), [*given, *self._captures()], graph)
             return _filled(self.structured_outputs, made) if made else self.structured_outputs
         with name_scope(plain_name(self.name)):
             results, effects = add_body(self._body(), [*given, *self._captures()])
@@ -140,6 +140,10 @@ class ConcreteFunction(Trackable):
         if not flat or all(leaf is None for leaf in flat):
             return effects[-1] if effects and not results else self.structured_outputs
         return _filled(self.structured_outputs, results)
+
+    def _body_for(self, given: Sequence[Tensor]) -> FuncGraph:
+        """The body that runs as one operation for some arguments, captures apart."""
+        return self._body()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results.
