@@ -8,7 +8,7 @@ from typing import Any
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.variables.trackable import Trackable
 from opdock.graph.variables.trackable_resources import CapturableResource, owns_resource
-from opdock.graph.variables.tracked_attributes import AutoTrackable
+from opdock.graph.variables.tracked_attributes import AutoTrackable, DictWrapper, ListWrapper
 from opdock.ops.composed.concrete_function import ConcreteFunction
 from opdock.ops.composed.function import Function
 from opdock.saved_model.signature_functions import SIGNATURES, SignatureMap
@@ -156,6 +156,9 @@ def _own_functions(owner: Any) -> dict[str, Any]:
         return dict(owner)
     if owns_resource(owner) and "_create_resource" not in vars(owner):
         return _of_resource(owner)
+    if isinstance(owner, (ListWrapper, DictWrapper)):
+        pairs = owner.items() if isinstance(owner, DictWrapper) else enumerate(owner)
+        return {str(key): value for key, value in pairs if isinstance(value, _FUNCTIONS)}
     if not isinstance(owner, AutoTrackable):
         return {}
     found = {}

@@ -6,11 +6,13 @@ becomes a part of the graph, it is optimised and differentiated like anything el
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from opdock import shapes
 from opdock.graph.control.func_graph import FuncGraph
-from opdock.graph.control.function_op import copy_operations
+from opdock.graph.control.function_op import DefinedGraph, copy_operations
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -54,6 +56,20 @@ def run_body(body: FuncGraph, arguments: Sequence[Tensor], graph: Graph) -> list
     return list(made[: len(body.outputs)]) if function.outputs else []
 
 
+def _of_ranks(body: FuncGraph, ranks: Sequence[int | None]) -> FuncGraph:
+    """A function's body for first parameters of other ranks."""
+    made = DefinedGraph(f"{body.func_name}_{'_'.join(map(str, ranks))}", body.outer)
+    with made.as_default():
+        values = {}
+        for tensor, rank in itertools.zip_longest(body.inputs, ranks, fillvalue=-1):
+            shape = None if rank is None else tensor.raw_shape if rank < 0 else (None,) * rank
+            values[tensor] = made.add_input(tensor.dtype, shape, tensor.op.name)
+        copies = copy_operations(body, body.needed(), values)
+        made.outputs = [values[t] for t in body.outputs]
+        made.targets = [copies[op] for op in body.targets if op in copies]
+    return made
+
+
 class ConcreteFunction(Trackable):
     """A function for arguments of fixed types.
 
@@ -80,6 +96,7 @@ class ConcreteFunction(Trackable):
         # How it is called: names of the tensors, and how many may be given without.
         self._arg_keywords: list[str] | None = None
         self._num_positional_args = 0
+        self._of_ranks: dict[tuple[int | None, ...], FuncGraph] = {}
 
     @property
     def graph(self) -> FuncGraph:
@@ -141,8 +158,21 @@ class ConcreteFunction(Trackable):
         return self._structured(results)
 
     def _body_for(self, given: Sequence[Tensor]) -> FuncGraph:
-        """The body that runs as one operation for some arguments, captures apart."""
-        return self._body()
+        """The body that runs as one operation for some arguments, captures apart.
+
+        As in TF it takes other shapes than it was traced for. One is made of it then that says
+        nothing of sizes.
+        """
+        body = self._body()
+        if all(
+            shapes.is_compatible(t.raw_shape, inner.raw_shape)
+            for t, inner in zip(given, body.inputs, strict=False)
+        ):
+            return body
+        ranks = tuple(None if t.raw_shape is None else len(t.raw_shape) for t in given)
+        if ranks not in self._of_ranks:
+            self._of_ranks[ranks] = _of_ranks(body, ranks)
+        return self._of_ranks[ranks]
 
     def _structured(self, results: Sequence[Tensor]) -> Any:
         found = iter(results)
