@@ -6,7 +6,6 @@ becomes a part of the graph, it is optimised and differentiated like anything el
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -21,6 +20,7 @@ from opdock.graph.nodes.typespec import TensorSpec, TypeSpec
 from opdock.graph.variables.trackable import Trackable
 from opdock.ops.identity import identity
 from opdock.ops.registry import get
+from opdock.shapes import Shape
 from opdock.util import nest
 
 __all__ = ["ConcreteFunction", "add_body", "plain_name"]
@@ -58,12 +58,15 @@ def run_body(body: FuncGraph, arguments: Sequence[Tensor], graph: Graph) -> list
 
 def _of_ranks(body: FuncGraph, ranks: Sequence[int | None]) -> FuncGraph:
     """A function's body for first parameters of other ranks."""
-    made = DefinedGraph(f"{body.func_name}_{'_'.join(map(str, ranks))}", body.outer)
+    name = f"{body.func_name}_{'_'.join(map(str, ranks))}"
+    made = DefinedGraph(name, body.outer or get_default_graph())
     with made.as_default():
-        values = {}
-        for tensor, rank in itertools.zip_longest(body.inputs, ranks, fillvalue=-1):
-            shape = None if rank is None else tensor.raw_shape if rank < 0 else (None,) * rank
-            values[tensor] = made.add_input(tensor.dtype, shape, tensor.op.name)
+        known: list[Shape] = [None if rank is None else (None,) * rank for rank in ranks]
+        known += [t.raw_shape for t in body.inputs[len(ranks) :]]
+        values = {
+            t: made.add_input(t.dtype, shape, t.op.name)
+            for t, shape in zip(body.inputs, known, strict=True)
+        }
         copies = copy_operations(body, body.needed(), values)
         made.outputs = [values[t] for t in body.outputs]
         made.targets = [copies[op] for op in body.targets if op in copies]
