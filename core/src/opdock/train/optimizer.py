@@ -110,8 +110,7 @@ class Optimizer(TrackedSlots, AppliedUpdates):
             names = [str(v) for _, v in pairs]
             raise ValueError(
                 "No gradients provided for any variable, check your graph for ops that do not "
-                "support "
-                f"gradients, between variables {names} and loss {loss}."
+                f"support gradients, between variables {names} and loss {loss}."
             )
         return self.apply_gradients(pairs, global_step=global_step, name=name)
 

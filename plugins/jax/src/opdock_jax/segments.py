@@ -69,6 +69,7 @@ class Trace:
         updated: of those that are read and written.
         written: how many are written.
         refused: the nodes that cannot be traced, and why.
+        checked: whether what was traced last gives the verdict of checks.
     """
 
     def __init__(self, segment: Segment) -> None:
@@ -78,6 +79,7 @@ class Trace:
         self.updated = [i for i in self.read if variables[i].written]
         self.written = sum(v.written for v in variables)
         self.refused: dict[SegmentNode, str] = {}
+        self.checked = False
 
     def arguments(self) -> list[Any]:
         """What it will be called with, where all shapes are known."""
@@ -102,6 +104,7 @@ class Trace:
         places = next(rest).astype(jnp.int64) if segment.streams else ()
         with tracing.deferring() as checks:
             results, fresh = segment.run(inputs, state, places, self.call)
+        self.checked = bool(checks)
         return *fresh, *results, *([functools.reduce(jnp.logical_or, checks)] if checks else [])
 
     def call(self, node: SegmentNode, inputs: list[Any]) -> Any:
@@ -192,6 +195,7 @@ class Program:
         settled: whether it is compiled; then JAX's settings, whose change takes as long as a small
             program, count no more, but for what it makes of NumPy's 64 bits. Otherwise shapes may
             change from step to step.
+        bare: whether its results are all there is to a run.
     """
 
     takes_host = True
@@ -210,6 +214,8 @@ class Program:
         self.count = trace.written + len(segment.outputs)
         self.large = [i for i, v in enumerate(segment.outputs) if _is_large(v)]
         self.draws = bool(segment.streams)
+        more = segment.variables or self.draws or self.large or trace.checked
+        self.bare = self.plain and not more
 
     def __call__(self, inputs: Any, state: Any, places: Any) -> tuple[Any, Any]:
         """Runs once; results may not be finished yet, new values of variables are.
@@ -218,6 +224,11 @@ class Program:
             UnimplementedError: a check fails: the kernels themselves say what is wrong. Or shapes
                 that became known make a program that cannot be traced.
         """
+        if self.bare:
+            try:
+                return self.run(*inputs), ()
+            except jax.errors.JaxRuntimeError as e:
+                raise told(e) from None
         given = state if self.reads_all else [state[i] for i in self.trace.read]
         if self.draws:
             given = (*given, places)

@@ -12,9 +12,10 @@ from typing import Final
 import numpy as np
 
 from opdock_cpu.jit.looped import Array, Looped
+from opdock_cpu.text.hashing import fingerprint128
 from opdock_cpu.text.packed import Packed
 
-__all__ = ["farm", "murmur", "sip"]
+__all__ = ["city", "farm", "murmur", "sip"]
 
 
 def _signed(word: int) -> int:
@@ -26,6 +27,9 @@ _K0: Final = _signed(0xC3A5C85C97CB3127)
 _K1: Final = _signed(0xB492B66FBE98F273)
 _K2: Final = _signed(0x9AE16A3B2F90404F)
 _MURMUR: Final = _signed(0xC6A4A7935BD1E995)
+_CITY: Final = _signed(0x9DDFEA08EB382D69)
+_LONG: Final = 144
+"""Bytes from which on a string has the long form of Fingerprint128."""
 _SEED: Final = 0xDECAFCAFFE
 _BLOCK: Final = 64
 """Bytes that FarmHash takes in at a time, where a string has more."""
@@ -76,25 +80,31 @@ def _weak(data: Array, at: int, first: int, second: int) -> tuple[int, int]:
     return a + _word(data, at + 24), b + start
 
 
+def _farm_16(data: Array, at: int, size: int) -> int:
+    """Of 16 bytes at most."""
+    last, factor, value = at + size, _K2 + size * 2, _K2
+    if size >= 8:
+        a = _word(data, at) + _K2
+        b = _word(data, last - 8)
+        c = _rotated(b, 37) * factor + a
+        value = _together(c, (_rotated(a, 25) + b) * factor, factor)
+    elif size >= 4:
+        value = _together(size + (_half(data, at) << 3), _half(data, last - 4), factor)
+    elif size > 0:
+        y = data[at] + (data[at + (size >> 1)] << 8)
+        z = size + (data[last - 1] << 2)
+        value = _mixed((y * _K2) ^ (z * _K0)) * _K2
+    return value
+
+
 def _farm(begin: int, end: int, out: Array, data: Array, bounds: Array) -> None:
     for i in range(begin, end):
         at = bounds[i]
         size = bounds[i + 1] - at
         last = bounds[i + 1]
         factor = _K2 + size * 2
-        if size == 0:
-            out[i] = _K2
-        elif size < 4:
-            y = data[at] + (data[at + (size >> 1)] << 8)
-            z = size + (data[last - 1] << 2)
-            out[i] = _mixed((y * _K2) ^ (z * _K0)) * _K2
-        elif size < 8:
-            out[i] = _together(size + (_half(data, at) << 3), _half(data, last - 4), factor)
-        elif size <= 16:
-            a = _word(data, at) + _K2
-            b = _word(data, last - 8)
-            c = _rotated(b, 37) * factor + a
-            out[i] = _together(c, (_rotated(a, 25) + b) * factor, factor)
+        if size <= 16:
+            out[i] = _farm_16(data, at, size)
         elif size <= 32:
             a = _word(data, at) * _K1
             b = _word(data, at + 8)
@@ -147,6 +157,37 @@ def _farm_long(data: Array, start: int, size: int) -> int:
     w0, w1 = _weak(data, at + 32, z + w1, y + _word(data, at + 16))
     one = _together(v0, w0, factor) + _mixed(y) * _K0 + x
     return _together(one, _together(v1, w1, factor) + z, factor)
+
+
+def _city(begin: int, end: int, out: Array, data: Array, bounds: Array) -> None:
+    """Both halves of Fingerprint128, of strings that are no longer than its short form takes."""
+    for i in range(begin, end):
+        at, last = bounds[i], bounds[i + 1]
+        if last - at < _LONG:
+            a, b = _K0, _K1
+            if last - at >= 16:
+                a = _word(data, at)
+                b = _word(data, at + 8) + _K0
+                at += 16
+            size = last - at
+            if size <= 16:
+                a = _mixed(a * _K1) * _K1
+                c = b * _K1 + _farm_16(data, at, size)
+                d = _mixed(a + (_word(data, at) if size >= 8 else c))
+            else:
+                c = _together(_word(data, last - 8) + _K1, a, _CITY)
+                d = _together(b + size, c + _word(data, last - 16), _CITY)
+                a = a + d
+                while at < last - 16:
+                    a = (a ^ (_mixed(_word(data, at) * _K1) * _K1)) * _K1
+                    b = b ^ a
+                    c = (c ^ (_mixed(_word(data, at + 8) * _K1) * _K1)) * _K1
+                    d = d ^ c
+                    at += 16
+            low = _together(a, c, _CITY)
+            high = _together(d, b, _CITY)
+            out[2 * i] = low ^ high
+            out[2 * i + 1] = _together(high, low, _CITY)
 
 
 def _murmur(begin: int, end: int, out: Array, data: Array, bounds: Array) -> None:
@@ -210,6 +251,7 @@ def _sip_round(a: int, b: int, c: int, d: int) -> tuple[int, int, int, int]:
 
 
 _FARM: Final = Looped(_farm)
+_CITIES: Final = Looped(_city)
 _MURMURED: Final = Looped(_murmur)
 _SIPPED: Final = Looped(_sip)
 
@@ -227,6 +269,20 @@ def murmur(strings: Packed) -> Array | None:
 def sip(strings: Packed, key: Sequence[int]) -> Array | None:
     """SipHash-2-4 of each under a key of two 64-bit integers."""
     return _hashed(_SIPPED, strings, *(_signed(k & 0xFFFFFFFFFFFFFFFF) for k in key))
+
+
+def city(strings: Packed) -> Array | None:
+    """Fingerprint128 of each, its low and its high half in two columns."""
+    count = strings.starts.size
+    out = np.empty((count, 2), np.int64)
+    steps = strings.data.size + _STEPS * count
+    if not _CITIES(count, steps, out, strings.data, strings.bounds):
+        return None
+    far = np.flatnonzero(strings.sizes >= _LONG)
+    places = zip(strings.starts[far].tolist(), strings.ends[far].tolist(), strict=True)
+    words = out.view(np.uint64)
+    words[far] = fingerprint128([strings.data[a:b].tobytes() for a, b in places])
+    return words
 
 
 def _hashed(function: Looped, strings: Packed, *key: int) -> Array | None:

@@ -12,6 +12,7 @@ from typing import Any
 from opdock import shapes
 from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.control.function_op import DefinedGraph, copy_operations
+from opdock.graph.nodes.composite import CompositeTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -152,13 +153,13 @@ class ConcreteFunction(Trackable):
         graph = get_default_graph()
         if graph.eager:
             made = run_body(self._body_for(given), [*given, *self._captures()], graph)
-            return self._structured(made) if made else self.structured_outputs
+            return _filled(self.structured_outputs, made) if made else self.structured_outputs
         with name_scope(plain_name(self.name)):
             results, effects = add_body(self._body(), [*given, *self._captures()])
         flat = nest.flatten(self.structured_outputs, expand_composites=True)
         if not flat or all(leaf is None for leaf in flat):
             return effects[-1] if effects and not results else self.structured_outputs
-        return self._structured(results)
+        return _filled(self.structured_outputs, results)
 
     def _body_for(self, given: Sequence[Tensor]) -> FuncGraph:
         """The body that runs as one operation for some arguments, captures apart.
@@ -177,15 +178,6 @@ class ConcreteFunction(Trackable):
             self._of_ranks[ranks] = _of_ranks(body, ranks)
         return self._of_ranks[ranks]
 
-    def _structured(self, results: Sequence[Tensor]) -> Any:
-        found = iter(results)
-        flat = nest.flatten(self.structured_outputs, expand_composites=True)
-        return nest.pack_sequence_as(
-            self.structured_outputs,
-            [next(found) if isinstance(leaf, TensorSpec) else leaf for leaf in flat],
-            expand_composites=True,
-        )
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results.
 
@@ -193,6 +185,7 @@ class ConcreteFunction(Trackable):
             AssertionError: the function is one of several, which its arguments choose.
             TypeError: an argument is missing, or there is none of a name or place.
         """
+        args = tuple(part for value in args for part in _parts(value))
         names = self._arg_keywords
         if names is None:
             raise AssertionError(
@@ -216,12 +209,25 @@ class ConcreteFunction(Trackable):
 
     def _packed(self, tensors: Sequence[Any]) -> Any:
         """Tensors in the structure of the signature, with its values of Python between them."""
-        found = iter(tensors)
-        flat = nest.flatten(self.structured_input_signature)
-        return nest.pack_sequence_as(
-            self.structured_input_signature,
-            [next(found) if isinstance(leaf, TypeSpec) else leaf for leaf in flat],
-        )
+        return _filled(self.structured_input_signature, tensors)
+
+
+def _filled(structure: Any, tensors: Sequence[Any]) -> Any:
+    """A structure with tensors in the places of their specs, those of composites among them."""
+    found = iter(tensors)
+    flat = nest.flatten(structure, expand_composites=True)
+    return nest.pack_sequence_as(
+        structure, [next(found) if isinstance(leaf, TensorSpec) else leaf for leaf in flat],
+        expand_composites=True,
+    )  # fmt: skip
+
+
+def _parts(value: Any) -> Sequence[Any]:
+    """The tensors that a composite is made of; what is none is its own part."""
+    if not isinstance(value, CompositeTensor):
+        return (value,)
+    parts: list[Any] = nest.flatten(value, expand_composites=True)
+    return parts
 
 
 def _tensors(signature: Any, values: Any) -> Iterator[Tensor]:

@@ -88,8 +88,8 @@ class _Parameters:
         if not isinstance(leaf, TypeSpec):
             return leaf
         if not isinstance(leaf, TensorSpec):
-            parts = nest.flatten(leaf._component_specs, expand_composites=True)
-            return leaf._from_tensor_list([self._made(name, part) for part in parts])
+            parts = leaf._component_specs
+            return leaf._from_components(nest.map_structure(lambda p: self._made(name, p), parts))
         wanted = leaf.name or name
         self.asked.append(wanted)
         return self._graph.add_input(leaf.dtype, leaf.shape.raw, wanted)
@@ -118,7 +118,8 @@ def keywords(asked: Iterable[str]) -> list[str]:
 
 
 def _leading_tensors(args: Sequence[Any]) -> int:
-    return len(list(itertools.takewhile(lambda a: isinstance(a, TensorSpec), args)))
+    leading = itertools.takewhile(lambda a: isinstance(a, TypeSpec), args)
+    return sum(len(nest.flatten(a, expand_composites=True)) for a in leading)
 
 
 def _result(found: Any) -> Any:
