@@ -37,10 +37,9 @@ _PASSES: Final = "several passes of NumPy's where TensorFlow has one loop"
 REASONS: Final = {
     "SpaceToBatch* BatchToSpace*": "NumPy copies pieces of a few elements",
     "Regex* StaticRegex*": _PATTERNS,
-    "SdcaFprint": "a loop for strings below 144 bytes; NumPy for the longer ones, size by size",
     "Unicode* Parse* Serialize* Deserialize*": _PIECES,
     "SparseCross": "columns of strings are split by rows, objects of Python's",
-    "String* AsString Decode* Encode* ReduceJoin* Substr UnsortedSegmentJoin": _STRINGS,
+    "SdcaFprint String* AsString Decode* Encode* ReduceJoin* Substr UnsortedSegmentJoin": _STRINGS,
     "Betainc* Lgamma* Erfinv* Ndtri*": _SCIPY,
     "RandomGammaGrad": "sums of some forty terms, in the tail of 48, in double precision",
     "Acos* Asin* Atan* Cosh* Sinh* Erf Erfc Bessel* Pow": _DOUBLE,
