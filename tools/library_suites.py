@@ -31,6 +31,7 @@ class Suite:
     beside: tuple[str, ...] = ()  # what goes into that folder as well, without what it asks for
     # It carries no tests: what runs is a program of ours in tools/library_programs.
     program: bool = False
+    plugins: tuple[str, ...] = ()  # of pytest, beside those that all have
     needs: tuple[str, ...] = ()
     bare: tuple[str, ...] = ()  # more needs, without what they ask for: that would be TensorFlow
     left_out: dict[str, str] = field(default_factory=dict)  # path -> why
@@ -186,10 +187,29 @@ SUITES = (
     ),
     Suite(
         "tensornetwork", "tensornetwork==0.2.0",
-        ("tensornetwork/backends/tensorflow", "tensornetwork/ncon_interface_test.py",
-         "tensornetwork/network_components_test.py", "tensornetwork/contractors"),
-        needs=("opt_einsum", "graphviz", *KERAS),
-        left_out={"tensornetwork/backends/pytorch": "PyTorch, as others are JAX"},
+        tuple(f"tensornetwork/{folder}" for folder in ("backends", "contractors", "tests")),
+        plugins=("tensornetwork_backend",), needs=("opt_einsum", "graphviz", "matplotlib", *KERAS),
+        left_out={
+            **dict.fromkeys(
+                (
+                    "tensornetwork/backends/backend_test.py", "tensornetwork/backends/jax",
+                    "tensornetwork/backends/pytorch",
+                ),
+                "asks for PyTorch or JAX",
+            ),
+            **dict.fromkeys(
+                (
+                    "tensornetwork/contractors/cost_calculators_test.py",
+                    "tensornetwork/contractors/greedy_contractor_test.py",
+                    "tensornetwork/contractors/naive_contractor_test.py",
+                    "tensornetwork/contractors/opt_einsum_paths/path_contractors_test.py",
+                    "tensornetwork/contractors/stochastic_contractor_test.py",
+                    "tensornetwork/tests/network_components_test.py",
+                    "tensornetwork/tests/network_test.py",
+                ),
+                "of a version before: `TensorNetwork` is no longer in it",
+            ),
+        },
     ),
     Suite("keras-rl", "keras-rl==0.4.2", ("tests",), from_source=True, needs=KERAS,
           bare=("gym==0.17.3", "pyglet==1.5.27")),

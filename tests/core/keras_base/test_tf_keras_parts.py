@@ -119,3 +119,26 @@ def test_keras_own_input_specs_are_heeded_by_layers_of_tf_layers(keras) -> None:
         Flat()(tf.zeros([2, 3], tf.int32))
     with pytest.raises(ValueError, match="expected axis -1"):
         Flat()(tf.zeros([2, 4]))
+
+
+@pytest.mark.parametrize("stacked", [False, True])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: tf.nn.rnn_cell.GRUCell(4),
+        lambda: tf.contrib.rnn.SRUCell(4),
+        lambda: tf.nn.rnn_cell.BasicLSTMCell(4),
+    ],
+)
+def test_cells_of_tensorflow_are_cells_of_keras(keras: Any, make: Any, stacked: bool) -> None:
+    steps = tf.constant(np.random.RandomState(0).randn(2, 3, 5), tf.float32)
+    cell = keras.layers.StackedRNNCells([make(), make()]) if stacked else make()
+    outputs = keras.layers.RNN(cell, return_sequences=True)(steps)
+    assert outputs.shape.as_list() == [2, 3, 4]
+    if stacked:
+        own = tf.nn.dynamic_rnn(tf.nn.rnn_cell.MultiRNNCell(cell.cells), steps, dtype=tf.float32)[0]
+    else:
+        own = tf.nn.dynamic_rnn(cell, steps, dtype=tf.float32)[0]
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        np.testing.assert_allclose(*sess.run([outputs, own]), rtol=1e-6)

@@ -175,19 +175,35 @@ def test_tables_take_their_files_along(tmp_path: Path) -> None:
         assert [r.tolist() for r in session.run(names, {given.name: ["x"]})] == [[2], [7]]
 
 
-def test_what_was_loaded_can_be_saved_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("told", [True, False])
+def test_what_was_loaded_can_be_saved_again(tmp_path: Path, told: bool) -> None:
     path = save(Dense(2), tmp_path)
     with tf.Graph().as_default():
         loaded = tf.saved_model.load_v2(path)
         change = loaded.w.assign(np.zeros([2, 2]))
         with tf.Session() as session:
             session.run([tf.global_variables_initializer(), change])
-            tf.saved_model.save(loaded, str(tmp_path / "again"), loaded.signatures)
+            signatures = loaded.signatures if told else None
+            tf.saved_model.save(loaded, str(tmp_path / "again"), signatures)
     with tf.Graph().as_default():
         again = tf.saved_model.load_v2(str(tmp_path / "again"))
         assert found(again([[1.0, 1.0]])["y"]).tolist() == [[0, 0]]
         outputs = again.signatures["serving_default"](tf.constant([[1.0, 1.0]]))
         assert found(outputs["y"]).tolist() == [[0, 0]]
+
+
+def test_what_could_be_called_can_be_called(tmp_path: Path) -> None:
+    inner = Dense(2)
+    loaded = tf.saved_model.load_v2(save(module(inner=inner), tmp_path))
+    assert callable(loaded.inner) and not callable(loaded)
+
+
+def test_a_concrete_function_of_a_loaded_function_is_called(tmp_path: Path) -> None:
+    function = tf.function(lambda x, y=2.0: x * y)
+    function.get_concrete_function(TensorSpec([], tf.float32), y=TensorSpec([], tf.float32))
+    loaded = tf.saved_model.load_v2(save(module(f=function), tmp_path))
+    concrete = loaded.f.get_concrete_function()
+    assert found([concrete(3.0, y=4.0), concrete(3.0, 5.0)]) == [12.0, 15.0]
 
 
 def test_optimizers_keep_their_slots(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ TABLES: Final[Mapping[str, str]] = {
     "opdock_cpu.kernels.clustering:table": (
         "KMC2ChainInitialization KmeansPlusPlusInitialization NearestNeighbors"
     ),
-    "opdock_cpu.kernels.compare:table": "ApproximateEqual Equal NotEqual Select SelectV2",
+    "opdock_cpu.kernels.compare:table": "Equal NotEqual Select SelectV2",
     "opdock_cpu.kernels.complex:table": "Angle Complex Imag Real",
     "opdock_cpu.kernels.conv:table": (
         "Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilterV2 "
@@ -251,6 +251,13 @@ TABLES: Final[Mapping[str, str]] = {
         "WriteRawProtoSummary WriteScalarSummary WriteSummary"
     ),
     "opdock_cpu.kernels.sums:table": "AccumulateNV2 AddN",
+    "opdock_cpu.kernels.tensor_forest:table": (
+        "CreateFertileStatsVariable CreateTreeVariable DecisionTreeResourceHandleOp "
+        "FeatureUsageCounts FertileStatsDeserialize FertileStatsIsInitializedOp "
+        "FertileStatsResourceHandleOp FertileStatsSerialize GrowTreeV4 ProcessInputV4 "
+        "TraverseTreeV4 TreeDeserialize TreeIsInitializedOp TreePredictionsV4 TreeSerialize "
+        "TreeSize UpdateModelV4"
+    ),
     "opdock_cpu.kernels.tiling:table": "ReverseV2 Tile",
     "opdock_cpu.kernels.timestamp:table": "Timestamp",
     "opdock_cpu.kernels.training:table": (

@@ -26,12 +26,12 @@ class Place(Generic[T]):
     """
 
     def __init__(self, kind: str, container: str, name: str) -> None:
-        self._kind, self._container, self._name = kind, container or "localhost", name
+        self._kind, self._container, self.name = kind, container or "localhost", name
         self._lock = threading.Lock()
         self._content: T | None = None
 
     @property
-    def filled(self) -> bool:
+    def initialized(self) -> bool:
         """Whether the resource was made."""
         return self._content is not None
 
@@ -45,9 +45,13 @@ class Place(Generic[T]):
         if self._content is None:
             raise errors.NotFoundError(
                 None, None,
-                f"Resource {self._container}/{self._name}/{self._kind} does not exist.",
+                f"Resource {self._container}/{self.name}/{self._kind} does not exist.",
             )  # fmt: skip
         return self._content
+
+    def clear(self) -> None:
+        """Takes the resource away."""
+        self._content = None
 
     def fill(self, make: Callable[[], T]) -> None:
         """Makes the resource, unless it is there."""
@@ -77,4 +81,4 @@ def place_kernels(table: KernelTable, handle_op: str, is_initialized_op: str, ki
 
     @table.kernel(is_initialized_op, keeps=())
     def is_initialized(ctx: Any, place: Place[Any]) -> npt.NDArray[np.bool_]:
-        return np.array(place.filled)
+        return np.array(place.initialized)

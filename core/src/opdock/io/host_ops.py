@@ -55,6 +55,7 @@ _LATER = {
     "parse_batch": "opdock.io.examples", "parse_one": "opdock.io.examples",
     "parse_sequence": "opdock.io.sequence_examples",
     "parse_sequences": "opdock.io.sequence_examples",
+    "forest_message": "opdock.io.tree_ensembles",
     "tree_debug_output": "opdock.io.tree_ensembles", "tree_ensemble": "opdock.io.tree_ensembles",
 }  # fmt: skip
 

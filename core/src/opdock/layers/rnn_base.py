@@ -145,6 +145,9 @@ class RNNCell(Layer):
     gets from `tf.get_variable`, or from cells inside, are the cell's weights.
     """
 
+    # Keras' layers ask for it: a state of one tensor is handed to such a cell as it is, in no list.
+    _is_tf_rnn_cell = True
+
     def _call_getter(self) -> Callable[..., Any] | None:
         def noting(getter: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             variable = getter(*args, **kwargs)

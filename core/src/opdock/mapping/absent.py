@@ -44,6 +44,7 @@ MODULES: Final[dict[str, str]] = {
     "compat.v2.tpu": "there are no TPUs here",
     "compat.v2.types": _EAGER,
     "compat.v2.optimizers": "of TensorFlow 2: tf.train has the optimizers of 1",
+    "contrib.tpu.proto": "there are no TPUs here",
     "contrib.tpu.python": "there are no TPUs here",
     "core.protobuf.tpu": "there are no TPUs here",
     "keras.optimizers.Optimizer": "Keras is a library: pip install 'opdock[keras]' brings tf.keras",

@@ -76,12 +76,19 @@ BUILT_MODULES: Final = frozenset(
         "contrib.image.ops.gen_distort_image_ops", "contrib.resampler.ops",
         "contrib.resampler.ops.gen_resampler_ops",
         "contrib.factorization.python.ops.gen_factorization_ops",
+        "contrib.tensor_forest.python.ops.gen_model_ops",
+        "contrib.tensor_forest.python.ops.gen_stats_ops",
     }
 )  # fmt: skip
 
 # Modules whose functions TensorFlow generates from op definitions, beside those named gen_*_ops.
 GENERATED: Final = frozenset(
-    {"contrib.factorization.python.ops.clustering_ops", "python.framework.test_ops"}
+    {
+        "contrib.factorization.python.ops.clustering_ops",
+        "python.framework.test_ops",
+        "contrib.tensor_forest.python.ops.model_ops",
+        "contrib.tensor_forest.python.ops.stats_ops",
+    }
 )
 
 _KERAS_MODELS: Final = {

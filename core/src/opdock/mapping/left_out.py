@@ -32,7 +32,6 @@ CONTRIB: Final[dict[str, str]] = {
     "session_bundle": "was deprecated for tf.saved_model",
     "specs": "Python's text to be run",
     "stat_summarizer": "tf.profiler",
-    "tensor_forest": "random forests with kernels of their own, not written yet",
     "timeseries": "estimators of time series, not written yet",
 }
 

@@ -9,6 +9,7 @@ from opdock.mapping.contrib_tables import CONTRIB
 from opdock.mapping.data_tables import DATA_NAMES, DATA_SOURCES, DATA_V2
 from opdock.mapping.distribute_tables import DISTRIBUTE_NAMES, DISTRIBUTE_SOURCES
 from opdock.mapping.feature_tables import FEATURE_COLUMN_NAMES, FEATURE_COLUMN_SOURCES
+from opdock.mapping.forest_tables import FOREST_NAMES, FOREST_SOURCES
 from opdock.mapping.later_tables import LATER_NAMES, LATER_SOURCES, LATER_V1, LATER_V2
 from opdock.mapping.ops_tables import OPS_NAMES, OPS_SOURCES, OPS_V2
 from opdock.mapping.training_tables import TRAINING_NAMES, TRAINING_SOURCES
@@ -26,7 +27,7 @@ def _of_contrib(package: str, *modules: str) -> tuple[str, ...]:
 
 # Packages of TF's and opdock's whose modules have the same names.
 _ALIKE: Final = (
-    ("data.util", "data.util", "convert nest options random_seed sparse structure"),
+    ("data.util", "data.util", "convert nest options random_seed sparse structure traverse"),
     ("saved_model", "saved_model", ("builder constants loader model_utils nested_structure_coder "
      "signature_constants signature_def_utils tag_constants utils model_utils.export_output "
      "model_utils.export_utils model_utils.mode_keys")),
@@ -92,6 +93,7 @@ SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "cudnn_rnn", "functions", "saving", "cells", "layout"
     ),
     "contrib.factorization.python.ops.clustering_ops": ("opdock.ops.composed.clustering",),
+    **FOREST_SOURCES,
     "contrib.model_pruning.python.layers.core_layers": _of_contrib(
         "model_pruning", "masks", "layers"
     ),
@@ -247,7 +249,7 @@ def _in(place: str, **names: str) -> dict[str, str]:
 
 
 _LAYERS_UTILS: Final = _in(
-    "opdock.layers.utils:", conv_input_length="windowed_length",
+    "opdock.layers.utils:", constant_value="constant_value", conv_input_length="windowed_length",
     conv_output_length="window_length", convert_data_format="op_format_of_rank",
     deconv_output_length="transposed_length", normalize_data_format="to_data_format",
     normalize_padding="to_padding", normalize_tuple="to_tuple",
@@ -281,6 +283,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     **LATER_NAMES,
     **AUTOGRAPH_NAMES,
     **CONTRIB,
+    **FOREST_NAMES,
     **DATA_NAMES,
     **DISTRIBUTE_NAMES,
     "io.gfile": _GFILE,

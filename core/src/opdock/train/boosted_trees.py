@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
-from opdock.graph.nodes.collections import GraphKeys, add_to_collection
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.scopes import control_dependencies, name_scope
-from opdock.graph.variables.trackable import Trackable
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops import boosted_trees as trees
 from opdock.ops import boosted_trees_quantiles as quantiles
-from opdock.ops.composed.resources import register_resource
 from opdock.ops.identity import identity
-from opdock.train.saveable import SaveableObject, SaveSpec
+from opdock.train.made_resources import MadeResource, MadeResourceSaveable
+from opdock.train.saveable import SaveSpec
 
 __all__ = ["PruningMode", "QuantileAccumulator", "TreeEnsemble"]
 
@@ -37,38 +35,7 @@ class PruningMode:
         return cls._MODES[mode]
 
 
-class _Saveable(SaveableObject):
-    """What a checkpoint keeps of a resource."""
-
-    def __init__(self, owner: _Made, specs: list[SaveSpec]) -> None:
-        super().__init__(owner.resource_handle, specs, owner.resource_handle.name)
-        self._owner = owner
-
-    def restore(self, restored_tensors: list[Tensor], restored_shapes: Any) -> Operation:
-        """Makes the op that puts the resource back, making it first where it is missing."""
-        with control_dependencies([self._owner.initializer]):
-            return self._owner._restored(restored_tensors)
-
-
-class _Made(Trackable):
-    """A resource that an op makes, and that is registered to be made with the variables."""
-
-    resource_handle: Tensor
-    initializer: Operation
-
-    def _registered(self, is_initialized: Tensor, *, shared: bool = True) -> None:
-        register_resource(self.resource_handle, self.initializer, is_initialized, shared)
-
-    def _saved(self, specs: list[SaveSpec]) -> _Saveable:
-        saveable = _Saveable(self, specs)
-        add_to_collection(GraphKeys.SAVEABLE_OBJECTS, saveable)
-        return saveable
-
-    def _restored(self, values: list[Tensor]) -> Operation:
-        raise NotImplementedError
-
-
-class QuantileAccumulator(_Made):
+class QuantileAccumulator(MadeResource):
     """Streams of features' values, and the boundaries of buckets that are drawn from them.
 
     The boundaries are saved, the streams are not.
@@ -107,7 +74,8 @@ class QuantileAccumulator(_Made):
     def _gather_saveables_for_checkpoint(self) -> dict[str, Any]:
         return {"quantile_accumulator": self.saveable}
 
-    def _restored(self, values: list[Tensor]) -> Operation:
+    def restored(self, values: list[Tensor]) -> Operation:
+        """Makes the op that puts it back from what a checkpoint has of it."""
         return quantiles.deserialize_op(self.resource_handle, values)  # type: ignore[no-any-return]
 
     def add_summaries(self, float_columns: list[Any], example_weights: Any) -> Operation:
@@ -131,7 +99,7 @@ class QuantileAccumulator(_Made):
         return list(quantiles.boundaries_op(self.resource_handle, num_features=self._num_streams))
 
 
-class TreeEnsemble(_Made):
+class TreeEnsemble(MadeResource):
     """Trees that boost each other.
 
     Args:
@@ -145,7 +113,7 @@ class TreeEnsemble(_Made):
         self, name: str | None, stamp_token: int = 0, is_local: bool = False,
         serialized_proto: Any = "",
     ) -> None:  # fmt: skip
-        self._saveable: _Saveable | None = None
+        self._saveable: MadeResourceSaveable | None = None
         with name_scope(name, "TreeEnsemble") as scope:
             self.resource_handle = trees.ensemble_handle_op(shared_name=scope, name=scope)
             self.initializer = trees.create_ensemble_op(
@@ -170,7 +138,8 @@ class TreeEnsemble(_Made):
     def _gather_saveables_for_checkpoint(self) -> dict[str, Any]:
         return {} if self._saveable is None else {"tree_ensemble": self._saveable}
 
-    def _restored(self, values: list[Tensor]) -> Operation:
+    def restored(self, values: list[Tensor]) -> Operation:
+        """Makes the op that puts it back from what a checkpoint has of it."""
         return self.deserialize(*values)
 
     def get_stamp_token(self) -> Tensor:

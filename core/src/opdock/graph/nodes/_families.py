@@ -422,6 +422,13 @@ OPS: Final[Mapping[str, str]] = {
         "TensorArraySplitV3 TensorArrayUnpack TensorArrayV2 TensorArrayV3 TensorArrayWrite "
         "TensorArrayWriteV2 TensorArrayWriteV3"
     ),
+    "tensor_forest": (
+        "CreateFertileStatsVariable CreateTreeVariable DecisionTreeResourceHandleOp "
+        "FeatureUsageCounts FertileStatsDeserialize FertileStatsIsInitializedOp "
+        "FertileStatsResourceHandleOp FertileStatsSerialize GrowTreeV4 ProcessInputV4 "
+        "TraverseTreeV4 TreeDeserialize TreeIsInitializedOp TreePredictionsV4 TreeSerialize "
+        "TreeSize UpdateModelV4"
+    ),
     "tensor_list": (
         "EmptyTensorList TensorListElementShape TensorListGetItem TensorListLength "
         "TensorListPopBack TensorListPushBack TensorListReserve TensorListResize "
