@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.variables.trackable import Trackable
 from opdock.graph.variables.trackable_resources import CapturableResource, owns_resource
-from opdock.graph.variables.tracked_attributes import AutoTrackable, DictWrapper, ListWrapper
+from opdock.graph.variables.tracked_attributes import DictWrapper, ListWrapper
 from opdock.ops.composed.concrete_function import ConcreteFunction
 from opdock.ops.composed.function import Function
 from opdock.saved_model.signature_functions import SIGNATURES, SignatureMap
@@ -151,7 +150,7 @@ def _all_traced(function: Any) -> list[ConcreteFunction]:
 
 
 def _own_functions(owner: Any) -> dict[str, Any]:
-    """The functions that are attributes of an object, and those that make a resource."""
+    """The functions that are items of a container, and those that make a resource."""
     if isinstance(owner, SignatureMap):
         return dict(owner)
     if owns_resource(owner) and "_create_resource" not in vars(owner):
@@ -159,16 +158,7 @@ def _own_functions(owner: Any) -> dict[str, Any]:
     if isinstance(owner, (ListWrapper, DictWrapper)):
         pairs = owner.items() if isinstance(owner, DictWrapper) else enumerate(owner)
         return {str(key): value for key, value in pairs if isinstance(value, _FUNCTIONS)}
-    if not isinstance(owner, AutoTrackable):
-        return {}
-    found = {}
-    for name in dir(owner):
-        # To ask a property may make what it gives, such as a checkpoint's counter.
-        if not isinstance(inspect.getattr_static(owner, name, None), property):
-            value = getattr(owner, name, None)
-            if isinstance(value, _FUNCTIONS):
-                found[name] = value
-    return found
+    return {}
 
 
 def _of_resource(resource: CapturableResource) -> dict[str, Any]:

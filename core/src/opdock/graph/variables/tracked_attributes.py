@@ -6,6 +6,7 @@ the variables, updates and losses of the layers in them, as layers do.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from typing import Any, Self, SupportsIndex
 
@@ -43,6 +44,18 @@ class AutoTrackable(Trackable):
 
     def _no_dependency(self, value: Any) -> Any:
         return NoDependency(value)
+
+    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> dict[str, Any]:
+        """The dependencies by name, in models with the functions that are attributes."""
+        found = super()._trackable_children(save_type, **kwargs)
+        if save_type == "savedmodel":
+            for name in dir(self):
+                # To ask a property may make what it gives, such as a checkpoint's counter.
+                if not isinstance(inspect.getattr_static(self, name, None), property):
+                    value = getattr(self, name, None)
+                    if getattr(type(value), "_is_part_of_models", False):
+                        found[name] = value
+        return found
 
 
 def sticky_attribute_assignment(trackable: Trackable, name: str, value: Any) -> Any:

@@ -89,6 +89,8 @@ class ConcreteFunction(Trackable):
         structured_outputs: `outputs`.
     """
 
+    _is_part_of_models = True
+
     def __init__(
         self, name: str, body: Callable[[], FuncGraph], captures: Callable[[], list[Tensor]],
         signature: Any, outputs: Any,

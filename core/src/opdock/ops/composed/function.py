@@ -70,6 +70,8 @@ class Function:
         makes_again: whether each trace may make variables, and not the first alone.
     """
 
+    _is_part_of_models = True
+
     def __init__(
         self, python_function: Callable[..., Any], name: str, input_signature: Any = None,
         own: tuple[Any, ...] = (), known: _Known | None = None,
