@@ -58,6 +58,15 @@ def module(**parts: Any) -> tf.Module:
 
 
 # ---------------------------------------------------------------- objects
+def test_outputs_of_signatures_are_described_by_their_names(tmp_path: Path) -> None:
+    again = tf.saved_model.load_v2(save(Dense(3), tmp_path))
+    outputs = again.signatures["serving_default"].structured_outputs
+    assert outputs == {
+        "y": TensorSpec([None, 3], tf.float32, "y"),
+        "asked": TensorSpec([], tf.int32, "asked"),
+    }
+
+
 def test_variables_and_functions_come_back(tmp_path: Path) -> None:
     path = save(Dense(3), tmp_path)
     with tf.Graph().as_default():

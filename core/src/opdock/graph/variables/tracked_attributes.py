@@ -19,9 +19,13 @@ from opdock.graph.variables.trackable import (
 )
 
 __all__ = [
-    "AutoTrackable", "DictWrapper", "ListWrapper", "TrackableDataStructure",
+    "AutoTrackable", "DictWrapper", "ListWrapper", "SavedFunction", "TrackableDataStructure",
     "sticky_attribute_assignment", "wrap",
 ]  # fmt: skip
+
+
+class SavedFunction:
+    """A function that a model keeps with the object whose attribute it is."""
 
 
 class AutoTrackable(Trackable):
@@ -46,15 +50,19 @@ class AutoTrackable(Trackable):
         return NoDependency(value)
 
     def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> dict[str, Any]:
-        """The dependencies by name, in models with the functions that are attributes."""
+        """The dependencies by name, and in a model the functions: what overrides it may hide some.
+
+        Args:
+            save_type: "checkpoint" or "savedmodel".
+            kwargs: what those who override it hand to each other.
+        """
         found = super()._trackable_children(save_type, **kwargs)
-        if save_type == "savedmodel":
-            for name in dir(self):
-                # To ask a property may make what it gives, such as a checkpoint's counter.
-                if not isinstance(inspect.getattr_static(self, name, None), property):
-                    value = getattr(self, name, None)
-                    if getattr(type(value), "_is_part_of_models", False):
-                        found[name] = value
+        for name in dir(self) if save_type == "savedmodel" else ():
+            # To ask a property may make what it gives, such as a checkpoint's counter.
+            if not isinstance(inspect.getattr_static(self, name, None), property):
+                value = getattr(self, name, None)
+                if isinstance(value, SavedFunction):
+                    found[name] = value
         return found
 
 

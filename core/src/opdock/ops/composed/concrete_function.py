@@ -19,6 +19,7 @@ from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.graph.nodes.typespec import TensorSpec, TypeSpec
 from opdock.graph.variables.trackable import Trackable
+from opdock.graph.variables.tracked_attributes import SavedFunction
 from opdock.ops.identity import identity
 from opdock.ops.registry import get
 from opdock.shapes import Shape
@@ -74,7 +75,7 @@ def _of_ranks(body: FuncGraph, ranks: Sequence[int | None]) -> FuncGraph:
     return made
 
 
-class ConcreteFunction(Trackable):
+class ConcreteFunction(Trackable, SavedFunction):
     """A function for arguments of fixed types.
 
     Args:
@@ -88,8 +89,6 @@ class ConcreteFunction(Trackable):
         structured_input_signature: `signature`.
         structured_outputs: `outputs`.
     """
-
-    _is_part_of_models = True
 
     def __init__(
         self, name: str, body: Callable[[], FuncGraph], captures: Callable[[], list[Tensor]],
