@@ -56,12 +56,24 @@ def layers() -> Layers:
         (out,) = programs[fetch][tuple(key)](*values)
         return np.array(out)[()]
 
+    def execute(inputs: Any, state: Any, places: Any) -> Any:
+        return compiled(*inputs), ()
+
+    def surrender(buffer: Any) -> Any:
+        return np.array(buffer)
+
+    def crossing() -> Any:
+        """What a device is asked: to run a program, and for a result."""
+        (result,), () = execute((array,), (), places)
+        return surrender(result)[()]
+
     return [
         ("a jitted function of a NumPy scalar", lambda: jitted(number)),
         ("its result as a NumPy array: JAX's step", lambda: np.asarray(jitted(number))),
         ("the program that opdock compiled, called with an array", lambda: compiled(array)),
         ("its result in memory of the caller's own", lambda: np.array(compiled(array)[0])),
-        ("that, by the shortest function of a fetch and a dictionary", lambda: least(y, feed)),
+        ("the same by two functions, a compiler's and a device's", crossing),
+        ("without them, by the least for a fetch and a dictionary", lambda: least(y, feed)),
         ("the executable: variables, checks, errors", lambda: executable((array,), (), places)),
         ("the line of steps, with the download", lambda: program.line.function(array)),
         (

@@ -7,10 +7,12 @@
     python benchmarks/ops.py '*.usual' --peer ... --write docs/benchmarks.md
     python benchmarks/ops.py --data a.json b.json --write docs/benchmarks.md
     python benchmarks/ops.py --peer ... --floor benchmarks/ops.json    # is any much slower now?
+    python benchmarks/ops.py --write-choices                           # what are the rows of?
 
 A row is an op at a size: "MatMul.usual", "MatMul.grad.large". Its arguments are a conformance
-sample's, grown (`registry/enlarge.py`); both libraries run the same GraphDef in turns, and a row on
-whose result they differ has no ratio.
+sample's, grown (`registry/enlarge.py`); which sample is grown how is kept in
+`registry/choices.json`. Both libraries run the same GraphDef in turns, and a row on whose result
+they differ has no ratio.
 """
 
 from __future__ import annotations
@@ -86,10 +88,10 @@ class Pair:
 
 def measured(setting: Setting, chosen: Sequence[Row]) -> Iterator[dict[str, Any]]:
     """The rows, as they come."""
-    pair = Pair(setting)
+    pair, choices = Pair(setting), programs.choices()
     for row in chosen:
         with tempfile.TemporaryDirectory() as place:
-            about = programs.write(row, Path(place))
+            about = programs.write(row, Path(place), choices.get(row.name))
             if about is None:
                 continue
             found = {"name": row.name, "about": about["about"], **pair.measure(Path(place))}
@@ -189,6 +191,10 @@ def main(words: Sequence[str]) -> int:
         help="measure the rows that this file has ratios of, and fail if some are below",
     )  # fmt: skip
     parser.add_argument("--write-floor", type=Path, metavar="FILE", help="write that file")
+    parser.add_argument(
+        "--write-choices", action="store_true",
+        help="look for the calls of these rows anew, and keep which they are",
+    )  # fmt: skip
     args = parser.parse_args(words)
     if (args.floor or (args.write_floor and not args.data)) and len(args.peer) != 1:
         parser.error("floors are ratios to one peer")
@@ -200,6 +206,9 @@ def main(words: Sequence[str]) -> int:
     least = floors.read(args.floor) if args.floor else {}
     names = [name for name in known if name in least] if args.floor else list(known)
     chosen = [known[name] for name in options.chosen(args.names, names)]
+    if args.write_choices:
+        programs.choose(chosen)
+        return 0
     setting = Setting(
         (Side("opdock"), *args.peer), args.threads, args.device,
         effort=EFFORT, processor=args.processor, settled=True,

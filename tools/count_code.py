@@ -77,8 +77,8 @@ def sources(revision: str) -> Iterator[tuple[str, str]]:
     return ((p, content.decode()) for p, content in files(revision) if p.endswith(".py"))
 
 
-def code_lines(text: str, tree: ast.Module) -> int:
-    """How many lines hold something that is neither a comment nor a docstring."""
+def code_lines(text: str, tree: ast.Module) -> set[int]:
+    """The numbers of the lines that hold something neither a comment nor a docstring."""
     blank = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT}
     blank |= {tokenize.ENDMARKER, tokenize.ENCODING}
     held: set[int] = set()
@@ -90,7 +90,7 @@ def code_lines(text: str, tree: ast.Module) -> int:
             first = node.body[0] if node.body else None
             if isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant):
                 held.difference_update(range(first.lineno, (first.end_lineno or 0) + 1))
-    return len(held)
+    return held
 
 
 def exported(tree: ast.Module) -> int:
@@ -139,7 +139,7 @@ def count(revision: str) -> tuple[Counter[str], dict[str, Counter[str]]]:
     for path, text in sources(revision):
         tree, lines = ast.parse(text), text.count("\n")
         code = "written by tools" if _WRITTEN.search(text[:250]) else "code"
-        found = Counter({"files": 1, "lines": lines, code: code_lines(text, tree)})
+        found = Counter({"files": 1, "lines": lines, code: len(code_lines(text, tree))})
         found["kernels"] = len(_KERNEL.findall(text))
         found["exported names"] = exported(tree)
         found["public members"] = members(tree)

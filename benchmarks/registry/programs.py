@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
+import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,8 @@ from opdock.testing.harness.sample import Sample, sample_ops, samples_for
 from opdock.testing.levels.gradients import has_gradient
 from registry.enlarge import Call, arrays, calls
 
+CHOICES = Path(__file__).with_name("choices.json")
+"""Which call each row is of, so that all machines measure the same ones."""
 SIZES = {"small": 1, "usual": 1 << 16, "large": 1 << 21}
 _LONG = 2.0
 """Seconds that a first step may take: what windows as large as images make takes minutes."""
@@ -58,37 +62,74 @@ def rows() -> Iterator[Row]:
                 yield Row(op, size, backward)
 
 
+def choices() -> dict[str, int]:
+    """Which of the calls that there could be a row is of, by the row's name."""
+    known: dict[str, int] = json.loads(CHOICES.read_text(encoding="utf-8"))
+    return known
+
+
+def choose(chosen: Sequence[Row]) -> None:
+    """Looks for the calls of some rows, and keeps which they are."""
+    kept = choices()
+    for row in chosen:
+        with tempfile.TemporaryDirectory() as place:
+            found = write(row, Path(place))
+        kept.pop(row.name, None)
+        if found is not None:
+            kept[row.name] = found["choice"]
+        text = json.dumps(dict(sorted(kept.items())), indent=0)
+        CHOICES.write_text(text + "\n", encoding="utf-8")
+
+
 def element_type(op: str) -> dtypes.DType | None:
     """The element type of an op's rows: float32 where it takes it, None for a rare one."""
     possible = {d.name: d for d in possible_dtypes(registry.get(op))}
     return next((possible[name] for name in _PREFERRED if name in possible), None)
 
 
-def write(row: Row, folder: Path) -> dict[str, Any] | None:
+def write(row: Row, folder: Path, choice: int | None = None) -> dict[str, Any] | None:
     """Writes graph and inputs.
 
+    Args:
+        row: the line of the table.
+        folder: where to.
+        choice: which of the calls that there could be it is; without it the first one that is
+            large enough, among those that are quick enough here.
+
     Returns:
-        The names that a library needs to run them; None if no sample can be made so large.
+        The names that a library needs to run them, and the `choice`; None if no sample can be made
+        so large.
     """
     dtype = element_type(row.op)
     assert dtype is not None
     found = [s for s in samples_for(row.op, numpy_dtype(dtype.name)) if usable(s, row.backward)]
-    spec, best = registry.get(row.op), None
+    spec = registry.get(row.op)
     sized = [a.name for a in spec.definition.attrs.values() if a.type == "shape"]
-    many, begin = calls(found, sized, SIZES[row.size]), time.perf_counter()
-    for call in small(found) if row.size == "small" else many:
-        if best is not None and call.elements <= 2 * best["elements"]:
-            continue
-        with contextlib.suppress(Exception):  # what cannot be so large says so in any kind of error
-            best = program(row, dtype, call)
-        enough = best is not None and call.elements >= SIZES[row.size] // 4
-        if enough or time.perf_counter() - begin > 5 * _LONG:
-            break
+    many = small(found) if row.size == "small" else calls(found, sized, SIZES[row.size])
+    if choice is None:
+        best = search(row, dtype, many)
+    else:
+        best = program(row, dtype, next(itertools.islice(many, choice, None)), patient=True)
+        best["choice"] = choice
     if best is None or (row.size != "small" and best["elements"] < SIZES[row.size] // 16):
         return None
     (folder / "graph.pb").write_bytes(best.pop("graph"))
     np.savez(folder / "inputs.npz", **best.pop("arrays"))
     (folder / "names.json").write_text(json.dumps(best), encoding="utf-8")
+    return best
+
+
+def search(row: Row, dtype: dtypes.DType, many: Iterator[Call]) -> dict[str, Any] | None:
+    """The program of the first call that is large enough, or of the largest that is quick."""
+    best, begin = None, time.perf_counter()
+    for number, call in enumerate(many):
+        if best is not None and call.elements <= 2 * best["elements"]:
+            continue
+        with contextlib.suppress(Exception):  # what cannot be so large says so in any kind of error
+            best = {**program(row, dtype, call), "choice": number}
+        enough = best is not None and call.elements >= SIZES[row.size] // 4
+        if enough or time.perf_counter() - begin > 5 * _LONG:
+            break
     return best
 
 
@@ -105,8 +146,14 @@ def usable(sample: Sample, backward: bool) -> bool:
     return not sample.shape_only and (sample.grad or not backward)
 
 
-def program(row: Row, dtype: dtypes.DType, call: Call) -> dict[str, Any]:
+def program(row: Row, dtype: dtypes.DType, call: Call, patient: bool = False) -> dict[str, Any]:
     """The graph of a call, run once.
+
+    Args:
+        row: the line of the table.
+        dtype: the element type.
+        call: the arguments.
+        patient: whether it may take long, on a machine that is busy.
 
     Raises:
         Exception: whatever building or running it raises.
@@ -129,9 +176,9 @@ def program(row: Row, dtype: dtypes.DType, call: Call) -> dict[str, Any]:
             session.run(init)
             begin = time.perf_counter()
             # What waits for something that nobody brings gives up.
-            patience = tf.RunOptions(timeout_in_ms=int(2000 * _LONG))
+            patience = tf.RunOptions(timeout_in_ms=int(2000 * _LONG * (20 if patient else 1)))
             session.run(outputs or targets, given, options=patience)
-            if time.perf_counter() - begin > _LONG:
+            if time.perf_counter() - begin > _LONG and not patient:
                 raise ValueError("so large that it takes too long")
         feeds = {t.name: a for t, a in given.items()}
         plain = None if row.backward or case.variables else plainly(case)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,21 @@ def test_a_row_is_a_program(name: str, programs: Any, tmp_path: Path) -> None:
         session.run(names["init"])
         session.run(names["targets"], feed)
         assert all(np.isfinite(value).all() for value in session.run(names["outputs"], feed))
+
+
+def test_which_call_a_row_is_of_does_not_depend_on_the_clock(
+    programs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, choices = {row.name: row for row in programs.rows()}, programs.choices()
+    assert choices.keys() <= rows.keys()
+    assert set(ROWS) - {"ApplyAdam.small"} < choices.keys()
+    found = []
+    for seconds in (1e-9, 1e3):
+        ticks = itertools.count(0.0, seconds)
+        monkeypatch.setattr(programs.time, "perf_counter", lambda ticks=ticks: next(ticks))
+        name = "NearestNeighbors.usual"
+        found.append(programs.write(rows[name], tmp_path, choices[name]))
+    assert found[0] == found[1] and found[0]["choice"] == choices[name]
 
 
 def test_an_op_that_cannot_grow_has_no_large_row(programs: Any, tmp_path: Path) -> None:

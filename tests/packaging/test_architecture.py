@@ -54,7 +54,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "compiler": BASE | {"io", "graph", "devices", "kernels", "plugins"},
     "view": BASE | {"io"},  # what is told of programs, and the page that tells it
     "runtime": BASE | {"io", "graph", "devices", "kernels", "plugins", "compiler", "view"},
-    "eager": BASE | {"io", "graph", "ops", "autodiff", "runtime"},
+    "eager": BASE | {"io", "graph", "ops", "autodiff", "kernels", "runtime"},
 }
 # Built on the public graph and op API; they may import each other, but nothing below imports them.
 LIBRARY = {

@@ -1,4 +1,4 @@
-"""Portable kernels on arrays that have nothing beyond the array API standard."""
+"""Portable kernels on arrays that have what the array API standard asks for, or cannot change."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from tests.conformance import conforms, each, ops_of
 from tests.plugins.conftest import Site
 
-DEVICES: Final = ("standard:0", "standard:1")
+DEVICES: Final = ("standard:0", "standard:1", "standard:2")
 _EVERY: Final = 30
 """Echo's ops, of which `make test` takes one in so many: NumPy's arrays prove them all."""
 

@@ -175,6 +175,37 @@ def test_arrays_without_elements() -> None:
     np.testing.assert_array_equal(of_w, np.zeros((3, 3, 3, 4)))
 
 
+@pytest.mark.parametrize("known", [True, False], ids=["known", "fed"])
+@pytest.mark.parametrize(
+    ("op", "images", "filters", "made"),
+    [
+        (lambda x, w: tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "SAME"),
+         (0, 5, 5, 3), (3, 3, 3, 2), (0, 5, 5, 6)),
+        (lambda x, w: tf.nn.conv3d(x, w, [1] * 5, "SAME"),
+         (0, 3, 3, 3, 2), (2, 2, 2, 2, 4), (0, 3, 3, 3, 4)),
+        (lambda x, w: tf.nn.conv2d_transpose(x, w, [0, 10, 10, 4], [1, 2, 2, 1], "SAME"),
+         (0, 5, 5, 3), (3, 3, 4, 3), (0, 10, 10, 4)),
+        (lambda x, w: tf.nn.conv2d(x, w, [1, 1, 1, 1], "SAME"),
+         (2, 0, 5, 3), (3, 3, 3, 4), (2, 0, 5, 4)),
+        (lambda x, w: tf.nn.dilation2d(x, w, [1] * 4, [1] * 4, "SAME"),
+         (0, 5, 5, 3), (3, 3, 3), (0, 5, 5, 3)),
+        (lambda x, w: tf.nn.max_pool(x, 2, 2, "SAME") * tf.reduce_sum(w),
+         (0, 4, 4, 3), (2,), (0, 2, 2, 3)),
+    ],
+    ids=["depthwise", "three", "transposed", "no rows", "dilation", "pool"],
+)  # fmt: skip
+def test_windows_over_no_images(
+    op: Any, images: tuple[int, ...], filters: tuple[int, ...], made: tuple[int, ...], known: bool
+) -> None:
+    """Nothing comes out, in its shape, and what shares its filter learns nothing of it."""
+    x = tf.placeholder(tf.float32, images if known else [None] * len(images))
+    w = tf.Variable(tf.ones(filters))
+    y = op(x, w)
+    y, of_x, of_w = run([y, *tf.gradients(y, [x, w])], {x: np.ones(images)})
+    assert (y.shape, of_x.shape) == (made, images)
+    np.testing.assert_array_equal(of_w, np.zeros(filters))
+
+
 def test_batch_norm_of_an_empty_batch() -> None:
     x = tf.placeholder(tf.float32, [None, 2, 2, 3])
     y = tf.layers.batch_normalization(x, training=True)
@@ -211,3 +242,22 @@ def test_shapes_that_follow_from_constants() -> None:
     y = tf.placeholder(tf.float32, [None, 3, 4])
     assert tf.reshape(y, [tf.shape(y)[0], 12]).shape.as_list() == [None, 12]
     assert tf.zeros(tf.placeholder(tf.int32, [2])).shape.as_list() == [None, None]
+
+
+def test_checks_tell_nothing_of_shapes() -> None:
+    x = tf.placeholder(tf.float32)
+    checks = [tf.assert_rank(x, 2), tf.assert_equal(tf.shape(x)[0], 3)]
+    with tf.control_dependencies(checks):
+        y = tf.identity(x)
+    assert x.shape.ndims is None and y.shape.ndims is None
+    assert run(y, {x: np.ones((3, 1))}).shape == (3, 1)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.dtype("float64"), "float64", tf.float64, float])
+def test_types_of_what_is_mapped_by_any_name(dtype: Any) -> None:
+    wanted = tf.as_dtype(dtype)
+    y = tf.map_fn(lambda x: tf.cast(x, wanted) / 2, tf.constant([1, 2]), dtype=dtype)
+    assert y.dtype is wanted
+    assert run(y).tolist() == [0.5, 1.0]
+    pair = tf.map_fn(lambda x: (x, tf.cast(x, wanted)), tf.constant([3]), dtype=(np.int32, dtype))
+    assert [t.dtype for t in pair] == [tf.int32, wanted]

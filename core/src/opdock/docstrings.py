@@ -10,6 +10,23 @@ from typing import Any, TypeVar
 _F = TypeVar("_F", bound=Callable[..., Any])
 _WIDTH = 96
 
+ELEMENTWISE: Mapping[str, str] = {
+    **dict.fromkeys(("x", "input"), "a tensor, or what converts to one."),
+    "name": "a name for the operation.",
+    "returns": "A tensor of the same shape.",
+    "raises": "TypeError: the elements are of a type that is not allowed.",
+}
+"""What functions of each element say."""
+PAIRWISE: Mapping[str, str] = {
+    "x": "a tensor, or what converts to one.",
+    "y": "a tensor of the same type, whose shape broadcasts.",
+    "name": "a name for the operation.",
+    "returns": "A tensor of the shape to which both broadcast.",
+    "raises": "TypeError: the types differ, or are not allowed.\n"
+    "ValueError: the shapes do not broadcast (InvalidArgumentError where only a step shows it).",
+}
+"""What functions of pairs of elements say."""
+
 
 def explained(words: Mapping[str, str], **own: str) -> Callable[[_F], _F]:
     """A decorator that adds the sections Args, Returns and Raises to a docstring.

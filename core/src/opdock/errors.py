@@ -196,12 +196,20 @@ def make_specific_exception(node_def: Any, op: Any, message: Any, error_code: in
 
 
 def exception_type_from_error_code(error_code: int) -> type[OpError]:
-    """The exception class of a canonical status code."""
+    """The exception class of a canonical status code.
+
+    Args:
+        error_code: the code, an int.
+    """
     return _BY_CODE[error_code]
 
 
 def error_code_from_exception_type(cls: type[OpError]) -> int:
-    """The canonical status code of an exception class; `UNKNOWN`, and a warning, for another."""
+    """The canonical status code of an exception class; `UNKNOWN`, and a warning, for another.
+
+    Args:
+        cls: the class.
+    """
     if isinstance(cls, type) and issubclass(cls, _CodedError):
         return cls._code
     warnings.warn("Unknown class exception", stacklevel=2)

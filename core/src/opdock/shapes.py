@@ -488,11 +488,11 @@ def as_tensor_shape(value: Any) -> TensorShape:
 
 
 def dimension_value(dimension: Any) -> int | None:
-    """The integer or None behind a `Dimension` (TF's `tf.dimension_value`)."""
+    """The integer or None behind `dimension`, a `Dimension` or such a value itself."""
     return dimension.value if isinstance(dimension, Dimension) else dimension
 
 
 def dimension_at_index(shape: TensorShape, index: int) -> Dimension:
-    """A dimension of a shape; unknown if the rank is (TF's `tf.dimension_at_index`)."""
+    """Dimension `index` of a shape; unknown if the rank is (TF's `tf.dimension_at_index`)."""
     assert isinstance(shape, TensorShape)
     return Dimension(None) if shape.dims is None else shape.dims[index]

@@ -115,8 +115,8 @@ def _inferred(value: Any) -> np.ndarray[Any, Any]:
     except UnicodeError:
         # Text beside bytes that are no ASCII.
         return _object_array(value, np.array(value, object))
-    except ValueError as e:
-        raise ValueError(f"Argument must be a dense tensor: {value!r} - {e}") from None
+    except ValueError:
+        raise _ragged(value) from None
     if array.dtype.kind in "SU":
         return _string_array(value)
     if array.dtype == object:
@@ -141,8 +141,16 @@ def _object_array(value: Any, array: np.ndarray[Any, Any]) -> np.ndarray[Any, An
     if all(isinstance(v, (str, bytes)) for v in leaves):
         return _string_array(value)
     if any(isinstance(v, (list, tuple, np.ndarray)) for v in leaves):
-        raise ValueError(f"Argument must be a dense tensor: {value!r} is ragged.")
+        raise _ragged(value)
     raise _unsupported(value)
+
+
+def _ragged(value: Any) -> ValueError:
+    """In the words of both ways: as graphs say it, and as eager programs do."""
+    return ValueError(
+        f"Argument must be a dense tensor: {value!r}. Can't convert non-rectangular Python "
+        "sequence to Tensor."
+    )
 
 
 def _unsupported(value: Any) -> TypeError:
@@ -178,7 +186,7 @@ def _typed_leaf(value: Any) -> bool:
 def _string_array(value: Any) -> np.ndarray[Any, Any]:
     source = np.array(value, dtype=object)
     items = source.reshape(-1).tolist()
-    if set(map(type, items)) <= {bytes}:
+    if list(map(type, items)).count(bytes) == len(items):  # half as long as a set takes
         return source
     out = np.empty(source.shape, object)
     flat_out = out.reshape(-1)
@@ -228,7 +236,7 @@ def _check_elements(value: Any, dtype: DType) -> None:
 
 def _conversion_error(value: Any, dtype: DType, error: Exception) -> Exception:
     if "inhomogeneous" in str(error) or "sequence" in str(error):
-        return ValueError(f"Argument must be a dense tensor: {value!r} - {error}")
+        return _ragged(value)
     return TypeError(
         f"Failed to convert object of type {type(value)} to Tensor of type {dtype.name}. "
         f"Contents: {value!r}. ({error})"

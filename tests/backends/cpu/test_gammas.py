@@ -107,6 +107,31 @@ def test_gradients_of_samples_in_the_tail(both: Both) -> None:
     np.testing.assert_allclose(found[0], plain[0], rtol=1e-6)
 
 
+def test_log_gamma(both: Both) -> None:
+    near = [1 + np.float32(2) ** -k for k in range(24)] + [
+        2 - np.float32(2) ** -k for k in range(24)
+    ]
+    x = np.concatenate([10 ** RNG.uniform(-30, 38, COUNT), RNG.uniform(-9, 9, COUNT), near, EDGES])
+    x = x.astype(np.float32)
+    found, plain = both(lambda: tf.lgamma(given(x)), "_log_gammas")
+    # SciPy computes in double precision, and rounds.
+    _agree(found[0], plain[0])
+
+
+def test_incomplete_beta(both: Both) -> None:
+    a, b = _arguments(-2.0, 3.5)
+    with np.errstate(all="ignore"):
+        mean = a / (a + b)
+        spread = np.sqrt(mean * (1 - mean) / (a + b + 1))
+    x = np.clip(mean + RNG.normal(size=a.size) * spread, 0, 1)
+    x = np.concatenate([x[: -len(EDGES)], EDGES]).astype(np.float32)
+    found, _ = both(lambda: tf.betainc(given(a), given(b), given(x)), "_beta")
+    with np.errstate(all="ignore"):
+        wanted = special.betainc(*(v.astype(np.float64) for v in (a, b, x)))
+    np.testing.assert_array_equal(np.isnan(found[0]), np.isnan(wanted))
+    np.testing.assert_allclose(found[0], wanted, rtol=3e-7, atol=1e-37)
+
+
 def test_arguments_that_do_not_fit_are_told() -> None:
     with tf.Session() as session, pytest.raises((ValueError, tf.errors.InvalidArgumentError)):
         a, b = (tf.placeholder(tf.float32) for _ in range(2))

@@ -65,7 +65,10 @@ def test_boxes(both: Any, limit: float) -> None:
         many = tf.image.combined_non_max_suppression(
             tf.reshape(boxes, [2, 100, 2, 4]), tf.reshape(scores, [2, 100, 2]), 9, 12, limit, 3.0
         )
-        return [tf.image.non_max_suppression(boxes, scores, 50, limit, 5.0), *many]
+        short = tf.image.combined_non_max_suppression(
+            tf.reshape(boxes, [20, 10, 2, 4]), tf.reshape(scores, [20, 10, 2]), 9, 12, limit, 3.0
+        )
+        return [tf.image.non_max_suppression(boxes, scores, 50, limit, 5.0), *many, *short]
 
     _same(both(build, "_suppress"), rtol=0)
 

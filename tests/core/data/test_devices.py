@@ -15,6 +15,7 @@ import opdock as tf
 from opdock import dtypes, plugin
 from opdock.data import Dataset
 from opdock.data.devices import MultiDeviceIterator
+from opdock.eager.modes import eager_mode
 from opdock.plugin import BackendSpec, BaseDevice, DeviceAttributes, Probe, hookimpl
 
 NAME = "holder-for-tests"
@@ -237,6 +238,29 @@ def test_one_device_may_run_ahead_as_far_as_there_is_room() -> None:
         session.run(dealt.initializer)
         assert [session.run(first) for _ in range(5)] == [0, 2, 4, 6, 8]
         assert [session.run(second) for _ in range(5)] == [1, 3, 5, 7, 9]
+
+
+@pytest.mark.parametrize("prefetch", [0, 2])
+def test_devices_have_elements_in_turn_where_operations_run_as_they_are_made(prefetch: int) -> None:
+    with eager_mode(alone=True):
+        dealt = MultiDeviceIterator(
+            Dataset.range(5), ["/cpu:0", HOLDER, "/cpu:0"], prefetch_buffer_size=prefetch
+        )
+        assert dealt.initializer is None
+        for _ in range(2):
+            assert [int(v) for v in dealt.get_next()] == [0, 1, 2]
+            assert int(dealt.get_next(HOLDER)) == 4
+            optionals = dealt.get_next_as_optional()
+            assert [bool(o.has_value()) for o in optionals] == [True, False, False]
+            assert int(optionals[0].get_value()) == 3
+            with pytest.raises(tf.errors.OutOfRangeError):
+                dealt.get_next(HOLDER)
+            dealt._eager_reset()
+
+
+def test_a_session_begins_anew_by_the_initializer() -> None:
+    with pytest.raises(ValueError, match="only supported in eager mode"):
+        MultiDeviceIterator(Dataset.range(5), ["/cpu:0"])._eager_reset()
 
 
 def test_a_shard_that_asks_too_early_or_too_much_is_told() -> None:

@@ -143,6 +143,20 @@ def test_rows_that_cannot_be_read_say_why(line, told, walk, tmp_path):
         walk(CsvDataset(path, [tf.int32, tf.string, tf.string]))
 
 
+def test_rows_that_cannot_be_read_say_where(walk, tmp_path):
+    text = b'a,b\n1,"x\ny"\n2,z\nthree,z\n4,"un\nclosed'
+    path = written(tmp_path / "bad.csv", text)
+    element = CsvDataset(path, [tf.int32, tf.string], header=True).make_one_shot_iterator()
+    following, found = element.get_next(), []
+    with tf.Session() as session:
+        for _ in range(4):
+            try:
+                found.append(int(session.run(following)[0]))
+            except tf.errors.InvalidArgumentError as e:
+                found.append(e.message.partition("(")[2].partition(")")[0])
+    assert found == [1, 2, f"line 5 of {path}", f"line 6 of {path}"]
+
+
 def test_whole_tables(walk, tmp_path):
     path = written(tmp_path / "t.csv", b"n,x,s\n1,1.5,a\n2,2.5,b\n3,3,\n")
     made = make_csv_dataset(path, 2, label_name="s", num_epochs=1, shuffle=False)

@@ -58,7 +58,7 @@ PIPELINES = {
     ),
     "map_parallelization": (("ParallelMap",), lambda d: d.map(square)),
     "map_and_batch_fusion": (("MapAndBatch",), lambda d: d.map(square).batch(3)),
-    "map_vectorization": (("Batch", "Map"), lambda d: d.map(square).batch(4)),
+    "map_vectorization": (("BatchV2", "Map"), lambda d: d.map(square).batch(4)),
 }  # fmt: skip
 
 

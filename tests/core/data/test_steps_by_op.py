@@ -10,7 +10,7 @@ import pytest
 import opdock as tf
 from opdock.data import Dataset
 from opdock.data.dataset import VariantDataset
-from opdock.data.util import structure
+from opdock.data.util import structure, traverse
 
 FEATURES = {
     "words": tf.VarLenFeature(tf.string),
@@ -92,3 +92,21 @@ def test_who_waits_for_one_is_let_go():
     following = element.get_next()
     with tf.Session() as session, pytest.raises(tf.errors.DeadlineExceededError):
         session.run(following, options=tf.RunOptions(timeout_in_ms=100))
+
+
+def test_what_a_dataset_follows_from_is_found_in_its_graph():
+    held = Dataset.range(3).repeat(2)
+    dataset = Dataset.zip((Dataset.range(4), Dataset.range(5))).flat_map(lambda x, _: held.batch(x))
+    found = [op.type for op in traverse.obtain_all_variant_tensor_ops(dataset)]
+    assert found[0] == "FlatMapDataset"
+    assert sorted(found[1:]) == ["RangeDataset"] * 3 + ["RepeatDataset", "ZipDataset"]
+
+
+@pytest.mark.parametrize("dynamic", [None, True, False])
+@pytest.mark.parametrize("inferred", [None, True, False])
+def test_what_is_not_known_of_a_tensor_array_stays_so(dynamic, inferred):
+    spec = tf.TensorArraySpec([2, 2], tf.int32, dynamic, inferred)
+    shape = tf.TensorShape([dynamic, inferred, 2, 2])
+    found = structure.convert_legacy_structure(tf.int32, shape, tf.TensorArray)
+    assert found == spec
+    assert (found._dynamic_size, found._infer_shape) == (dynamic, inferred)

@@ -242,6 +242,32 @@ def test_iterators_and_datasets_are_arguments():
     assert [total(tf.data.Dataset.range(n)).numpy() for n in (3, 5)] == [3, 10]
 
 
+def test_composites_are_arguments_of_concrete_functions(tmp_path):
+    @tf.function
+    def total(x):
+        if isinstance(x, tf.SparseTensor):
+            return tf.sparse.reduce_sum(x)
+        sums = tf.constant(0, tf.int64)
+        for value in x:
+            sums += value
+        return sums
+
+    numbers = total.get_concrete_function(tf.data.Dataset.range(3))
+    assert not numbers.graph.captures
+    assert total.get_concrete_function(tf.data.Dataset.range(5).map(lambda v: v)) is numbers
+    assert numbers(tf.data.Dataset.range(5)).numpy() == 10
+    sparse = tf.SparseTensor([[0, 1], [1, 0]], [3.0, 4.0], [2, 2])
+    entries = total.get_concrete_function(sparse)
+    assert entries is not numbers and entries(sparse).numpy() == total(sparse).numpy() == 7.0
+    with pytest.raises(TypeError, match="takes"):
+        entries(sparse.indices)
+    module = tf.Module()
+    module.total = total
+    tf.saved_model.save(module, str(tmp_path))
+    loaded = tf.saved_model.load_v2(str(tmp_path))
+    assert loaded.total(sparse).numpy() == 7.0
+
+
 def test_errors_have_their_class():
     @tf.function
     def checked(x: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 import errno
 import os
 import shutil
@@ -82,13 +81,11 @@ def killed_after(calls: int | None) -> Iterator[Switch]:
 
         return call
 
-    def opened(name: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
-        if "x" not in mode:
-            return builtins.open(name, mode, *args, **kwargs)
-        switch()
-        return File(builtins.open(name, mode, *args, **kwargs), switch)
+    made, remove = files._made, files._remove
 
-    remove = files._remove
+    def opened(name: str) -> Any:
+        switch()
+        return File(made(name), switch)
 
     def removed(name: str, held: list[Any], owner: int) -> None:
         for file in held:
@@ -98,7 +95,7 @@ def killed_after(calls: int | None) -> Iterator[Switch]:
                 remove(name, held, owner)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "open", opened, raising=False)
+        patch.setattr(files, "_made", opened)
         patch.setattr(files, "_remove", removed)
         for name in CALLS:
             patch.setattr(os, name, counted(getattr(os, name)))

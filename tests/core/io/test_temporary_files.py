@@ -56,3 +56,18 @@ def test_a_child_leaves_it_alone(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == [Path(temporary.name).name]
     temporary.discard()
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_written_goes_to_the_disk_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[tuple[int, int]] = []
+    monkeypatch.setattr(
+        files, "_begin_to_write", lambda handle, start, size, how: begun.append((start, size))
+    )
+    step = files._BEGUN_AT // 4
+    with files.atomic_write(str(tmp_path / "f")) as file:
+        for number in range(9):
+            file.write(bytes([number]) * step)
+    assert begun == [(0, 4 * step), (4 * step, 4 * step)]
+    assert (tmp_path / "f").read_bytes() == b"".join(bytes([n]) * step for n in range(9))

@@ -7,6 +7,7 @@ give theirs: `x.at[index].set(values)`, which makes a new array.
 from __future__ import annotations
 
 import operator
+from types import ModuleType
 from typing import Any
 
 import array_api_strict as strict
@@ -101,13 +102,15 @@ def unwrap(value: Any) -> Any:
 
 
 class Namespace:
-    """The functions of the strict namespace over wrapped arrays."""
+    """The functions of the strict namespace, or of its extensions, over wrapped arrays."""
 
-    def __init__(self, kind):
-        self._kind = kind
+    def __init__(self, kind, module=strict):
+        self._kind, self._module = kind, module
 
     def wrap(self, value: Any) -> Any:
         """Arrays wrapped, functions made to take and give wrapped ones."""
+        if isinstance(value, ModuleType):
+            return Namespace(self._kind, value)
         if isinstance(value, type(strict.asarray(0))):
             return self._kind(self, value)
         if isinstance(value, tuple) and any(isinstance(v, type(strict.asarray(0))) for v in value):
@@ -120,7 +123,7 @@ class Namespace:
         return value
 
     def __getattr__(self, name):
-        return self.wrap(getattr(strict, name))
+        return self.wrap(getattr(self._module, name))
 
 
 frozen = Namespace(Frozen)

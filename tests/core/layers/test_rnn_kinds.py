@@ -155,3 +155,9 @@ def test_what_a_state_has_behind_the_cells_own_is_left_alone():
             fitting = cell(tf.constant(X[:, 0]), tf.constant(state[:, :size]))
         for one, other in zip(*run([longer, fitting]), strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+def test_a_state_in_one_tensor_has_two_halves_of_units():
+    cell = tf.nn.rnn_cell.BasicLSTMCell(2, state_is_tuple=False)
+    with pytest.raises(ValueError, match="Dimensions must be equal"):
+        cell(tf.zeros([3, 4]), tf.zeros([3, 6]))

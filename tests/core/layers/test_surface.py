@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.python.layers import utils
 
 
 @pytest.fixture(autouse=True)
@@ -169,3 +170,11 @@ def test_a_convolution_reads_its_kernel_in_its_own_scope(layer, shape, expected,
         assert [op.name for op in read.inputs[0].consumers() if op.type == "ReadVariableOp"] == [
             "layer/kernel/Read/ReadVariableOp", expected,
         ]  # fmt: skip
+
+
+def test_a_condition_is_known_or_refused():
+    assert utils.constant_value(1) is True
+    assert utils.constant_value(tf.constant(5)) == 5
+    assert utils.constant_value(tf.placeholder(tf.bool, [])) is None
+    with pytest.raises(TypeError, match="must be a Tensor, a Python bool, or 1 or 0"):
+        utils.constant_value(5)

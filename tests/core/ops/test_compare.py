@@ -82,3 +82,30 @@ def test_select_v2_broadcasts_and_sums_its_gradient_back():
     assert run(out).tolist() == [[1.0, 5.0, 1.0], [2.0, 5.0, 2.0]]
     dt, de = run(tf.gradients(out, [t, e]))
     assert dt.tolist() == [[2.0], [2.0]] and de == 2.0
+
+
+@pytest.mark.parametrize("device", ["/cpu:0", "/device:ECHO:0"])
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "int64"])
+def test_whole_numbers_far_apart_are_not_near(dtype, device):
+    """Not even where their difference does not fit their type, or a float64."""
+    limits = np.iinfo(dtype)
+    x = [limits.min, limits.max, limits.max, 5]
+    y = [limits.max, limits.min, limits.max - 1, 5]
+    with tf.device(device):
+        one = tf.raw_ops.ApproximateEqual(x=tf.constant(x, dtype), y=tf.constant(y, dtype))
+        two = tf.raw_ops.ApproximateEqual(
+            x=tf.constant(x, dtype), y=tf.constant(y, dtype), tolerance=1.5
+        )
+    assert [found.tolist() for found in run([one, two])] == [
+        [False, False, False, True], [False, False, True, True],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("device", ["/cpu:0", "/device:ECHO:0"])
+def test_a_condition_of_the_wrong_shape_reads_the_same_on_every_device(device):
+    condition, x = tf.placeholder(tf.bool), tf.placeholder(tf.float32)
+    with tf.device(device):
+        chosen = tf.raw_ops.Select(condition=condition, t=x, e=x)
+    text = r"'condition' must be of the same shape as .* or a vector .*: \[4\] vs\. \[3,4\]"
+    with pytest.raises(tf.errors.InvalidArgumentError, match=text):
+        run(chosen, {condition: np.ones(4, bool), x: np.ones((3, 4))})

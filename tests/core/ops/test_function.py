@@ -254,3 +254,16 @@ def test_arrays_among_the_arguments_are_tensors_in_the_function():
     with tf.Graph().as_default(), tf.Session() as sess:
         found = first(np.ones((1, 2), np.float32), {"number": np.float32(3)})
         assert sess.run(found).tolist() == [3.0, 3.0]
+
+
+def test_a_dataset_is_an_argument_of_a_concrete_function():
+    @tf.function
+    def count(dataset):
+        found = tf.constant(0)
+        for _ in dataset:
+            found += 1
+        return found
+
+    concrete = count.get_concrete_function(tf.data.Dataset.range(3))
+    with tf.Session() as session:
+        assert session.run([concrete(tf.data.Dataset.range(n)) for n in (2, 6)]) == [2, 6]

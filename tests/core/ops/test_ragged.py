@@ -353,3 +353,17 @@ def test_ranks_are_checked_when_it_runs() -> None:
     rt = tf.RaggedTensor.from_value_rowids(tf.placeholder_with_default([[1], [2]], None), ids, 9)
     with pytest.raises(tf.errors.InvalidArgumentError, match="must have rank. .1. .Received"):
         run(rt, {ids: [[0], [1]]})
+
+
+def test_a_mask_of_another_shape_is_told_with_both_shapes():
+    with pytest.raises(ValueError, match=r"Shapes \(1, 2\) and \(1, 3\) are incompatible"):
+        tf.ragged.boolean_mask([[1, 2]], [[True, True, False]])
+    with pytest.raises(ValueError, match=r"Shapes \(2,\) and \(3,\) are incompatible"):
+        tf.boolean_mask([1, 2], [True, True, False])
+
+
+def test_segments_without_integers_have_no_splits():
+    with pytest.raises(TypeError, match="segment_ids must be an integer tensor"):
+        tf.ragged.segment_ids_to_row_splits([0.5])
+    with pytest.raises(ValueError, match=r"Shape \(\) must have rank 1"):
+        tf.ragged.segment_ids_to_row_splits(0)

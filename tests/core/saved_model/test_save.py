@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.eager.modes import eager_mode
 from opdock.graph.nodes.typespec import TensorSpec
 
 VECTOR = TensorSpec([None], tf.float32)
@@ -184,19 +185,76 @@ def test_tables_take_their_files_along(tmp_path: Path) -> None:
         assert [r.tolist() for r in session.run(names, {given.name: ["x"]})] == [[2], [7]]
 
 
-def test_what_was_loaded_can_be_saved_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("told", [True, False])
+def test_what_was_loaded_can_be_saved_again(tmp_path: Path, told: bool) -> None:
     path = save(Dense(2), tmp_path)
     with tf.Graph().as_default():
         loaded = tf.saved_model.load_v2(path)
         change = loaded.w.assign(np.zeros([2, 2]))
         with tf.Session() as session:
             session.run([tf.global_variables_initializer(), change])
-            tf.saved_model.save(loaded, str(tmp_path / "again"), loaded.signatures)
+            signatures = loaded.signatures if told else None
+            tf.saved_model.save(loaded, str(tmp_path / "again"), signatures)
     with tf.Graph().as_default():
         again = tf.saved_model.load_v2(str(tmp_path / "again"))
         assert found(again([[1.0, 1.0]])["y"]).tolist() == [[0, 0]]
         outputs = again.signatures["serving_default"](tf.constant([[1.0, 1.0]]))
         assert found(outputs["y"]).tolist() == [[0, 0]]
+
+
+def test_what_could_be_called_can_be_called(tmp_path: Path) -> None:
+    inner = Dense(2)
+    loaded = tf.saved_model.load_v2(save(module(inner=inner), tmp_path))
+    assert callable(loaded.inner) and not callable(loaded)
+
+
+def test_lists_and_dicts_have_their_functions_and_places(tmp_path: Path) -> None:
+    v = tf.Variable(2.0, use_resource=True)
+    square = tf.function(lambda: v * v, input_signature=[])
+    thing = module(parts=[v, "no object", square], named={"v": v, "f": square, "n": 1})
+    loaded = tf.saved_model.load_v2(save(thing, tmp_path))
+    assert loaded.parts[1] is None and set(loaded.named) == {"v", "f"}
+    assert loaded.parts[0] is loaded.named["v"]
+    assert found([loaded.parts[2](), loaded.named["f"]()]) == [4.0, 4.0]
+
+
+def test_variables_have_their_names_and_tags_are_those_of_the_model(tmp_path: Path) -> None:
+    path = save(module(v=tf.Variable(2.0, name="a/v", use_resource=True)), tmp_path)
+    with tf.Graph().as_default(), tf.name_scope("scope"):
+        assert tf.saved_model.load_v2(path, ["serve"]).v.name == "a/v:0"
+        assert tf.saved_model.load_v2(path, "serve").v.name == "a/v_1:0"
+        with pytest.raises(ValueError, match="incompatible argument tags=eval"):
+            tf.saved_model.load_v2(path, "eval")
+
+
+def test_concrete_functions_take_other_shapes_where_operations_run_at_once() -> None:
+    with eager_mode(alone=True):
+        w = tf.Variable(3.0)
+        function = tf.function(lambda x: w * x**2.0, input_signature=[TensorSpec([None])])
+        call = function.get_concrete_function()
+        assert call(tf.constant(2.0)).numpy() == 12.0
+        assert call(tf.ones([2, 2])).shape == (2, 2)
+        with tf.GradientTape() as tape:
+            x = tf.constant(2.0)
+            tape.watch(x)
+            y = call(x)
+        assert [g.numpy() for g in tape.gradient(y, [x, w])] == [12.0, 4.0]
+
+
+def test_names_of_modules_may_begin_with_a_line_where_operations_run_at_once() -> None:
+    class _Part(tf.Module):
+        pass
+
+    with eager_mode(alone=True):
+        assert _Part().name == "__part"
+
+
+def test_a_concrete_function_of_a_loaded_function_is_called(tmp_path: Path) -> None:
+    function = tf.function(lambda x, y=2.0: x * y)
+    function.get_concrete_function(TensorSpec([], tf.float32), y=TensorSpec([], tf.float32))
+    loaded = tf.saved_model.load_v2(save(module(f=function), tmp_path))
+    concrete = loaded.f.get_concrete_function()
+    assert found([concrete(3.0, y=4.0), concrete(3.0, 5.0)]) == [12.0, 15.0]
 
 
 def test_optimizers_keep_their_slots(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.eager.modes import eager_mode
 from opdock.runtime import mixed_precision
 from opdock.train.experimental import loss_scale
 
@@ -150,3 +151,18 @@ def test_a_checkpoint_of_the_optimizer_has_the_scale(tmp_path):
         with tf.Session() as sess:
             status.initialize_or_restore(sess)
             assert sess.run(late.optimizer._loss_scale()) == 4.0
+
+
+def test_a_checkpoint_made_at_once_has_the_scale(tmp_path):
+    with eager_mode(alone=True):
+        w = tf.Variable(2.0)
+        scale = experimental.DynamicLossScale(4, increment_period=1)
+        inner = tf.train.MomentumOptimizer(0.1, 0.9)
+        optimizer = experimental.MixedPrecisionLossScaleOptimizer(inner, scale)
+        checkpoint = tf.train.Checkpoint(optimizer=optimizer, w=w)
+        optimizer.minimize(lambda: w * 3.0, var_list=[w])
+        path = checkpoint.save(str(tmp_path / "saved"))
+        optimizer.minimize(lambda: w * 3.0, var_list=[w])
+        assert scale().numpy() == 16.0
+        checkpoint.restore(path).assert_consumed()
+        assert scale().numpy() == 8.0

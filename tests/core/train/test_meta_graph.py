@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import opdock as tf
+from opdock.io import protos
 from opdock.train.meta_graph import (
     export_scoped_meta_graph,
     import_scoped_meta_graph,
@@ -71,6 +72,22 @@ def test_import_into_a_scope(tmp_path: Path) -> None:
         with tf.Session() as sess:
             sess.run(tf.global_variables_initializer())
             saver.save(sess, str(tmp_path / "m"))
+
+
+@pytest.mark.parametrize(("version", "told"), [("1.4.0-rc1", False), ("1.15.0", True), ("", True)])
+def test_variables_of_old_versions_are_trainable_by_their_collection(version, told) -> None:
+    tf.Variable(1.0, name="yes")
+    tf.Variable(1.0, name="no", trainable=False)
+    meta = tf.train.export_meta_graph()
+    meta.meta_info_def.tensorflow_version = version
+    for collection in meta.collection_def.values():
+        for i, message in enumerate(collection.bytes_list.value):
+            variable = protos.VariableDef.FromString(message)
+            variable.ClearField("trainable")
+            collection.bytes_list.value[i] = variable.SerializeToString()
+    with tf.Graph().as_default():
+        tf.train.import_meta_graph(meta)
+        assert [v.trainable for v in tf.global_variables()] == [not told, False]
 
 
 def test_export_of_a_scope() -> None:

@@ -26,6 +26,7 @@ TABLES: Final[Mapping[str, str]] = {
     ),
     "opdock_cpu.kernels.bias:table": "BiasAdd BiasAddGrad BiasAddV1",
     "opdock_cpu.kernels.bitwise:table": "LeftShift PopulationCount RightShift",
+    "opdock_cpu.kernels.block_rnn:table": "BlockLSTMGrad BlockLSTMGradV2",
     "opdock_cpu.kernels.boosted_trees:table": (
         "BoostedTreesCenterBias BoostedTreesCreateEnsemble BoostedTreesDeserializeEnsemble "
         "BoostedTreesEnsembleResourceHandleOp BoostedTreesExampleDebugOutputs "
@@ -50,15 +51,17 @@ TABLES: Final[Mapping[str, str]] = {
         "LogUniformCandidateSampler ThreadUnsafeUnigramCandidateSampler UniformCandidateSampler"
     ),
     "opdock_cpu.kernels.cast:table": "Bitcast Cast",
-    "opdock_cpu.kernels.clustering:table": "KMC2ChainInitialization KmeansPlusPlusInitialization",
-    "opdock_cpu.kernels.compare:table": "ApproximateEqual Equal NotEqual Select SelectV2",
+    "opdock_cpu.kernels.clustering:table": (
+        "KMC2ChainInitialization KmeansPlusPlusInitialization NearestNeighbors"
+    ),
+    "opdock_cpu.kernels.compare:table": "Equal NotEqual Select SelectV2",
     "opdock_cpu.kernels.complex:table": "Angle Complex Imag Real",
     "opdock_cpu.kernels.conv:table": (
         "Conv2D Conv2DBackpropFilter Conv2DBackpropInput Conv3D Conv3DBackpropFilterV2 "
         "Conv3DBackpropInputV2"
     ),
-    "opdock_cpu.kernels.ctc:table": "CTCBeamSearchDecoder CTCLoss",
-    "opdock_cpu.kernels.decompositions:table": "CholeskyGrad Lu",
+    "opdock_cpu.kernels.ctc:table": "CTCBeamSearchDecoder CTCGreedyDecoder CTCLoss",
+    "opdock_cpu.kernels.decompositions:table": "Cholesky CholeskyGrad Lu",
     "opdock_cpu.kernels.depthwise:table": (
         "DepthwiseConv2dNative DepthwiseConv2dNativeBackpropFilter "
         "DepthwiseConv2dNativeBackpropInput"
@@ -98,6 +101,7 @@ TABLES: Final[Mapping[str, str]] = {
         "CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage ExtractGlimpse"
     ),
     "opdock_cpu.kernels.image_regions:table": "BipartiteMatch ImageConnectedComponents",
+    "opdock_cpu.kernels.image_warp:table": "ImageProjectiveTransform ImageProjectiveTransformV2",
     "opdock_cpu.kernels.inplace:table": "DeepCopy Empty InplaceAdd InplaceSub InplaceUpdate",
     "opdock_cpu.kernels.io:table": (
         "MatchingFiles MergeV2Checkpoints ReadFile Restore RestoreSlice RestoreV2 Save SaveSlices "
@@ -162,7 +166,10 @@ TABLES: Final[Mapping[str, str]] = {
         "QueueEnqueueManyV2 QueueEnqueueV2 QueueIsClosed QueueIsClosedV2 QueueSize QueueSizeV2 "
         "RandomShuffleQueue RandomShuffleQueueV2"
     ),
-    "opdock_cpu.kernels.ragged:table": "RaggedTensorFromVariant RaggedTensorToVariant",
+    "opdock_cpu.kernels.ragged:table": (
+        "RaggedRange RaggedTensorFromVariant RaggedTensorToSparse RaggedTensorToVariant"
+    ),
+    "opdock_cpu.kernels.ragged_padding:table": "RaggedTensorToTensor",
     "opdock_cpu.kernels.random:table": (
         "RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt "
         "StatefulStandardNormalV2 StatefulTruncatedNormal StatefulUniform StatelessRandomNormal "
@@ -192,7 +199,7 @@ TABLES: Final[Mapping[str, str]] = {
         "ScatterNd ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterMax TensorScatterMin "
         "TensorScatterSub TensorScatterUpdate"
     ),
-    "opdock_cpu.kernels.sdca:table": "SdcaFprint SdcaOptimizer SdcaOptimizerV2",
+    "opdock_cpu.kernels.sdca:table": "SdcaFprint SdcaOptimizer SdcaOptimizerV2 SdcaShrinkL1",
     "opdock_cpu.kernels.segment:table": (
         "SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum SparseSegmentMean "
         "SparseSegmentMeanGrad SparseSegmentMeanWithNumSegments SparseSegmentSqrtN "
@@ -210,8 +217,11 @@ TABLES: Final[Mapping[str, str]] = {
     ),
     "opdock_cpu.kernels.sorting:table": "LowerBound NthElement TopK TopKV2 UpperBound",
     "opdock_cpu.kernels.sparse_cross:table": "SparseCross SparseFeatureCross SparseFeatureCrossV2",
-    "opdock_cpu.kernels.sparse_layout:table": "SparseToDense",
-    "opdock_cpu.kernels.sparse_math:table": "SparseTensorDenseAdd SparseTensorDenseMatMul",
+    "opdock_cpu.kernels.sparse_layout:table": "SparseFillEmptyRows SparseSplit SparseToDense",
+    "opdock_cpu.kernels.sparse_math:table": (
+        "SparseAdd SparseAddGrad SparseSparseMaximum SparseSparseMinimum SparseTensorDenseAdd "
+        "SparseTensorDenseMatMul"
+    ),
     "opdock_cpu.kernels.sparse_serial:table": (
         "AddManySparseToTensorsMap AddSparseToTensorsMap DeserializeManySparse DeserializeSparse "
         "SerializeManySparse SerializeSparse TakeManySparseFromTensorsMap"

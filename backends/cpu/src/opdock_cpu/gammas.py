@@ -1,4 +1,4 @@
-"""The incomplete gamma functions, their derivatives and zeta, for single precision.
+"""The incomplete gamma and beta functions, derivatives and zeta, for single precision.
 
 The series and fractions are those of core's portable kernels, summed in double precision until what
 is left does not count in single. A turn of a loop computes a few elements beside each other, each
@@ -16,7 +16,10 @@ import numpy as np
 from opdock.plugin import codegen
 from opdock_cpu.jit.looped import Array, Looped, double
 
-__all__ = ["gamma_of", "gamma_slope", "polygamma", "slope_sum", "tail_integral", "zeta"]
+__all__ = [
+    "beta_of", "gamma_of", "gamma_slope", "log_gammas", "polygamma", "slope_sum", "tail_integral",
+    "zeta",
+]  # fmt: skip
 
 _LANES: Final = 8
 _ENOUGH: Final = 1e-9
@@ -30,6 +33,8 @@ _BROAD: Final = 1e4
 """Shapes of gamma distributions from which these take hundreds of terms."""
 _NARROW: Final = 1e-3
 """A shape up to which Q may be as small as the shape is."""
+_GREAT: Final = 1e30
+"""Arguments of gamma whose square still is a number of double precision, by far."""
 _WORK: Final = 100
 """Steps that an element takes, about."""
 _STIRLING: Final = codegen.SERIES["stirling"][::-1]
@@ -170,6 +175,49 @@ def _tail(
             out[i] = out[i] / (1.0 - (a[i] - 1.0) / x[i])
 
 
+def _beta(
+    begin: int, end: int, out: Array, above: Array, below: Array, a: Array, b: Array, x: Array
+) -> None:  # fmt: skip
+    """The incomplete beta function by its continued fraction, good for x up to its mean, about.
+
+    A turn of the inner loop takes two steps of the recurrence of numerators and denominators, and
+    divides by the last denominator: `above` and `below` are those before it.
+    """
+    for turn in range(begin, end):
+        first = turn * _LANES
+        for i in range(first, first + _LANES):
+            out[i] = 1.0
+            above[i] = 0.0
+            below[i] = 1.0
+        more, k = 1, 0
+        while more > 0 and k < _MOST:
+            more = 0
+            k += 1
+            for i in range(first, first + _LANES):
+                near = a[i] + (2 * k - 2)
+                odd, even = near * (near + 1.0), (near + 1.0) * (near + 2.0)
+                step = -(a[i] + k - 1.0) * (a[i] + b[i] + k - 1.0) * x[i]
+                top = even * (odd * out[i] + step * above[i])
+                bottom = even * (odd + step * below[i])
+                step = k * (b[i] - k) * x[i] * odd
+                inverse = 1.0 / (bottom + step)
+                value = (top + step * out[i]) * inverse
+                above[i] = top * inverse
+                below[i] = bottom * inverse
+                more += 1 if abs(value - out[i]) > value * _EXACT else 0
+                out[i] = value
+        for i in range(first, first + _LANES):
+            front = a[i] * log(x[i]) + b[i] * log1p(-x[i])
+            front += log_gamma(a[i] + b[i]) - log_gamma(a[i]) - log_gamma(b[i])
+            out[i] = out[i] * exp(front) / a[i]
+
+
+def _log_gammas(begin: int, end: int, out: Array, x: Array) -> None:
+    for i in range(begin, end):
+        value = log_gamma(double(x[i]))
+        out[i] = value if (x[i] - 1) * (x[i] - 2) != 0 else 0.0  # of which the sum knows nothing
+
+
 def _digammas(begin: int, end: int, out: Array, x: Array) -> None:
     for i in range(begin, end):
         out[i] = _psi(x[i])
@@ -214,6 +262,8 @@ _FRACTION: Final = Looped(_fraction)
 _SLOPE: Final = Looped(_slope)
 _TAIL: Final = Looped(_tail)
 _FRONT: Final = Looped(_front)
+_BETA: Final = Looped(_beta)
+_LOG_GAMMAS: Final = Looped(_log_gammas)
 _DIGAMMAS: Final = Looped(_digammas)
 _ZETA: Final = Looped(_zeta)
 _FACTORIALS: Final = Looped(_factorials)
@@ -289,6 +339,39 @@ def gamma_slope(a: Any, x: Any) -> Array | None:
         if total is None or not _FRONT(places.size, _WORK * places.size, front, *given):
             return None
         out.put(places, front * total)
+    return out
+
+
+def beta_of(a: Any, b: Any, x: Any, other: Callable[..., Array]) -> Array | None:
+    """The regularized incomplete beta function, otherwise as `gamma_of`."""
+    a, b, x = _wide(a, b, x)
+    valid = (a > 0) & (b > 0) & (a < _BROAD) & (b < _BROAD) & (x > 0) & (x < 1)
+    places, rest = np.flatnonzero(valid), np.flatnonzero(~valid)
+    out = np.empty(a.shape)
+    if places.size:
+        first, second, at = (v.take(places) for v in (a, b, x))
+        # Beyond the mean, what is left of one is the function of the other side.
+        turned = at > (first + 1) / (first + second + 2)
+        sides = np.where(turned, second, first), np.where(turned, first, second)
+        found = _run(_BETA, 2, (*sides, np.where(turned, 1 - at, at)))
+        if found is None:
+            return None
+        out.put(places, np.where(turned, 1 - found, found))
+    if rest.size:
+        out.put(rest, other(a.take(rest), b.take(rest), x.take(rest)))
+    return out
+
+
+def log_gammas(x: Any, other: Callable[[Array], Array]) -> Array | None:
+    """The logarithm of gamma's size, otherwise as `gamma_of`."""
+    x = np.asarray(x)
+    inside = (x > 0) & (x < _GREAT)
+    out, given = np.empty(x.shape), np.where(inside, x, x.dtype.type(1))
+    if not _LOG_GAMMAS(x.size, _WORK * x.size / 4, out, given):
+        return None
+    rest = np.flatnonzero(~inside)
+    if rest.size:
+        out.put(rest, other(x.take(rest)))
     return out
 
 

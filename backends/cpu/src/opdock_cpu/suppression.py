@@ -8,13 +8,17 @@ from typing import Any, Final
 import numpy as np
 
 from opdock_cpu.jit.looped import Array, Looped
+from opdock_cpu.ordering import descending
 
 __all__ = ["Overlaps", "chosen", "overlaps", "suppressed"]
 
+_LONG: Final = 64
+"""Boxes of a list that NumPy sorts faster than a heap gives them away."""
+_STEPS: Final = 16
+"""How much work a box is, about."""
+
 Overlaps = Callable[[int], Array]
 """How much a box overlaps each of all boxes."""
-_USUAL: Final = 64
-"""About with how many chosen boxes each other one is compared."""
 
 
 def _corners(boxes: Array) -> tuple[Array, Array, Array]:
@@ -68,30 +72,77 @@ def chosen(
     return indices, values
 
 
+def _behind(scores: Array, first: int, a: int, b: int) -> bool:
+    """Whether a score comes after another: it is lower, or later among equals."""
+    one, other = scores[first + a], scores[first + b]
+    return one < other or (one == other and a > b)
+
+
+def _sink(heap: Array, scores: Array, first: int, start: int, size: int) -> None:
+    """Has a box go down in a heap, the best of which is on top, to where it belongs."""
+    at, child = start, 2 * start + 1
+    mine = heap[first + start]
+    while child < size:
+        if child + 1 < size and _behind(
+            scores, first, heap[first + child], heap[first + child + 1]
+        ):
+            child += 1
+        if not _behind(scores, first, mine, heap[first + child]):
+            break
+        heap[first + at] = heap[first + child]
+        at = child
+        child = 2 * at + 1
+    heap[first + at] = mine
+
+
 def _suppress(
-    begin: int, end: int, kept: Array, found: Array, low: Array, high: Array, area: Array,
-    alive: Array, length: int, most: int, limit: float,
+    begin: int, end: int, kept: Array, found: Array, heap: Array, corners: Array, boxes: Array,
+    scores: Array, length: int, most: int, ordered: int, limit: float, least: float,
 ) -> None:  # fmt: skip
-    """Of each list the first `alive` boxes count; they come in the order of their scores."""
+    """A turn is a list; `corners` are those of the boxes that are kept, and their areas.
+
+    The boxes are in order in the `heap`, or it is made one.
+    """
     for g in range(begin, end):
-        count = 0
-        for i in range(g * length, g * length + alive[g]):
-            if count >= most:
-                break
+        first, size, count, at = g * length, 0, 0, 0
+        for i in range(length):
+            if scores[first + i] > least:
+                if ordered == 0:
+                    heap[first + size] = i
+                size += 1
+        for i in range(size // 2 - 1 if ordered == 0 else -1, -1, -1):
+            _sink(heap, scores, first, i, size)
+        while at < size and count < most:
+            best = heap[first + at]
+            if ordered > 0:
+                at += 1
+            else:
+                size -= 1
+                heap[first] = heap[first + size]
+                _sink(heap, scores, first, 0, size)
+            i, mine = 4 * (first + best), 5 * (g * most + count)
+            low_y, high_y = min(boxes[i], boxes[i + 2]), max(boxes[i], boxes[i + 2])
+            low_x, high_x = min(boxes[i + 1], boxes[i + 3]), max(boxes[i + 1], boxes[i + 3])
+            area = (high_y - low_y) * (high_x - low_x)
             clear = True
             for k in range(count):
-                j = g * length + kept[g * most + k]
-                height = min(high[2 * i], high[2 * j]) - max(low[2 * i], low[2 * j])
-                width = min(high[2 * i + 1], high[2 * j + 1]) - max(low[2 * i + 1], low[2 * j + 1])
+                j = 5 * (g * most + k)
+                height = min(high_y, corners[j + 2]) - max(low_y, corners[j])
+                width = min(high_x, corners[j + 3]) - max(low_x, corners[j + 1])
                 common = max(height, 0) * max(width, 0)
                 overlap = common * 0
-                if area[i] > 0 and area[j] > 0:
-                    overlap = common / (area[i] + area[j] - common)
+                if area > 0 and corners[j + 4] > 0:
+                    overlap = common / (area + corners[j + 4] - common)
                 if overlap >= limit:
                     clear = False
                     break
             if clear:
-                kept[g * most + count] = i - g * length
+                kept[g * most + count] = best
+                corners[mine] = low_y
+                corners[mine + 1] = low_x
+                corners[mine + 2] = high_y
+                corners[mine + 3] = high_x
+                corners[mine + 4] = area
                 count += 1
         found[g] = count
 
@@ -116,19 +167,15 @@ def suppressed(
     """
     lists, length = scores.shape
     most = min(most, length)
-    order = np.argsort(-scores, axis=1, kind="stable")
-    # Scores that do not count come last, those that are NaN among them.
-    alive = (scores > least).sum(axis=1)
-    dead = ~(scores > least)
-    if dead.any():
-        order = np.argsort(np.where(dead, np.inf, -scores), axis=1, kind="stable")
-    sorted_boxes = np.take_along_axis(boxes, order[..., None], axis=1)
     kept, found = np.zeros((lists, most), np.int64), np.zeros(lists, np.int64)
-    steps = lists * length * min(most, _USUAL)
-    arrays = (kept, found, *_corners(sorted_boxes), alive)
-    if not _SUPPRESS(lists, steps, *arrays, length, most, float(limit)):
+    heap, ordered = np.empty((lists, length), np.int64), length > _LONG
+    if ordered:  # boxes that overlap one another are all gone through
+        heap = descending(np.where(scores > least, scores, -np.inf).astype(scores.dtype))
+    corners = np.empty((lists, most, 5), boxes.dtype)
+    arrays = kept, found, heap, corners, boxes, scores
+    steps = _STEPS * scores.size
+    if not _SUPPRESS(lists, steps, *arrays, length, most, int(ordered), float(limit), float(least)):
         for g in range(lists):
-            of, ranks = overlaps(sorted_boxes[g]), -np.arange(length, dtype=np.float64)
-            first, _ = chosen(ranks, most, of, limit, -float(alive[g]), 0)
+            first, _ = chosen(scores[g], most, overlaps(boxes[g]), limit, least, 0)
             kept[g, : len(first)], found[g] = first, len(first)
-    return np.take_along_axis(order, kept, axis=1), found
+    return kept, found

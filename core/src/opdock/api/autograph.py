@@ -23,4 +23,8 @@ class experimental:
         parallel_iterations: Any = None, back_prop: Any = None, swap_memory: Any = None,
         maximum_iterations: Any = None,
     ) -> None:  # fmt: skip
-        """Does nothing, as in TensorFlow 1.15, which kept the name for later."""
+        """Does nothing, as in TensorFlow 1.15, which kept the name for later.
+
+        Args:
+            parallel_iterations, back_prop, swap_memory, maximum_iterations: as of `tf.while_loop`.
+        """

@@ -69,7 +69,11 @@ def get_soft_device_placement() -> bool:
 
 
 def set_soft_device_placement(enabled: bool) -> None:
-    """Sets `ConfigProto.allow_soft_placement` of sessions without a ConfigProto."""
+    """Sets `ConfigProto.allow_soft_placement` of sessions without a ConfigProto.
+
+    Args:
+        enabled: whether it is on.
+    """
     settings.soft = bool(enabled)
 
 
@@ -83,7 +87,7 @@ class threading:
 
     @staticmethod
     def set_intra_op_parallelism_threads(num_threads: int) -> None:
-        """Sets the number."""
+        """Has one operation use at most `num_threads` threads; 0 lets the runtime choose."""
         settings.intra = int(num_threads)
 
     @staticmethod
@@ -93,7 +97,7 @@ class threading:
 
     @staticmethod
     def set_inter_op_parallelism_threads(num_threads: int) -> None:
-        """Sets the number."""
+        """Has at most `num_threads` operations run at once; 0 lets the runtime choose."""
         settings.inter = int(num_threads)
 
 
@@ -107,7 +111,7 @@ class optimizer:
 
     @staticmethod
     def set_jit(enabled: bool) -> None:
-        """Sets `OptimizerOptions.global_jit_level`."""
+        """Keeps `enabled`; whether a device compiles whole programs is its plugin's matter."""
         settings.jit = bool(enabled)
 
     @staticmethod
@@ -117,7 +121,10 @@ class optimizer:
 
     @staticmethod
     def set_experimental_options(options: dict[str, Any]) -> None:
-        """Sets fields of `RewriterConfig` by name; names that it does not have are passed over."""
+        """Sets fields of `RewriterConfig` to what `options`, a dict by their names, says.
+
+        Names that it does not have are passed over.
+        """
         settings.optimizer.update(options)
 
 
@@ -126,7 +133,7 @@ class experimental:
 
     @staticmethod
     def list_physical_devices(device_type: str | None = None) -> list[PhysicalDevice]:
-        """The devices of this machine, or those of one type, such as "GPU"."""
+        """The devices of this machine, or those of `device_type`, such as "GPU"."""
         return [
             PhysicalDevice(d.name.replace("/device:", "/physical_device:"), d.device_type)
             for d in _devices(protos.ConfigProto())
@@ -135,12 +142,12 @@ class experimental:
 
     @staticmethod
     def list_logical_devices(device_type: str | None = None) -> list[LogicalDevice]:
-        """The devices of sessions without a ConfigProto, as operations name them."""
+        """Devices of sessions without a ConfigProto, of `device_type` or all, as operations say."""
         return [d for d in _devices(None) if device_type in (None, d.device_type)]
 
     @staticmethod
     def get_visible_devices(device_type: str | None = None) -> list[Any]:
-        """The devices of a type that were not hidden."""
+        """The devices of `device_type`, or of all types, that were not hidden."""
         listed = experimental.list_physical_devices(device_type)
         visible = settings.visible
         return [
@@ -150,7 +157,7 @@ class experimental:
 
     @staticmethod
     def set_visible_devices(devices: Any, device_type: str | None = None) -> None:
-        """Chooses the devices that sessions without a ConfigProto see.
+        """Has sessions without a ConfigProto see `devices` alone, of `device_type` or of all types.
 
         Raises:
             ValueError: a device does not exist, or is of another type.
@@ -177,7 +184,7 @@ class experimental:
 
     @staticmethod
     def set_memory_growth(device: Any, enable: bool) -> None:
-        """Sets `GPUOptions.allow_growth`: memory grows as it is needed.
+        """Sets `GPUOptions.allow_growth` where `enable` says so: memory grows as it is needed.
 
         Raises:
             ValueError: the device does not exist.
@@ -250,7 +257,7 @@ class experimental:
 
     @staticmethod
     def set_synchronous_execution(enable: bool) -> None:
-        """Keeps whether eager operations wait for their results: there are none."""
+        """Keeps `enable`: whether eager operations wait for their results. They always do."""
         _eager.synchronous = bool(enable)
 
 

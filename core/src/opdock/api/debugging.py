@@ -52,5 +52,9 @@ def get_log_device_placement() -> bool:
 
 
 def set_log_device_placement(enabled: bool) -> None:
-    """Sets `ConfigProto.log_device_placement` of sessions without a ConfigProto."""
+    """Sets `ConfigProto.log_device_placement` of sessions without a ConfigProto.
+
+    Args:
+        enabled: whether it is on.
+    """
     settings.log_placement = bool(enabled)

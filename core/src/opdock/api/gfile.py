@@ -192,28 +192,44 @@ FastGFile = Open = GFile
 
 # ---------------------------------------------------------------- names
 def Exists(filename: Any) -> bool:
-    """Whether there is a file or directory of that name."""
+    """Whether there is a file or directory of that name.
+
+    Args:
+        filename: the path of the file or directory.
+    """
     path = as_path(filename)
     with tf_errors(path):
         return filesystems.of(path).exists(path)
 
 
 def IsDirectory(dirname: Any) -> bool:
-    """Whether there is a directory of that name."""
+    """Whether there is a directory of that name.
+
+    Args:
+        dirname: the path of the file or directory.
+    """
     path = as_path(dirname)
     with tf_errors(path):
         return filesystems.of(path).isdir(path)
 
 
 def Stat(filename: Any) -> FileStatistics:
-    """Length, time of change and kind of a file; NotFoundError when there is none."""
+    """Length, time of change and kind of a file; NotFoundError when there is none.
+
+    Args:
+        filename: the path of the file or directory.
+    """
     path = as_path(filename)
     with tf_errors(path):
         return FileStatistics(*filesystems.of(path).stat(path))
 
 
 def Glob(filename: Any) -> list[str]:
-    """The files that match a pattern, or any of a list of patterns."""
+    """The files that match a pattern, or any of a list of patterns.
+
+    Args:
+        filename: a pattern, or a list of patterns.
+    """
     several = not isinstance(filename, (str, bytes, os.PathLike))
     found = []
     for pattern in map(as_path, filename if several else [filename]):
@@ -223,7 +239,11 @@ def Glob(filename: Any) -> list[str]:
 
 
 def ListDirectory(dirname: Any) -> list[str]:
-    """The names in a directory; NotFoundError when there is none."""
+    """The names in a directory; NotFoundError when there is none.
+
+    Args:
+        dirname: the path of the file or directory.
+    """
     path = as_path(dirname)
     if not IsDirectory(path):
         raise errors.NotFoundError(None, None, f"Could not find directory {path}")
@@ -264,7 +284,11 @@ def walk_with(
 
 # ---------------------------------------------------------------- changes
 def MkDir(dirname: Any) -> None:
-    """Makes one directory; does nothing when there is something of that name, as in TensorFlow."""
+    """Makes one directory; does nothing when there is something of that name, as in TensorFlow.
+
+    Args:
+        dirname: the path of the file or directory.
+    """
     path = as_path(dirname)
     with tf_errors(path), contextlib.suppress(FileExistsError):
         filesystems.of(path).mkdir(path)
@@ -272,6 +296,9 @@ def MkDir(dirname: Any) -> None:
 
 def MakeDirs(dirname: Any) -> None:
     """Makes a directory and those above it; does nothing when it exists.
+
+    Args:
+        dirname: the path of the file or directory.
 
     Raises:
         tf.errors.FailedPreconditionError: there is a file of that name, or of one above it.
@@ -285,14 +312,22 @@ def MakeDirs(dirname: Any) -> None:
 
 
 def Remove(filename: Any) -> None:
-    """Deletes a file; NotFoundError when there is none."""
+    """Deletes a file; NotFoundError when there is none.
+
+    Args:
+        filename: the path of the file or directory.
+    """
     path = as_path(filename)
     with tf_errors(path):
         filesystems.of(path).remove(path)
 
 
 def DeleteRecursively(dirname: Any) -> None:
-    """Deletes a directory with all in it; NotFoundError when there is none."""
+    """Deletes a directory with all in it; NotFoundError when there is none.
+
+    Args:
+        dirname: the path of the file or directory.
+    """
     path = as_path(dirname)
     with tf_errors(path):
         filesystems.of(path).rmtree(path)
@@ -300,6 +335,11 @@ def DeleteRecursively(dirname: Any) -> None:
 
 def Copy(oldpath: Any, newpath: Any, overwrite: bool = False) -> None:
     """Copies a file.
+
+    Args:
+        oldpath: the file.
+        newpath: where the copy goes.
+        overwrite: whether a file there may be replaced.
 
     Raises:
         tf.errors.AlreadyExistsError: the new name is taken and `overwrite` is false.
@@ -314,7 +354,13 @@ def Copy(oldpath: Any, newpath: Any, overwrite: bool = False) -> None:
 
 
 def Rename(oldname: Any, newname: Any, overwrite: bool = False) -> None:
-    """Renames a file or directory; raises as `Copy` does."""
+    """Renames a file or directory; raises as `Copy` does.
+
+    Args:
+        oldname: the path as it is.
+        newname: the path that it gets.
+        overwrite: whether a file there may be replaced.
+    """
     source, target = _names(oldname, newname, overwrite)
     with tf_errors(source):
         filesystems.rename(source, target)

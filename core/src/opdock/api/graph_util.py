@@ -248,7 +248,12 @@ def _reads(node: Any, nodes: dict[str, Any]) -> bool:
 
 
 def tensor_shape_from_node_def_name(graph: Any, input_name: str) -> Any:
-    """The static shape of a tensor named as NodeDef inputs name it."""
+    """The static shape of a tensor named as NodeDef inputs name it.
+
+    Args:
+        graph: the graph.
+        input_name: the tensor's name, as "name" or "name:1".
+    """
     name = input_name if ":" in input_name else f"{input_name}:0"
     return graph.get_tensor_by_name(name).get_shape()
 

@@ -16,12 +16,22 @@ __all__ = [
 
 
 def copy(src: Any, dst: Any, overwrite: bool = False) -> None:
-    """Copies a file; see `tf.gfile.Copy`."""
+    """Copies a file; see `tf.gfile.Copy`.
+
+    Args:
+        src: the file.
+        dst: where the copy goes.
+        overwrite: whether a file there may be replaced.
+    """
     gfile.Copy(src, dst, overwrite)
 
 
 def exists(path: Any) -> bool:
-    """Whether there is a file or directory of that name."""
+    """Whether there is a file or directory of that name.
+
+    Args:
+        path: the path of the file or directory.
+    """
     return gfile.Exists(path)
 
 
@@ -31,42 +41,76 @@ def glob(pattern: Any) -> list[str]:
 
 
 def isdir(path: Any) -> bool:
-    """Whether there is a directory of that name."""
+    """Whether there is a directory of that name.
+
+    Args:
+        path: the path of the file or directory.
+    """
     return gfile.IsDirectory(path)
 
 
 def listdir(path: Any) -> list[str]:
-    """The names in a directory; NotFoundError when there is none."""
+    """The names in a directory; NotFoundError when there is none.
+
+    Args:
+        path: the path of the file or directory.
+    """
     return gfile.ListDirectory(path)
 
 
 def makedirs(path: Any) -> None:
-    """Makes a directory and those above it; does nothing when it exists."""
+    """Makes a directory and those above it; does nothing when it exists.
+
+    Args:
+        path: the path of the file or directory.
+    """
     gfile.MakeDirs(path)
 
 
 def mkdir(path: Any) -> None:
-    """Makes one directory."""
+    """Makes one directory.
+
+    Args:
+        path: the path of the file or directory.
+    """
     gfile.MkDir(path)
 
 
 def remove(path: Any) -> None:
-    """Deletes a file; NotFoundError when there is none."""
+    """Deletes a file; NotFoundError when there is none.
+
+    Args:
+        path: the path of the file or directory.
+    """
     gfile.Remove(path)
 
 
 def rename(src: Any, dst: Any, overwrite: bool = False) -> None:
-    """Renames a file or directory; see `tf.gfile.Copy`."""
+    """Renames a file or directory; see `tf.gfile.Copy`.
+
+    Args:
+        src: the path as it is.
+        dst: the path that it gets.
+        overwrite: whether a file there may be replaced.
+    """
     gfile.Rename(src, dst, overwrite)
 
 
 def rmtree(path: Any) -> None:
-    """Deletes a directory with all in it; NotFoundError when there is none."""
+    """Deletes a directory with all in it; NotFoundError when there is none.
+
+    Args:
+        path: the path of the file or directory.
+    """
     gfile.DeleteRecursively(path)
 
 
 def stat(path: Any) -> FileStatistics:
-    """Length, time of change and kind of a file; NotFoundError when there is none."""
+    """Length, time of change and kind of a file; NotFoundError when there is none.
+
+    Args:
+        path: the path of the file or directory.
+    """
     return gfile.Stat(path)
 
 

@@ -39,7 +39,11 @@ def get_logger() -> _logging.Logger:
 
 
 def set_verbosity(v: int) -> None:
-    """Sets the least level that is shown: one of DEBUG, INFO, WARN (the default), ERROR, FATAL."""
+    """Sets the least level that is shown: one of DEBUG, INFO, WARN (the default), ERROR, FATAL.
+
+    Args:
+        v: the level.
+    """
     _get_logger().setLevel(v)
 
 
@@ -54,17 +58,25 @@ def log(level: int, msg: str, *args: Any, **kwargs: Any) -> None:
 
 
 def debug(msg: str, *args: Any, **kwargs: Any) -> None:
-    """Logs at DEBUG."""
+    """Logs at DEBUG.
+
+    Args:
+        msg: the text, with `%` marks for what follows.
+    """
     _get_logger().debug(msg, *args, **kwargs)
 
 
 def info(msg: str, *args: Any, **kwargs: Any) -> None:
-    """Logs at INFO."""
+    """Logs at INFO.
+
+    Args:
+        msg: the text, with `%` marks for what follows.
+    """
     _get_logger().info(msg, *args, **kwargs)
 
 
 def warning(msg: str, *args: Any, **kwargs: Any) -> None:
-    """Logs at WARN."""
+    """Logs `msg`, in which `args` stand for its `%` marks, at WARN."""
     _get_logger().warning(msg, *args, **kwargs)
 
 
@@ -72,22 +84,39 @@ warn = warning
 
 
 def error(msg: str, *args: Any, **kwargs: Any) -> None:
-    """Logs at ERROR."""
+    """Logs at ERROR.
+
+    Args:
+        msg: the text, with `%` marks for what follows.
+    """
     _get_logger().error(msg, *args, **kwargs)
 
 
 def fatal(msg: str, *args: Any, **kwargs: Any) -> None:
-    """Logs at FATAL; the program goes on."""
+    """Logs at FATAL; the program goes on.
+
+    Args:
+        msg: the text, with `%` marks for what follows.
+    """
     _get_logger().critical(msg, *args, **kwargs)
 
 
 def TaskLevelStatusMessage(msg: str) -> None:
-    """Logs at ERROR."""
+    """Logs at ERROR.
+
+    Args:
+        msg: the text, with `%` marks for what follows.
+    """
     error(msg)
 
 
 def vlog(level: int, msg: str, *args: Any, **kwargs: Any) -> None:
-    """Logs at a level given as a number."""
+    """Logs at a level given as a number.
+
+    Args:
+        level: the level, such as `tf.logging.INFO`.
+        msg: the text, with `%` marks for what follows.
+    """
     _get_logger().log(level, msg, *args, **kwargs)
 
 
@@ -96,17 +125,32 @@ def flush() -> None:
 
 
 def log_every_n(level: int, msg: str, n: int, *args: Any) -> None:
-    """Logs the first and then every `n`th call from the calling line."""
+    """Logs the first and then every `n`th call from the calling line.
+
+    Args:
+        level: the level, such as `tf.logging.INFO`.
+        msg: the text, with `%` marks for what follows.
+    """
     log_if(level, msg, _count() % n == 0, *args)
 
 
 def log_first_n(level: int, msg: str, n: int, *args: Any) -> None:
-    """Logs the first `n` calls from the calling line."""
+    """Logs the first `n` calls from the calling line.
+
+    Args:
+        level: the level, such as `tf.logging.INFO`.
+        msg: the text, with `%` marks for what follows.
+    """
     log_if(level, msg, _count() < n, *args)
 
 
 def log_if(level: int, msg: str, condition: bool, *args: Any) -> None:
-    """Logs if the condition holds."""
+    """Logs if the condition holds.
+
+    Args:
+        level: the level, such as `tf.logging.INFO`.
+        msg: the text, with `%` marks for what follows.
+    """
     if condition:
         log(level, msg, *args)
 

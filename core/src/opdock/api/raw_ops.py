@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from opdock.graph.nodes import registry
+from opdock.ops.support.op_docs import docstring
 
 # Arguments that TF's Python functions call otherwise than the op's definition does.
 _REDUCTIONS: Final = ("All", "Any", "EuclideanNorm", "Max", "Mean", "Min", "Prod", "Sum")
@@ -66,7 +67,7 @@ def _caller(spec: registry.OpSpec) -> Callable[..., typing.Any]:
         return made(kwargs, name)
 
     call.__name__ = call.__qualname__ = spec.name
-    call.__doc__ = f"The op {spec!r}, with keyword arguments {', '.join(made.keys)}."
+    call.__doc__ = docstring(spec, made.renamed)
     return call
 
 
@@ -95,7 +96,7 @@ def generated(op_type: str) -> Callable[..., typing.Any]:
         return made(given, given.pop("name", None))
 
     call.__name__ = call.__qualname__ = op_type
-    call.__doc__ = f"The op {spec!r}: {', '.join(made.keys)}."
+    call.__doc__ = docstring(spec, made.renamed)
     return call
 
 

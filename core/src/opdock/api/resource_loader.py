@@ -37,6 +37,9 @@ def get_root_dir_with_all_resources() -> str:
 def load_resource(path: str) -> bytes:
     """The content of a file, named as from the folder of the package.
 
+    Args:
+        path: the path, from the folder of the caller's file.
+
     Raises:
         OSError: it cannot be read.
     """
@@ -44,5 +47,10 @@ def load_resource(path: str) -> bytes:
 
 
 def readahead_file_path(path: str, readahead: str = "128M") -> str:
-    """The path as it is: nothing is read ahead."""
+    """The path as it is: nothing is read ahead.
+
+    Args:
+        path: the path.
+        readahead: ignored, as in TensorFlow.
+    """
     return path

@@ -34,7 +34,11 @@ _SEED = 87654321
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Runs the tests of the calling script, or its benchmarks if `--benchmarks=REGEX` asks."""
+    """Runs the tests of the calling script, or its benchmarks if `--benchmarks=REGEX` asks.
+
+    Args:
+        argv: the arguments; the command line's by default.
+    """
 
     def tests() -> None:
         unittest.main(argv=argv)
@@ -96,7 +100,11 @@ _temp_dir: str | None = None
 
 
 def test_src_dir_path(relative_path: str) -> str:
-    """A path below $TEST_SRCDIR, where a build system put the sources."""
+    """A path below $TEST_SRCDIR, where a build system put the sources.
+
+    Args:
+        relative_path: a path from there.
+    """
     return os.path.join(os.environ.get("TEST_SRCDIR", os.getcwd()), relative_path)
 
 

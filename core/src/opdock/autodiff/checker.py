@@ -96,7 +96,18 @@ def compute_gradient_error(
     init_targets: Any = None,
     extra_feed_dict: dict[Any, Any] | None = None,
 ) -> float:
-    """The largest difference between the two Jacobians of `compute_gradient`."""
+    """The largest difference between the two Jacobians of `compute_gradient`.
+
+    Args:
+        x: a tensor, or a list of them.
+        x_shape: its shape, or theirs.
+        y: the tensor that is differentiated.
+        y_shape: its shape.
+        x_init_value: the value of `x`; random by default.
+        delta: the step of the differences.
+        init_targets: what is run first.
+        extra_feed_dict: what is fed beside `x`.
+    """
     result = compute_gradient(
         x, x_shape, y, y_shape, x_init_value, delta, init_targets, extra_feed_dict
     )

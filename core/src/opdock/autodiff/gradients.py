@@ -452,7 +452,8 @@ def hessians(
 ) -> list[Tensor]:
     """The Hessian of the sum of `ys` for each of `xs`, of shape `x.shape + x.shape`.
 
-    A loop in the graph differentiates the gradient entry by entry.
+    A loop in the graph differentiates the gradient entry by entry; `colocate_gradients_with_ops`,
+    `gate_gradients` and `aggregation_method` are as of `tf.gradients`.
 
     Raises:
         ValueError: an x does not influence ys, or not their gradient.

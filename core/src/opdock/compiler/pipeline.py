@@ -179,6 +179,7 @@ class Compiler:
         targets: Sequence[Operation],
         feeds: Sequence[tuple[Tensor, DType, Shape]],
         as_written: bool = False,
+        done: AbstractSet[Operation] = frozenset(),
     ) -> Compiled:
         """Compiles what a call of `Session.run` asks for.
 
@@ -188,13 +189,17 @@ class Compiler:
             feeds: the fed tensors, with the types and shapes of their values.
             as_written: places the nodes as the user wrote them, with no more known of them than
                 when they were made: no pass may find out that something does not fit.
+            done: operations that have run, as `Ahead` has it: what is needed of them is fed.
 
         Raises:
             InvalidArgumentError: shapes do not fit, or a node cannot be placed.
         """
-        block = prune(fetches, targets, feeds)
+        if done:
+            targets = [op for op in targets if op not in done]
+        block = written(fetches, targets, feeds, done) if done else prune(fetches, targets, feeds)
         if not as_written:
-            block.source = Source(fetches, targets, [t for t, _, _ in feeds])
+            given = [t for t, _, _ in feeds]
+            block.source = Source(fetches, targets, given, done=frozenset(done))
             return self.lower(block)
         calls(block)
         return self._line_up(block, HOST)

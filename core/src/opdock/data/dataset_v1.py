@@ -119,7 +119,11 @@ class DatasetV1Adapter(DatasetV1):
 
 
 def make_one_shot_iterator(dataset: DatasetV2) -> Iterator:
-    """An iterator that needs no initializer; see `tf.data.Dataset.make_one_shot_iterator`."""
+    """An iterator that needs no initializer; see `tf.data.Dataset.make_one_shot_iterator`.
+
+    Args:
+        dataset: a dataset.
+    """
     if not isinstance(dataset, DatasetV2):
         return dataset._make_one_shot_iterator()
     if executing_eagerly():
@@ -141,7 +145,12 @@ def make_one_shot_iterator(dataset: DatasetV2) -> Iterator:
 
 
 def make_initializable_iterator(dataset: DatasetV2, shared_name: str | None = None) -> Iterator:
-    """An iterator with an initializer; see `tf.data.Dataset.make_initializable_iterator`."""
+    """An iterator with an initializer; see `tf.data.Dataset.make_initializable_iterator`.
+
+    Args:
+        dataset: a dataset.
+        shared_name: a name under which other sessions of a server find it.
+    """
     if not isinstance(dataset, DatasetV2):  # that of a strategy, which has one for each worker
         return dataset._make_initializable_iterator()
     if executing_eagerly():
@@ -185,7 +194,11 @@ def _legacy(dataset: Any) -> tuple[Any, Any, Any]:
 
 
 def get_structure(dataset_or_iterator: Any) -> Any:
-    """The structure of specs of an element; TypeError for what has no elements."""
+    """The structure of specs of an element; TypeError for what has no elements.
+
+    Args:
+        dataset_or_iterator: a dataset, or an iterator.
+    """
     try:
         return dataset_or_iterator.element_spec
     except AttributeError:
@@ -196,15 +209,27 @@ def get_structure(dataset_or_iterator: Any) -> Any:
 
 
 def get_legacy_output_classes(dataset_or_iterator: Any) -> Any:
-    """The structure of classes of an element."""
+    """The structure of classes of an element.
+
+    Args:
+        dataset_or_iterator: a dataset, or an iterator.
+    """
     return structure.legacy_classes(get_structure(dataset_or_iterator))
 
 
 def get_legacy_output_shapes(dataset_or_iterator: Any) -> Any:
-    """The structure of shapes of an element."""
+    """The structure of shapes of an element.
+
+    Args:
+        dataset_or_iterator: a dataset, or an iterator.
+    """
     return structure.legacy_shapes(get_structure(dataset_or_iterator))
 
 
 def get_legacy_output_types(dataset_or_iterator: Any) -> Any:
-    """The structure of types of an element."""
+    """The structure of types of an element.
+
+    Args:
+        dataset_or_iterator: a dataset, or an iterator.
+    """
     return structure.legacy_types(get_structure(dataset_or_iterator))

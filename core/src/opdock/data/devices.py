@@ -11,7 +11,7 @@ from typing import Any
 
 from opdock import dtypes
 from opdock.data import steps
-from opdock.data.dataset_v1 import make_initializable_iterator
+from opdock.data.dataset_v1 import make_initializable_iterator, make_one_shot_iterator
 from opdock.data.iterators import Iterator, get_next_as_optional
 from opdock.data.options import Options
 from opdock.data.steps import DatasetLike, Made
@@ -19,7 +19,7 @@ from opdock.data.util import structure
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation
-from opdock.graph.nodes.scopes import control_dependencies, device
+from opdock.graph.nodes.scopes import control_dependencies, device, executing_eagerly
 from opdock.ops import data_iterators as iterators
 from opdock.ops import data_multi_device as dealt
 from opdock.ops.control import group
@@ -92,17 +92,34 @@ class MultiDeviceIterator:
             resource = dealt.multi_device_iterator_op(
                 devices=self._devices, shared_name="", container="", **attrs
             )
-            self._incarnation = dealt.multi_device_iterator_init_op(
-                self._dataset._variant_tensor, resource,
-                steps.int64(max(max_buffer_size, prefetch_buffer_size), "max_buffer_size"),
-            )  # fmt: skip
             self._handle = dealt.multi_device_iterator_to_string_handle_op(resource)
-        self._iterators = [
-            self._of_device(dataset, i, prefetch_buffer_size) for i in range(len(self._devices))
-        ]
-        self._initializer = group(*(iterator.initializer for iterator in self._iterators))
+        self._resource = resource
+        self._most = max(max_buffer_size, prefetch_buffer_size)
+        self._prefetch = prefetch_buffer_size
+        self._deal()
 
-    def _of_device(self, dataset: Any, shard: int, prefetch: int) -> Iterator:
+    def _deal(self) -> None:
+        """Makes what begins to deal out the dataset, or begins where operations run as made."""
+        with device(self._source_device):
+            self._incarnation = dealt.multi_device_iterator_init_op(
+                self._dataset._variant_tensor, self._resource,
+                steps.int64(self._most, "max_buffer_size"),
+            )  # fmt: skip
+        self._iterators = [self._of_device(i) for i in range(len(self._devices))]
+        begins = [] if executing_eagerly() else [i.initializer for i in self._iterators]
+        self._initializer = group(*begins)
+
+    def _eager_reset(self) -> None:
+        """Begins anew.
+
+        Raises:
+            ValueError: a session would have to run the initializer.
+        """
+        if not executing_eagerly():
+            raise ValueError("Eager reset is only supported in eager mode.")
+        self._deal()
+
+    def _of_device(self, shard: int) -> Iterator:
         """The iterator of one device."""
         attrs = structure.flat_structure(self._spec)
 
@@ -121,11 +138,12 @@ class MultiDeviceIterator:
             return convert_to_tensor(0, dtypes.int64)
 
         name = self._devices[shard]
-        found = dataset._begin(_generator(name, begin, step, end))
+        found = self._dataset._begin(_generator(name, begin, step, end))
         with device(None), device(name):
-            if prefetch > 0:
-                found = found.prefetch(prefetch)
-            return make_initializable_iterator(found)
+            if self._prefetch > 0:
+                found = found.prefetch(self._prefetch)
+            make = make_one_shot_iterator if executing_eagerly() else make_initializable_iterator
+            return make(found)
 
     def get_next(self, device: str | None = None) -> Any:
         """The next element of one device, or a list of those of all devices.
@@ -138,7 +156,7 @@ class MultiDeviceIterator:
         """
         if device is not None:
             return self._iterators[self._devices.index(device)].get_next()
-        return [self._on(i, Iterator.get_next) for i in range(len(self._devices))]
+        return [self._on(i, lambda it: it.get_next()) for i in range(len(self._devices))]
 
     def get_next_as_optional(self) -> list[Any]:
         """The next element of each device, or none at the end, as optionals."""

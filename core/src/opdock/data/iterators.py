@@ -227,7 +227,11 @@ def generate_shared_name(prefix: str) -> str:
 
 
 def get_next_as_optional(iterator: Iterator) -> Any:
-    """`tf.data.experimental.get_next_as_optional`: the next element, or none at the end."""
+    """`tf.data.experimental.get_next_as_optional`: the next element, or none at the end.
+
+    Args:
+        iterator: an iterator.
+    """
     return optional_of_next(iterator)
 
 

@@ -12,13 +12,10 @@ whatever stands for buffers. A tracer passes its own values in and gets the whol
 from __future__ import annotations
 
 import contextlib
-import functools
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Protocol
-
-import numpy as np
 
 from opdock.dtypes import DType
 from opdock.fields import check_fields
@@ -238,8 +235,14 @@ class Segment:
 
     @property
     def key(self) -> str:
-        """The same for the same computation in any process: a name for a cache on disk."""
-        return _key(self)
+        """The same for the same computation in any process: a name for a cache on disk.
+
+        Raises:
+            UnimplementedError: an attribute of a node is of a kind that cannot be written down.
+        """
+        from opdock.devices.segment_key import content_key  # loads OpenSSL
+
+        return content_key(self)
 
     def run(
         self,
@@ -315,8 +318,8 @@ class Executable(Protocol):
     `NotImplementedError`, `UnimplementedError` and `ResourceExhaustedError` have the same step run
     op by op. So nothing that comes in is written over: a variable has its value until the
     executable has returned another, and new values are returned when they are computed. Results may
-    be unfinished. To save memory, an executable may keep a value that it has replaced and compute
-    into that buffer next time, if nobody else refers to it.
+    be unfinished. To save memory, an executable may keep a value that it has replaced, or an input,
+    and compute into that buffer next time, if nobody else refers to it.
 
     Results are in memory of their own: neither an input's nor a variable's.
 
@@ -344,46 +347,3 @@ class SegmentCompiler(Protocol):
 
     def __call__(self, segment: Segment) -> Executable | Refusal:
         """Compiles a segment, or says why not."""
-
-
-# ---------------------------------------------------------------- content key
-def _key(segment: Segment) -> str:
-    import hashlib  # loads OpenSSL, which most sessions do without
-
-    digest = hashlib.sha256()
-    _feed(digest.update, segment)
-    return digest.hexdigest()
-
-
-def _feed(add: Callable[[bytes], Any], segment: Segment) -> None:
-    def text(*parts: Any) -> None:
-        add("\x1f".join(map(str, parts)).encode() + b"\x1e")
-
-    for kind in (segment.inputs, segment.outputs):
-        text("values", *((v.slot, v.dtype.name, v.shape) for v in kind))
-    text("state", *((v.slot, v.dtype.name, v.shape, v.read, v.written) for v in segment.variables))
-    for slot, value in segment.constants.items():
-        array = value if isinstance(value, np.ndarray) else segment.device.download(value)
-        text("constant", slot, array.dtype.str, array.shape)
-        add(np.ascontiguousarray(array).tobytes())
-    for node in segment.nodes:
-        text(node.op, node.inputs, node.outputs, _qualname(node.call), *_attrs(node.attrs))
-        for name, body in sorted(node.bodies.items()):
-            text("body", name)
-            _feed(add, body)
-
-
-def _attrs(attrs: Mapping[str, Any]) -> list[str]:
-    """The attributes that say what is computed: TF's own, functions apart, which are bodies."""
-    plain = (str, bytes, int, float, bool, tuple, list, type(None), DType)
-    return [
-        f"{name}={value!r}"
-        for name, value in sorted(attrs.items())
-        if not name.startswith("_") and isinstance(value, plain)
-    ]
-
-
-def _qualname(call: Any) -> str:
-    while isinstance(call, functools.partial):
-        call = call.func
-    return f"{getattr(call, '__module__', '')}.{getattr(call, '__qualname__', '')}"

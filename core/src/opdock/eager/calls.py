@@ -23,6 +23,7 @@ from opdock.graph.nodes.constant_value import handle_of
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.registry import Handle, OpSpec, get
+from opdock.kernels.rank_words import refusal
 from opdock.runtime.cache.variants import Entry, Variants
 from opdock.runtime.recover.lost import runs_again
 from opdock.runtime.running import Runner
@@ -148,7 +149,8 @@ class Calls:
             text = e.message.partition("\n\t [[node ")[0]
             raise type(e)(None, None, f"{text} [Op:{spec.name}]") from None
         except ValueError as e:
-            raise errors.InvalidArgumentError(None, None, f"{e} [Op:{spec.name}]") from None
+            words = refusal(spec, [t.raw_shape for t in inputs], attrs) or str(e)
+            raise errors.InvalidArgumentError(None, None, f"{words} [Op:{spec.name}]") from None
 
     def _call(
         self, spec: OpSpec, attrs: dict[str, Any], inputs: Sequence[Tensor], outputs: list[DType],

@@ -380,7 +380,7 @@ def normalized(feature_columns: Any) -> list[Any]:
     for column in feature_columns:
         if not isinstance(column, FeatureColumn):
             raise ValueError(
-                "Items of feature_columns must be a FeatureColumn. "
+                "Items of feature_columns must be a _FeatureColumn. "
                 f"Given (type {type(column)}): {column}."
             )
         if column.name in by_name:

@@ -40,6 +40,9 @@ from opdock.ops.tiling import tile
 def make_parse_example_spec(feature_columns: Any) -> dict[str, Any]:
     """What `tf.parse_example` needs to know to read the features of columns.
 
+    Args:
+        feature_columns: the columns.
+
     Raises:
         ValueError: something is no column, or two columns read a feature differently.
     """

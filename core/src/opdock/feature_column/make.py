@@ -224,7 +224,11 @@ def crossed_column(
 
 
 def indicator_column(categorical_column: CategoricalColumn) -> IndicatorColumn:
-    """A vector for each example that says how often each id occurs, or the sum of its weights."""
+    """A vector for each example that says how often each id occurs, or the sum of its weights.
+
+    Args:
+        categorical_column: the column of ids.
+    """
     return IndicatorColumn(categorical_column)
 
 
@@ -404,7 +408,13 @@ def _check_alike(columns: list[Any]) -> None:
 def sequence_categorical_column_with_hash_bucket(
     key: str, hash_bucket_size: int, dtype: Any = dtypes.string
 ) -> SequenceCategoricalColumn:
-    """`categorical_column_with_hash_bucket` for sequences."""
+    """`categorical_column_with_hash_bucket` for sequences.
+
+    Args:
+        key: the name of the feature.
+        hash_bucket_size: the number of buckets, above 1.
+        dtype: the type of the values, strings or integers.
+    """
     return SequenceCategoricalColumn(
         categorical_column_with_hash_bucket(key, hash_bucket_size, dtype)
     )
@@ -413,7 +423,13 @@ def sequence_categorical_column_with_hash_bucket(
 def sequence_categorical_column_with_identity(
     key: str, num_buckets: int, default_value: int | None = None
 ) -> SequenceCategoricalColumn:
-    """`categorical_column_with_identity` for sequences."""
+    """`categorical_column_with_identity` for sequences.
+
+    Args:
+        key: the name of the feature.
+        num_buckets: the number of ids.
+        default_value: the id of values that are none; None has the step fail on them.
+    """
     return SequenceCategoricalColumn(
         categorical_column_with_identity(key, num_buckets, default_value)
     )
@@ -427,7 +443,16 @@ def sequence_categorical_column_with_vocabulary_file(
     default_value: int | None = None,
     dtype: Any = dtypes.string,
 ) -> SequenceCategoricalColumn:
-    """`categorical_column_with_vocabulary_file` for sequences."""
+    """`categorical_column_with_vocabulary_file` for sequences.
+
+    Args:
+        key: the name of the feature.
+        vocabulary_file: the file with a value a line.
+        vocabulary_size: how many lines count; all by default.
+        num_oov_buckets: the number of buckets for values that are not in the vocabulary.
+        default_value: the id of values that are none; None has the step fail on them.
+        dtype: the type of the values, strings or integers.
+    """
     return SequenceCategoricalColumn(
         categorical_column_with_vocabulary_file(
             key, vocabulary_file, vocabulary_size, num_oov_buckets, default_value, dtype
@@ -442,7 +467,15 @@ def sequence_categorical_column_with_vocabulary_list(
     default_value: int = -1,
     num_oov_buckets: int = 0,
 ) -> SequenceCategoricalColumn:
-    """`categorical_column_with_vocabulary_list` for sequences."""
+    """`categorical_column_with_vocabulary_list` for sequences.
+
+    Args:
+        key: the name of the feature.
+        vocabulary_list: the values, in the order of their ids.
+        dtype: the type of the values, strings or integers.
+        default_value: the id of values that are none; None has the step fail on them.
+        num_oov_buckets: the number of buckets for values that are not in the vocabulary.
+    """
     return SequenceCategoricalColumn(
         categorical_column_with_vocabulary_list(
             key, vocabulary_list, dtype, default_value, num_oov_buckets

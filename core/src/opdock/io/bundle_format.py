@@ -44,8 +44,12 @@ def write_array(file: BinaryIO, array: Array, dtype: DType) -> tuple[int, int]:
     if sys.byteorder == "big":
         flat = flat.byteswap()
     raw = flat.view(np.uint8)
-    file.write(raw.data)
-    return raw.nbytes, crc32c.value(raw)
+    crc = 0
+    for start in range(0, raw.nbytes, _CHUNK):
+        part = raw[start : start + _CHUNK]
+        crc = crc32c.extend(crc, part)
+        file.write(part.data)
+    return raw.nbytes, crc
 
 
 def _write_strings(file: BinaryIO, array: Array) -> tuple[int, int]:

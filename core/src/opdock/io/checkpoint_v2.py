@@ -266,19 +266,20 @@ class BundleReader:
             NotFoundError: no such tensor.
             DataLossError: the data is damaged.
         """
+        pieces: dict[bytes, Any] = {}
         for name in names:
             entry = self._entry(name)
             keys = [encode_key(_key(name), TensorSlice.from_proto(p)) for p in entry.slices]
             for key in keys or [_key(name)]:
-                piece = self._entries.get(key)
-                if piece is None:
+                if key not in self._entries:
                     raise self._lost(key)
-                if self._dtype(key, piece) in bundle_format.FRAMED:
-                    self._value(key, piece)
-                else:
-                    file, _ = self._place(key, piece)
-                    crc = bundle_format.checksum(file, piece.offset, piece.size)
-                    self._check(key, piece, crc)
+                pieces[key] = self._entries[key]
+        for key, piece in sorted(pieces.items(), key=lambda p: (p[1].shard_id, p[1].offset)):
+            if self._dtype(key, piece) in bundle_format.FRAMED:
+                self._value(key, piece)
+            else:
+                file, _ = self._place(key, piece)
+                self._check(key, piece, bundle_format.checksum(file, piece.offset, piece.size))
 
     def _value(self, key: bytes, entry: Any) -> Array:
         file, count = self._place(key, entry)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
+import io
 import os
 import re
 import shutil
@@ -13,7 +15,7 @@ import uuid
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import BinaryIO
+from typing import Any, BinaryIO, Final
 
 from opdock import errors
 from opdock.io import filesystems
@@ -52,6 +54,10 @@ _BY_ERRNO: dict[int, type[errors.OpError]] = {
     if hasattr(errno, name)
 }
 
+
+# How much is written before the system is asked to begin to put it on the disk.
+_BEGUN_AT: Final = 1 << 23
+_SYNC_FILE_RANGE_WRITE: Final = 2
 
 # File systems that are not the machine's raise these without a number.
 _NUMBERS: dict[type[OSError], int] = {
@@ -159,10 +165,46 @@ def _temporary_name(path: str) -> str:
     return os.path.join(tempfile.gettempdir(), os.path.basename(path) + own)
 
 
+def _sync_file_range() -> Any:
+    """Linux's call that begins to write a part of a file to its disk; None where there is none."""
+    found = getattr(ctypes.CDLL(None), "sync_file_range", None) if sys.platform == "linux" else None
+    if found is not None:
+        found.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
+    return found
+
+
+_begin_to_write = _sync_file_range()
+
+
+class _Flowing(io.FileIO):
+    """A file that goes to the disk while it is written.
+
+    The system keeps what it is given for as long as it has room, and all of it would still have to
+    be written when the file is synced.
+    """
+
+    _waiting = 0
+
+    def write(self, data: Any) -> int:
+        """Writes bytes; how many."""
+        written = super().write(data)
+        self._waiting += written
+        if self._waiting >= _BEGUN_AT and _begin_to_write is not None:
+            # It may fail, as on a disk that is full: the sync at the end tells of it.
+            start = self.tell() - self._waiting
+            _begin_to_write(self.fileno(), start, self._waiting, _SYNC_FILE_RANGE_WRITE)
+            self._waiting = 0
+        return written
+
+
+def _made(name: str) -> BinaryIO:
+    return io.BufferedWriter(_Flowing(name, "xb"))
+
+
 def _open_locked(name: str, held: list[BinaryIO]) -> BinaryIO:
     """Makes a file that is locked, and has `held` hold it at once."""
     while True:
-        file = open(name, "xb")  # noqa: SIM115
+        file = _made(name)
         held[:] = [file]
         if sys.platform == "win32":
             return file

@@ -105,7 +105,24 @@ _RUNS: Final = (
     "4g2.h e.2v 5rl.h 2e7.2v f2.h 15u.2v 3t7.h fcfq.2v 1.0 u.2v 2o.0 3k.2v 6o.1 47bk.2v "
 )
 _PAIRS: Final = [run.split(".") for run in _RUNS.split()]
-CODES: Final[npt.NDArray[Any]] = np.array([int(code, 36) for _, code in _PAIRS], np.int32)
-"""The script of each run."""
-STARTS: Final[npt.NDArray[Any]] = np.cumsum([0, *(int(length, 36) for length, _ in _PAIRS[:-1])])
-"""The first code point of each run."""
+IN_BLOCK: Final = 7
+"""Bits of a code point that say which one of its block it is; many blocks are alike."""
+
+
+def _blocks() -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    codes = np.repeat(
+        np.array([int(code, 36) for _, code in _PAIRS], np.int32),
+        [int(length, 36) for length, _ in _PAIRS],
+    )
+    none = np.full(1 << IN_BLOCK, -1, np.int32)
+    different, which = np.unique(
+        np.concatenate([codes, none]).reshape(-1, none.size), axis=0, return_inverse=True
+    )
+    return which.reshape(-1).astype(np.int32) << IN_BLOCK, different.reshape(-1)
+
+
+_FOUND: Final = _blocks()
+BLOCKS: Final[npt.NDArray[Any]] = _FOUND[0]
+"""Where in `CODES` each block of code points begins; a last one is of what is no code point."""
+CODES: Final[npt.NDArray[Any]] = _FOUND[1]
+"""The scripts of the different blocks."""

@@ -397,10 +397,9 @@ class TensorArrayState:
         known = self.element_shape
         if known is None or None in known:
             raise self._error(
-                f"Could not read from TensorArray index {index}.  Furthermore, the element "
-                "shape is "
-                f"not fully defined: {shapes.text(known)}.  It is possible you are working with a "
-                "resizeable TensorArray and stop_gradients is not allowing the gradients to be "
+                f"Could not read from TensorArray index {index}.  Furthermore, the element shape "
+                f"is not fully defined: {shapes.text(known)}.  It is possible you are working with "
+                "a resizeable TensorArray and stop_gradients is not allowing the gradients to be "
                 "written.  If you set the full element_shape property on the forward TensorArray, "
                 "the proper all-zeros tensor will be returned instead of incurring this error."
             )

@@ -134,6 +134,14 @@ def dense(
 
     Args:
         inputs: a floating-point tensor of rank 2 or more.
+        units: the size of the last dimension that comes out.
+        activation: applied to the result, or None.
+        use_bias: whether a vector is added.
+        kernel_initializer, bias_initializer: make the first values; the scope's by default.
+        kernel_regularizer, bias_regularizer, activity_regularizer: make losses of matrix, vector
+            and result.
+        kernel_constraint, bias_constraint: what optimizers apply after each update.
+        trainable: whether the variables are trained.
         reuse: whether to share the variables of a layer of that name.
 
     Returns:

@@ -189,11 +189,14 @@ class LSTMUnitCell(UnitCell):
             )
         self.built = True
 
+    def _parts(self, state: Any) -> Any:
+        """Memory and output, of a state in one tensor."""
+        return parts_of_state(state, (self._num_units, self.output_size))
+
     def call(self, inputs: Any, state: Any) -> Any:
         """One step."""
         check_types(inputs, state)
-        sizes = self._num_units, self.output_size
-        c, h = state if self._state_is_tuple else parts_of_state(state, sizes)
+        c, h = state if self._state_is_tuple else self._parts(state)
         gates = bias_add(matmul(concat([inputs, h], 1), self._kernel), self._bias)
         i, j, f, o = split(gates, 4, 1)
         f += self._forget_bias
@@ -255,6 +258,9 @@ class BasicLSTMCell(LSTMUnitCell):
             num_units, forget_bias=forget_bias, state_is_tuple=state_is_tuple,
             activation=activation, reuse=reuse, name=name, dtype=dtype, **kwargs,
         )  # fmt: skip
+
+    def _parts(self, state: Any) -> Any:
+        return split(state, 2, 1)  # of another size it fits nothing, as it should not
 
 
 class MultiRNNCell(RNNCell):

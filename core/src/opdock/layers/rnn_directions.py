@@ -84,6 +84,14 @@ def static_bidirectional_rnn(
 ) -> tuple[list[Any], Any, Any]:  # fmt: skip
     """Runs one cell forwards and another backwards over a list of inputs; see `static_rnn`.
 
+    Args:
+        cell_fw, cell_bw: the cells.
+        inputs: a list of tensors, a step each.
+        initial_state_fw, initial_state_bw: their first states; zeros by default.
+        dtype: the type of such zeros.
+        sequence_length: the length of each sequence, where they differ.
+        scope: the scope of the variables, "bidirectional_rnn" by default.
+
     Returns:
         A list of outputs, those of both cells joined along the last dimension, and the final
         states of both.

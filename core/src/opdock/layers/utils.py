@@ -6,7 +6,7 @@ import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opdock.graph.nodes.constant_value import constant_value
+from opdock.graph.nodes import constant_value as known
 from opdock.graph.nodes.operation import Tensor, has_graph
 from opdock.ops.control import cond
 
@@ -120,11 +120,20 @@ def static_bool(value: Any) -> bool | None:
     Raises:
         TypeError: it is neither a tensor nor a bool.
     """
+    found = constant_value(value)
+    return None if found is None else bool(found)
+
+
+def constant_value(value: Any) -> Any:
+    """What a condition is if that is known now, else None; a tensor's value as it is.
+
+    Raises:
+        TypeError: it is neither a tensor nor a bool.
+    """
     if isinstance(value, (bool, numbers.Integral)) and value in (0, 1):
         return bool(value)
     if isinstance(value, Tensor):
-        known = constant_value(value)
-        return None if known is None else bool(known)
+        return known.constant_value(value)
     if has_graph(value):
         return None
     raise TypeError(

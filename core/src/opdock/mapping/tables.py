@@ -27,7 +27,7 @@ def _of_contrib(package: str, *modules: str) -> tuple[str, ...]:
 
 # Packages of TF's and opdock's whose modules have the same names.
 _ALIKE: Final = (
-    ("data.util", "data.util", "convert nest options random_seed sparse structure"),
+    ("data.util", "data.util", "convert nest options random_seed sparse structure traverse"),
     ("saved_model", "saved_model", ("builder constants loader model_utils nested_structure_coder "
      "signature_constants signature_def_utils tag_constants utils model_utils.export_output "
      "model_utils.export_utils model_utils.mode_keys")),
@@ -249,7 +249,7 @@ def _in(place: str, **names: str) -> dict[str, str]:
 
 
 _LAYERS_UTILS: Final = _in(
-    "opdock.layers.utils:", conv_input_length="windowed_length",
+    "opdock.layers.utils:", constant_value="constant_value", conv_input_length="windowed_length",
     conv_output_length="window_length", convert_data_format="op_format_of_rank",
     deconv_output_length="transposed_length", normalize_data_format="to_data_format",
     normalize_padding="to_padding", normalize_tuple="to_tuple",

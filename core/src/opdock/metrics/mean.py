@@ -21,11 +21,12 @@ from opdock.metrics.common import (
 )
 from opdock.ops.array import size
 from opdock.ops.cast import cast
+from opdock.ops.composed.variable_scatter import scatter_add
 from opdock.ops.composed.weights_broadcast import broadcast_weights
 from opdock.ops.fill import ones_like, zeros_like
 from opdock.ops.reduce import reduce_sum
 from opdock.ops.select import where
-from opdock.ops.state import assign_add, scatter_add
+from opdock.ops.state import assign_add
 from opdock.ops.support.nn_util import emit
 
 

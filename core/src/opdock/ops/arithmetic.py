@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opdock.docstrings import PAIRWISE, explained
 from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import name_scope
@@ -206,6 +207,9 @@ def _(op: Operation, grad: Any) -> list[Any]:
 
 
 # ---------------------------------------------------------------- public functions
+_DIVIDES = f"{PAIRWISE['raises']}\nInvalidArgumentError: an integer is divided by zero."
+
+
 @extensible
 def add(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x + y`, elementwise, with broadcasting. Strings are concatenated.
@@ -226,40 +230,37 @@ def add(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
+@explained(PAIRWISE)
 def subtract(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x - y`, elementwise, with broadcasting; types and errors as `tf.add`."""
     return sub_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(PAIRWISE)
 def multiply(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x * y`, elementwise, with broadcasting; types and errors as `tf.add`."""
     return mul_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(PAIRWISE)
 def realdiv(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x / y`, elementwise, with broadcasting, for floats and complex numbers."""
     return real_div_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(PAIRWISE, raises=_DIVIDES)
 def truncatediv(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """`x / y` of integers rounded towards zero, elementwise, with broadcasting.
-
-    Raises:
-        tf.errors.InvalidArgumentError: an integer is divided by zero.
-    """
+    """`x / y` of integers rounded towards zero, elementwise, with broadcasting."""
     return truncate_div_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(PAIRWISE, raises=_DIVIDES)
 def floor_div(x: Any, y: Any, name: str | None = None) -> Tensor:
-    """`floor(x / y)`, elementwise, with broadcasting, for real numbers.
-
-    Raises:
-        tf.errors.InvalidArgumentError: an integer is divided by zero.
-    """
+    """`floor(x / y)`, elementwise, with broadcasting, for real numbers."""
     return floor_div_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
@@ -282,6 +283,7 @@ mod = floormod
 
 
 @extensible
+@explained(PAIRWISE)
 def truncatemod(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The remainder of division towards zero, with the sign of `x`; otherwise as `tf.floormod`."""
     return truncate_mod_op(x, y, name=name)  # type: ignore[no-any-return]
@@ -307,18 +309,21 @@ def pow(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
+@explained(PAIRWISE)
 def maximum(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The larger of `x` and `y`, elementwise, with broadcasting; NaN where either is NaN."""
     return maximum_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(PAIRWISE)
 def minimum(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The smaller of `x` and `y`, elementwise, with broadcasting; NaN where either is NaN."""
     return minimum_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(PAIRWISE)
 def squared_difference(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`(x - y) * conj(x - y)`, elementwise, with broadcasting."""
     return squared_difference_op(x, y, name=name)  # type: ignore[no-any-return]

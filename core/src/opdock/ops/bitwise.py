@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opdock.docstrings import ELEMENTWISE, PAIRWISE, explained
 from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.ops.registry import OpSpec, define_op
@@ -34,30 +35,35 @@ population_count_op.shape(unchanged)
 
 
 @extensible
+@explained(PAIRWISE)
 def bitwise_and(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The bits that are set in both, elementwise, with broadcasting, for integers of one type."""
     return bitwise_and_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(PAIRWISE)
 def bitwise_or(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The bits that are set in either, elementwise, with broadcasting, for integers of one type."""
     return bitwise_or_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(PAIRWISE)
 def bitwise_xor(x: Any, y: Any, name: str | None = None) -> Tensor:
     """The bits that are set in exactly one, elementwise, with broadcasting, for integers."""
     return bitwise_xor_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def invert(x: Any, name: str | None = None) -> Tensor:
     """Every bit flipped, elementwise, for integers."""
     return invert_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(PAIRWISE)
 def left_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x` shifted left by `y` bits, elementwise, with broadcasting, for integers of one type.
 
@@ -67,6 +73,7 @@ def left_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
+@explained(PAIRWISE)
 def right_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x` shifted right by `y` bits, elementwise, with broadcasting, for integers of one type.
 
@@ -76,6 +83,7 @@ def right_shift(x: Any, y: Any, name: str | None = None) -> Tensor:
     return right_shift_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
+@explained(ELEMENTWISE)
 def population_count(x: Any, name: str | None = None) -> Tensor:
     """The number of one bits of each element, as uint8, for integers."""
     return population_count_op(x, name=name)  # type: ignore[no-any-return]

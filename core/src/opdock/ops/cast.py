@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes
+from opdock.docstrings import ELEMENTWISE, explained
 from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.dispatch import extensible
@@ -145,42 +146,49 @@ def saturate_cast(value: Any, dtype: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
+@explained(ELEMENTWISE)
 def to_float(x: Any, name: str | None = "ToFloat") -> Any:
     """`tf.cast(x, tf.float32)`."""
     return cast(x, dtypes.float32, name=name)
 
 
 @extensible
+@explained(ELEMENTWISE)
 def to_double(x: Any, name: str | None = "ToDouble") -> Any:
     """`tf.cast(x, tf.float64)`."""
     return cast(x, dtypes.float64, name=name)
 
 
 @extensible
+@explained(ELEMENTWISE)
 def to_int32(x: Any, name: str | None = "ToInt32") -> Any:
     """`tf.cast(x, tf.int32)`."""
     return cast(x, dtypes.int32, name=name)
 
 
 @extensible
+@explained(ELEMENTWISE)
 def to_int64(x: Any, name: str | None = "ToInt64") -> Any:
     """`tf.cast(x, tf.int64)`."""
     return cast(x, dtypes.int64, name=name)
 
 
 @extensible
+@explained(ELEMENTWISE)
 def to_bfloat16(x: Any, name: str | None = "ToBFloat16") -> Any:
     """`tf.cast(x, tf.bfloat16)`."""
     return cast(x, dtypes.bfloat16, name=name)
 
 
 @extensible
+@explained(ELEMENTWISE)
 def to_complex64(x: Any, name: str | None = "ToComplex64") -> Any:
     """`tf.cast(x, tf.complex64)`."""
     return cast(x, dtypes.complex64, name=name)
 
 
 @extensible
+@explained(ELEMENTWISE)
 def to_complex128(x: Any, name: str | None = "ToComplex128") -> Any:
     """`tf.cast(x, tf.complex128)`."""
     return cast(x, dtypes.complex128, name=name)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, errors, shapes
+from opdock.docstrings import explained
 from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.dispatch import extensible
@@ -64,6 +65,21 @@ def Assert(
 
 
 # ---------------------------------------------------------------- pairs
+_WORDS = {
+    "x": "a tensor of numbers.",
+    "y": "a tensor of the same type and a shape that broadcasts.",
+    "rtol": "how much of `|y|` they may differ by; 10 roundings of the type by default.",
+    "atol": "how much they may differ by beside that; 10 roundings of the type by default.",
+    "data": "what to print in place of the tensors.",
+    "summarize": "print so many elements of each tensor.",
+    "message": "put in front of the printed text.",
+    "name": "a name for the operation.",
+    "returns": "An operation that raises InvalidArgumentError when it runs and the condition is"
+    " false.",
+    "raises": "InvalidArgumentError: the condition is known to be false already.",
+}
+
+
 @extensible
 def assert_equal(
     x: Any, y: Any, data: Any = None, summarize: Any = None, message: str | None = None,
@@ -91,51 +107,56 @@ def assert_equal(
 
 
 @extensible
+@explained(_WORDS)
 def assert_none_equal(
     x: Any, y: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
 ) -> Operation:  # fmt: skip
-    """Asserts that `x != y` holds for all elements; see `assert_equal`."""
+    """Asserts that `x != y` holds for all elements."""
     return _pair(
         "assert_none_equal", "!=", "NotEqual", np.not_equal, x, y, data, summarize, message, name
     )
 
 
 @extensible
+@explained(_WORDS)
 def assert_less(
     x: Any, y: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
 ) -> Operation:  # fmt: skip
-    """Asserts that `x < y` holds for all elements; see `assert_equal`."""
+    """Asserts that `x < y` holds for all elements."""
     return _pair("assert_less", "<", "Less", np.less, x, y, data, summarize, message, name)
 
 
 @extensible
+@explained(_WORDS)
 def assert_less_equal(
     x: Any, y: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
 ) -> Operation:  # fmt: skip
-    """Asserts that `x <= y` holds for all elements; see `assert_equal`."""
+    """Asserts that `x <= y` holds for all elements."""
     return _pair(
         "assert_less_equal", "<=", "LessEqual", np.less_equal, x, y, data, summarize, message, name
     )
 
 
 @extensible
+@explained(_WORDS)
 def assert_greater(
     x: Any, y: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
 ) -> Operation:  # fmt: skip
-    """Asserts that `x > y` holds for all elements; see `assert_equal`."""
+    """Asserts that `x > y` holds for all elements."""
     return _pair("assert_greater", ">", "Greater", np.greater, x, y, data, summarize, message, name)
 
 
 @extensible
+@explained(_WORDS)
 def assert_greater_equal(
     x: Any, y: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
 ) -> Operation:  # fmt: skip
-    """Asserts that `x >= y` holds for all elements; see `assert_equal`."""
+    """Asserts that `x >= y` holds for all elements."""
     return _pair(
         "assert_greater_equal", ">=", "GreaterEqual", np.greater_equal, x, y, data, summarize,
         message, name,
@@ -143,11 +164,12 @@ def assert_greater_equal(
 
 
 @extensible
+@explained(_WORDS)
 def assert_near(
     x: Any, y: Any, rtol: Any = None, atol: Any = None, data: Any = None, summarize: Any = None,
     message: str | None = None, name: str | None = None,
 ) -> Operation:  # fmt: skip
-    """Asserts that `abs(x - y) <= atol + rtol * abs(y)` for all elements; see `assert_equal`.
+    """Asserts that `abs(x - y) <= atol + rtol * abs(y)` for all elements.
 
     The default tolerances are 10 times the machine epsilon of the type.
     """
@@ -176,18 +198,41 @@ def _pair(
     with name_scope(name, opname, [v for v in (x, y) if has_graph(v)]):
         x = convert_to_tensor(x, name="x")
         y = convert_to_tensor(y, dtype=x.dtype.base_dtype, name="y")
-        if data is None:
+        holds = get(op)(x, y)
+        known_x, known_y = constant_value(x), constant_value(y)
+        known = None if known_x is None or known_y is None else check(known_x, known_y)
+        if data is None and executing_eagerly():
+            data = _differences(symbol, known_x, known_y, known, summarize)
+        elif data is None:
             data = [
                 f"Condition x {symbol} y did not hold element-wise:",
                 f"x ({x.name}) = ", x, f"y ({y.name}) = ", y,
             ]  # fmt: skip
         if message is not None:
             data = [message, *data]
-        holds = get(op)(x, y)
-        known_x, known_y = constant_value(x), constant_value(y)
-        if known_x is not None and known_y is not None:
-            _static(bool(np.all(check(known_x, known_y))), data)
+        if known is not None:
+            _static(bool(np.all(known)), data)
         return Assert(_all(holds), data, summarize=summarize)
+
+
+def _differences(symbol: str, x: Any, y: Any, holds: Any, summarize: int | None) -> list[Any]:
+    """What an eager assertion tells: where a condition does not hold, and the first elements."""
+    told: list[Any] = [f"Condition x {symbol} y did not hold."]
+    most = 3 if summarize is None else summarize
+    if most < 0:
+        most = max(x.size, y.size)
+    if not most:
+        return told
+    if x.shape == y.shape and x.shape:
+        wrong = ~holds
+        places = np.argwhere(wrong)[:most]
+        told += [f"Indices of first {len(places)} different values:", places]
+        told += ["Corresponding x values:", x[wrong][:most]]
+        told += ["Corresponding y values:", y[wrong][:most]]
+    for name, values in (("x", x), ("y", y)):
+        first = values.reshape(-1)[:most]
+        told += [f"First {first.size} elements of {name}:", first]
+    return told
 
 
 def _static(holds: bool, data: Sequence[Any]) -> None:
@@ -209,38 +254,42 @@ def _all(holds: Tensor) -> Tensor:
 
 # ---------------------------------------------------------------- signs
 @extensible
+@explained(_WORDS)
 def assert_negative(
     x: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
 ) -> Operation:  # fmt: skip
-    """Asserts that `x < 0` holds for all elements; see `assert_equal`."""
+    """Asserts that `x < 0` holds for all elements."""
     return _sign("assert_negative", "<", assert_less, x, data, summarize, message, name)
 
 
 @extensible
+@explained(_WORDS)
 def assert_positive(
     x: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
 ) -> Operation:  # fmt: skip
-    """Asserts that `x > 0` holds for all elements; see `assert_equal`."""
+    """Asserts that `x > 0` holds for all elements."""
     return _sign("assert_positive", ">", assert_less, x, data, summarize, message, name)
 
 
 @extensible
+@explained(_WORDS)
 def assert_non_negative(
     x: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
 ) -> Operation:  # fmt: skip
-    """Asserts that `x >= 0` holds for all elements; see `assert_equal`."""
+    """Asserts that `x >= 0` holds for all elements."""
     return _sign("assert_non_negative", ">=", assert_less_equal, x, data, summarize, message, name)
 
 
 @extensible
+@explained(_WORDS)
 def assert_non_positive(
     x: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
 ) -> Operation:  # fmt: skip
-    """Asserts that `x <= 0` holds for all elements; see `assert_equal`."""
+    """Asserts that `x <= 0` holds for all elements."""
     return _sign("assert_non_positive", "<=", assert_less_equal, x, data, summarize, message, name)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
+from opdock.docstrings import ELEMENTWISE, PAIRWISE, explained
 from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.registry import Elementwise, Fails, OpSpec, ShapeSig, Traits, define_op, get
@@ -138,54 +139,63 @@ def equal(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
+@explained(PAIRWISE)
 def not_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Whether `x != y`, elementwise, with broadcasting; types and errors as `tf.equal`."""
     return not_equal_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(PAIRWISE)
 def less(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Whether `x < y`, elementwise, with broadcasting, for real numbers of one type."""
     return less_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(PAIRWISE)
 def less_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Whether `x <= y`, elementwise, with broadcasting, for real numbers of one type."""
     return less_equal_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(PAIRWISE)
 def greater(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Whether `x > y`, elementwise, with broadcasting, for real numbers of one type."""
     return greater_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(PAIRWISE)
 def greater_equal(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Whether `x >= y`, elementwise, with broadcasting, for real numbers of one type."""
     return greater_equal_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(PAIRWISE)
 def logical_and(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Whether both are true, elementwise, with broadcasting, for bool tensors."""
     return logical_and_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(PAIRWISE)
 def logical_or(x: Any, y: Any, name: str | None = None) -> Tensor:
     """Whether at least one is true, elementwise, with broadcasting, for bool tensors."""
     return logical_or_op(x, y, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def logical_not(x: Any, name: str | None = None) -> Tensor:
     """Whether `x` is false, elementwise, for a bool tensor."""
     return logical_not_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(PAIRWISE)
 def logical_xor(x: Any, y: Any, name: str | None = "LogicalXor") -> Tensor:
     """Whether exactly one is true, elementwise, with broadcasting, for bool tensors."""
     return logical_and_op(  # type: ignore[no-any-return]

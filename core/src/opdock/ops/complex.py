@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes
+from opdock.docstrings import ELEMENTWISE, explained
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -114,6 +115,7 @@ def complex(real: Any, imag: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
+@explained(ELEMENTWISE)
 def real(input: Any, name: str | None = None) -> Tensor:
     """The real part, elementwise; a real tensor itself."""
     with name_scope(name, "Real", [input]) as scope:
@@ -124,6 +126,7 @@ def real(input: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
+@explained(ELEMENTWISE)
 def imag(input: Any, name: str | None = None) -> Tensor:
     """The imaginary part, elementwise; zeros for a real tensor."""
     with name_scope(name, "Imag", [input]) as scope:
@@ -134,6 +137,7 @@ def imag(input: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
+@explained(ELEMENTWISE)
 def angle(input: Any, name: str | None = None) -> Tensor:
     """The argument of complex numbers in radians, elementwise; zeros for a real tensor."""
     with name_scope(name, "Angle", [input]) as scope:

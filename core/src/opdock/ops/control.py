@@ -151,8 +151,7 @@ def _operation(item: Any) -> Operation:
         return op
     raise TypeError(
         f"Expected tf.group() expected Tensor objects not None or other types, got {item!r} of "
-        "type "
-        f"'{type(item).__name__}'."
+        f"type '{type(item).__name__}'."
     )
 
 

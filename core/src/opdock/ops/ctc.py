@@ -170,5 +170,12 @@ def ctc_beam_search_decoder(
 def ctc_beam_search_decoder_v2(
     inputs: Any, sequence_length: Any, beam_width: int = 100, top_paths: int = 1
 ) -> Any:
-    """`ctc_beam_search_decoder` that keeps repeated classes of a result."""
+    """`ctc_beam_search_decoder` that keeps repeated classes of a result.
+
+    Args:
+        inputs: logits of [time, batch, classes], the last class the blank.
+        sequence_length: the length of each sequence, int32.
+        beam_width: how many prefixes are kept.
+        top_paths: how many results there are.
+    """
     return ctc_beam_search_decoder(inputs, sequence_length, beam_width, top_paths, False)

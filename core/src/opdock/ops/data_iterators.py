@@ -53,10 +53,10 @@ delete_iterator_op.shape(no_outputs)
 make_iterator_op = working_op("MakeIterator", "dataset: variant, iterator: resource ->")
 make_iterator_op.shape(no_outputs)
 iterator_get_next_op = working_op(
-    "IteratorGetNext", "iterator: resource -> components: output_types", ELEMENTS
+    "IteratorGetNext", "iterator: resource -> components: output_types", ELEMENTS, takes=True
 )
 iterator_get_next_sync_op = working_op(
-    "IteratorGetNextSync", "iterator: resource -> components: output_types", ELEMENTS
+    "IteratorGetNextSync", "iterator: resource -> components: output_types", ELEMENTS, takes=True
 )
 dataset_to_single_element_op = working_op(
     "DatasetToSingleElement", "dataset: variant -> components: output_types", ELEMENTS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opdock.docstrings import ELEMENTWISE, explained
 from opdock.graph.nodes.composite import SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.dispatch import extensible
@@ -37,6 +38,7 @@ def unary_grad(op: str, expr: str) -> OpSpec:
     return spec
 
 
+@explained(ELEMENTWISE)
 def conjugate(x: Any) -> Any:
     """The complex conjugate; a real tensor itself, without a node."""
     return get("Conj")(x) if x.dtype.is_complex else x
@@ -223,12 +225,14 @@ def abs(x: Any, name: str | None = None) -> Any:
 
 
 @extensible
+@explained(ELEMENTWISE)
 def negative(x: Any, name: str | None = None) -> Any:
     """`-x`, elementwise, for a Tensor or SparseTensor of numbers."""
     return map_sparse(neg_op, x, name)
 
 
 @extensible
+@explained(ELEMENTWISE)
 def sign(x: Any, name: str | None = None) -> Any:
     """-1, 0 or 1 by the sign of each element; `x / |x|` for complex numbers, 0 for 0.
 
@@ -238,48 +242,56 @@ def sign(x: Any, name: str | None = None) -> Any:
 
 
 @extensible
+@explained(ELEMENTWISE)
 def reciprocal(x: Any, name: str | None = None) -> Tensor:
     """`1 / x`, elementwise; integers divide towards zero."""
     return reciprocal_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def square(x: Any, name: str | None = None) -> Any:
     """`x * x`, elementwise, for a Tensor or SparseTensor of numbers."""
     return map_sparse(square_op, x, name)
 
 
 @extensible
+@explained(ELEMENTWISE)
 def sqrt(x: Any, name: str | None = None) -> Any:
     """The square root, elementwise, for a Tensor or SparseTensor of floats or complex numbers."""
     return map_sparse(sqrt_op, x, name)
 
 
 @extensible
+@explained(ELEMENTWISE)
 def rsqrt(x: Any, name: str | None = None) -> Tensor:
     """`1 / sqrt(x)`, elementwise, for floats and complex numbers."""
     return rsqrt_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def exp(x: Any, name: str | None = None) -> Tensor:
     """E to the power `x`, elementwise, for floats and complex numbers."""
     return exp_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def expm1(x: Any, name: str | None = None) -> Tensor:
     """`exp(x) - 1`, elementwise, accurate near 0."""
     return expm1_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def log(x: Any, name: str | None = None) -> Tensor:
     """The natural logarithm, elementwise, for floats and complex numbers."""
     return log_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def log1p(x: Any, name: str | None = None) -> Tensor:
     """`log(1 + x)`, elementwise, accurate near 0."""
     return log1p_op(x, name=name)  # type: ignore[no-any-return]
@@ -301,6 +313,7 @@ def sigmoid(x: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
+@explained(ELEMENTWISE)
 def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
     """`log(sigmoid(x))`, elementwise, computed as `-softplus(-x)`, for floats."""
     with name_scope(name, "LogSigmoid", [x]) as scope:
@@ -309,6 +322,7 @@ def log_sigmoid(x: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
+@explained(ELEMENTWISE)
 def tanh(x: Any, name: str | None = None) -> Any:
     """The hyperbolic tangent, elementwise, for a Tensor or SparseTensor of floats or complex."""
     return map_sparse(tanh_op, x, name)
@@ -330,36 +344,42 @@ def round(x: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
+@explained(ELEMENTWISE)
 def floor(x: Any, name: str | None = None) -> Tensor:
     """The largest whole number not above `x`, elementwise, for floats."""
     return floor_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def ceil(x: Any, name: str | None = None) -> Tensor:
     """The smallest whole number not below `x`, elementwise, for floats."""
     return ceil_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def rint(x: Any, name: str | None = None) -> Tensor:
     """The nearest whole number, the even one on a tie, elementwise, for floats."""
     return rint_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def is_nan(x: Any, name: str | None = None) -> Tensor:
     """Whether each element is NaN; a bool tensor of the shape of `x`, a tensor of floats."""
     return is_nan_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def is_inf(x: Any, name: str | None = None) -> Tensor:
     """Whether each element is infinite; a bool tensor of the shape of `x`, a tensor of floats."""
     return is_inf_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def is_finite(x: Any, name: str | None = None) -> Tensor:
     """Whether each element is neither infinite nor NaN; a bool tensor of the shape of `x`."""
     return is_finite_op(x, name=name)  # type: ignore[no-any-return]

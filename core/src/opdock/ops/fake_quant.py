@@ -174,7 +174,17 @@ def fake_quant_with_min_max_args_gradient(
     gradients: Any, inputs: Any, min: float = -6, max: float = 6, num_bits: int = 8,
     narrow_range: bool = False, name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """The gradient of `fake_quant_with_min_max_args`: that of the result inside of the range."""
+    """The gradient of `fake_quant_with_min_max_args`: that of the result inside of the range.
+
+    Args:
+        gradients: the gradient of the result.
+        inputs: a float32 tensor.
+        min: the lower end of the range.
+        max: the upper end of the range.
+        num_bits: the integers' width, 2 to 16.
+        narrow_range: leaves out the lowest integer.
+        name: a name for the operation.
+    """
     return _fake_quant(
         fake_quant_args_gradient_op, (gradients, inputs), num_bits, narrow_range, name,
         min=min, max=max,
@@ -186,7 +196,16 @@ def fake_quant_with_min_max_vars(
     inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """As `fake_quant_with_min_max_args`, the ends of the range float32 scalars to be trained."""
+    """As `fake_quant_with_min_max_args`, the ends of the range float32 scalars to be trained.
+
+    Args:
+        inputs: a float32 tensor.
+        min: the lower end of the range.
+        max: the upper end of the range.
+        num_bits: the integers' width, 2 to 16.
+        narrow_range: leaves out the lowest integer.
+        name: a name for the operation.
+    """
     return _fake_quant(fake_quant_vars_op, (inputs, min, max), num_bits, narrow_range, name)
 
 
@@ -196,6 +215,15 @@ def fake_quant_with_min_max_vars_gradient(
     name: str | None = None,
 ) -> Any:  # fmt: skip
     """The gradients of `fake_quant_with_min_max_vars`.
+
+    Args:
+        gradients: the gradient of the result.
+        inputs: a float32 tensor.
+        min: the lower end of the range.
+        max: the upper end of the range.
+        num_bits: the integers' width, 2 to 16.
+        narrow_range: leaves out the lowest integer.
+        name: a name for the operation.
 
     Returns:
         `(backprops_wrt_input, backprop_wrt_min, backprop_wrt_max)`: the gradient inside of the
@@ -210,7 +238,16 @@ def fake_quant_with_min_max_vars_per_channel(
     inputs: Any, min: Any, max: Any, num_bits: int = 8, narrow_range: bool = False,
     name: str | None = None,
 ) -> Tensor:  # fmt: skip
-    """As `fake_quant_with_min_max_vars`, with a range for each entry of the last dimension."""
+    """As `fake_quant_with_min_max_vars`, with a range for each entry of the last dimension.
+
+    Args:
+        inputs: a float32 tensor.
+        min: the lower end of the range.
+        max: the upper end of the range.
+        num_bits: the integers' width, 2 to 16.
+        narrow_range: leaves out the lowest integer.
+        name: a name for the operation.
+    """
     return _fake_quant(fake_quant_per_channel_op, (inputs, min, max), num_bits, narrow_range, name)
 
 
@@ -220,6 +257,15 @@ def fake_quant_with_min_max_vars_per_channel_gradient(
     name: str | None = None,
 ) -> Any:  # fmt: skip
     """The gradients of `fake_quant_with_min_max_vars_per_channel`; those of the ends are vectors.
+
+    Args:
+        gradients: the gradient of the result.
+        inputs: a float32 tensor.
+        min: the lower end of the range.
+        max: the upper end of the range.
+        num_bits: the integers' width, 2 to 16.
+        narrow_range: leaves out the lowest integer.
+        name: a name for the operation.
 
     Returns:
         `(backprops_wrt_input, backprop_wrt_min, backprop_wrt_max)`.

@@ -122,7 +122,18 @@ def fractional_avg_pool(
     value: Any, pooling_ratio: Any, pseudo_random: bool = False, overlapping: bool = False,
     deterministic: bool = False, seed: int = 0, seed2: int = 0, name: str | None = None,
 ) -> Any:  # fmt: skip
-    """The means of such windows; see `fractional_max_pool`."""
+    """The means of such windows; see `fractional_max_pool`.
+
+    Args:
+        value: images in NHWC.
+        pooling_ratio: by how much each dimension shrinks, four numbers.
+        pseudo_random: whether the regions' sizes follow a pseudorandom sequence.
+        overlapping: whether regions share a border.
+        deterministic: whether every step takes the same regions.
+        seed: the seed of the regions.
+        seed2: a second seed.
+        name: a name for the operation.
+    """
     return fractional_avg_pool_op(
         value, pooling_ratio=pooling_ratio, pseudo_random=pseudo_random, overlapping=overlapping,
         deterministic=deterministic, seed=seed, seed2=seed2, name=name,

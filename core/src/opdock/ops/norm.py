@@ -210,9 +210,10 @@ def _fused_grad_parts(
         dscale = (of.sum(dy * wide) - mean * total) * inverse
     factor = of.spread(scale) * inverse
     if training:
-        # In this order, so that no part of the images waits for one sum before the other, and
-        # nothing but the sums stands between the two passes that read the images.
-        dx = (dy * count - centred * inverse * dscale - total) * (factor / count)
+        # What is one number a channel is multiplied out before it meets the images. No part of
+        # these waits for one sum before the other.
+        along, offset = inverse * dscale * (factor / count), total * (factor / count)
+        dx = dy * factor - centred * along - offset
     else:
         dx = dy * factor
     nothing = emit("Fill", [0], 0.0)

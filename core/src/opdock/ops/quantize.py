@@ -156,7 +156,20 @@ def quantize(
     round_mode: str = "HALF_AWAY_FROM_ZERO", name: str | None = None, narrow_range: bool = False,
     axis: int | None = None, ensure_minimum_range: float = 0.01,
 ) -> Any:  # fmt: skip
-    """Quantizes numbers; see `quantize_v2` for the arguments and the results."""
+    """Quantizes numbers; see `quantize_v2` for the arguments and the results.
+
+    Args:
+        input: a float32 tensor.
+        min_range: the lower end of the range.
+        max_range: the upper end of the range.
+        T: the quantized type.
+        mode: how numbers are mapped.
+        round_mode: how halves are rounded.
+        name: a name for the operation.
+        narrow_range: leaves out the lowest integer.
+        axis: the dimension that has ranges of its own.
+        ensure_minimum_range: the least range.
+    """
     return quantize_v2(
         input, min_range, max_range, T, mode, name, round_mode, narrow_range, axis,
         ensure_minimum_range,

@@ -190,6 +190,15 @@ def quantized_avg_pool(
     """The mean of each window of quantized images, rounded towards zero.
 
     Args and results are those of `quantized_max_pool`.
+
+    Args:
+        input: quantized images in NHWC.
+        min_input: what the lowest integer stands for.
+        max_input: what the highest integer stands for.
+        ksize: the window's size in each dimension.
+        strides: its steps.
+        padding: "SAME" or "VALID".
+        name: a name for the operation.
     """
     return quantized_avg_pool_op(
         input, min_input, max_input, ksize=ksize, strides=strides, padding=padding, name=name

@@ -69,6 +69,7 @@ fake_queue_op.shape(handle_shape)
 
 # ---------------------------------------------------------------- what is done with them
 _WAITS = Traits(cost=Cost.WAIT, blocks=True)
+_TAKES = Traits(cost=Cost.WAIT, blocks=True, takes=True)
 _ENQUEUES = "handle: {}, components: Tcomponents ->"
 _TAKEN = f"Tcomponents: list(type) >= 1, {_TIMEOUT}"
 queue_enqueue_op = _both("QueueEnqueue", _ENQUEUES, _TAKEN, no_outputs, _WAITS)
@@ -76,10 +77,10 @@ queue_enqueue_many_op = _both("QueueEnqueueMany", _ENQUEUES, _TAKEN, no_outputs,
 _ROWS = "handle: {}, n: int32 -> components: component_types"
 _GIVEN = f"component_types: list(type) >= 1, {_TIMEOUT}"
 queue_dequeue_op = _both(
-    "QueueDequeue", "handle: {} -> components: component_types", _GIVEN, unknown, _WAITS
+    "QueueDequeue", "handle: {} -> components: component_types", _GIVEN, unknown, _TAKES
 )
-queue_dequeue_many_op = _both("QueueDequeueMany", _ROWS, _GIVEN, _many_shape, _WAITS)
-queue_dequeue_up_to_op = _both("QueueDequeueUpTo", _ROWS, _GIVEN, _many_shape, _WAITS)
+queue_dequeue_many_op = _both("QueueDequeueMany", _ROWS, _GIVEN, _many_shape, _TAKES)
+queue_dequeue_up_to_op = _both("QueueDequeueUpTo", _ROWS, _GIVEN, _many_shape, _TAKES)
 queue_close_op = _both(
     "QueueClose", "handle: {} ->", "cancel_pending_enqueues: bool = false", no_outputs
 )

@@ -128,5 +128,12 @@ def numpy_function(
     Tout: Any,
     name: str | None = None,
 ) -> Any:
-    """`tf.py_func` with `stateful=True`; see there."""
+    """`tf.py_func` with `stateful=True`; see there.
+
+    Args:
+        func: the function, of NumPy arrays.
+        inp: the tensors that it is called with.
+        Tout: the types of its results.
+        name: a name for the operation.
+    """
     return py_func(func, inp, Tout, stateful=True, name=name)

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from opdock import shapes
-from opdock.docstrings import explained
+from opdock.docstrings import ELEMENTWISE, explained
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.dispatch import extensible
@@ -188,18 +188,21 @@ def _(op: Operation, grad: Any) -> list[Any]:
 
 # ---------------------------------------------------------------- public functions
 @extensible
+@explained(ELEMENTWISE)
 def erf(x: Any, name: str | None = None) -> Any:
     """The error function, elementwise, for a Tensor or SparseTensor of floats."""
     return map_sparse(erf_op, x, name)
 
 
 @extensible
+@explained(ELEMENTWISE)
 def erfc(x: Any, name: str | None = None) -> Tensor:
     """The complementary error function `1 - erf(x)`, elementwise, for floats."""
     return erfc_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def erfinv(x: Any, name: str | None = None) -> Tensor:
     """The inverse error function, elementwise, for floats; infinite at -1 and 1, NaN outside."""
     with name_scope(name, "erfinv", [x]):
@@ -207,6 +210,7 @@ def erfinv(x: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
+@explained(ELEMENTWISE)
 def ndtri(x: Any, name: str | None = None) -> Tensor:
     """The quantile function of the standard normal distribution, elementwise, for floats."""
     with name_scope(name, "ndtri", [x]):
@@ -214,12 +218,14 @@ def ndtri(x: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
+@explained(ELEMENTWISE)
 def lgamma(x: Any, name: str | None = None) -> Tensor:
     """The logarithm of the absolute value of the gamma function, elementwise, for floats."""
     return lgamma_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def digamma(x: Any, name: str | None = None) -> Tensor:
     """The derivative of `lgamma`, elementwise, for floats."""
     return digamma_op(x, name=name)  # type: ignore[no-any-return]
@@ -287,18 +293,21 @@ def lbeta(x: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
+@explained(ELEMENTWISE)
 def bessel_i0e(x: Any, name: str | None = None) -> Any:
     """`exp(-|x|)` times the modified Bessel function of order 0, for a Tensor or SparseTensor."""
     return map_sparse(bessel_i0e_op, x, name)
 
 
 @extensible
+@explained(ELEMENTWISE)
 def bessel_i1e(x: Any, name: str | None = None) -> Any:
     """`exp(-|x|)` times the modified Bessel function of order 1, for a Tensor or SparseTensor."""
     return map_sparse(bessel_i1e_op, x, name)
 
 
 @extensible
+@explained(ELEMENTWISE)
 def bessel_i0(x: Any, name: str | None = None) -> Tensor:
     """The modified Bessel function of order 0, elementwise, for floats."""
     with name_scope(name, "bessel_i0", [x]):
@@ -307,6 +316,7 @@ def bessel_i0(x: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
+@explained(ELEMENTWISE)
 def bessel_i1(x: Any, name: str | None = None) -> Tensor:
     """The modified Bessel function of order 1, elementwise, for floats."""
     with name_scope(name, "bessel_i1", [x]):

@@ -9,19 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import shapes
+from opdock.docstrings import explained
 from opdock.graph.nodes.composite import IndexedSlices
-from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import colocate_with
 from opdock.ops.registry import ShapeSig, Traits, define_op, get, keeps_slices
 from opdock.ops.support.common_shapes import check_scatter_nd, no_outputs, scalar, unchanged
 from opdock.shapes import Shape
 
-__all__ = [
-    "assign", "assign_add", "assign_sub", "count_up_to", "is_variable_initialized", "scatter_add",
-    "scatter_div", "scatter_max", "scatter_min", "scatter_mul", "scatter_nd_add", "scatter_nd_sub",
-    "scatter_nd_update", "scatter_sub", "scatter_update",
-]  # fmt: skip
+__all__ = ["assign", "assign_add", "assign_sub", "count_up_to", "is_variable_initialized"]
 
 _NUMBERS = "{numbertype}"
 
@@ -360,8 +356,18 @@ for _name in ("Update", "Add", "Sub"):
 
 
 # ---------------------------------------------------------------- public functions
-def _is_resource(ref: Any) -> bool:
+def is_resource(ref: Any) -> bool:
     return not ref.dtype._is_ref_dtype
+
+
+UPDATING = {
+    "ref": "a variable.",
+    "value": "a tensor of the variable's type and shape.",
+    "use_locking": "whether concurrent updates exclude each other.",
+    "name": "a name for the operation.",
+    "returns": "The variable afterwards, to be read when the update has been made.",
+    "raises": "TypeError: the types differ.\nValueError: the shapes do.",
+}
 
 
 def assign(
@@ -380,7 +386,7 @@ def assign(
     Raises:
         ValueError: the shapes differ. TypeError: the types differ.
     """
-    if _is_resource(ref):
+    if is_resource(ref):
         return ref.assign(value, name=name)
     return assign_op(
         ref, value, name=name, validate_shape=True if validate_shape is None else validate_shape,
@@ -388,113 +394,41 @@ def assign(
     )  # fmt: skip
 
 
+@explained(UPDATING)
 def assign_add(
     ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None
 ) -> Any:
     """Adds `value` to a variable; the result is the variable after the addition."""
-    if _is_resource(ref):
+    if is_resource(ref):
         return ref.assign_add(value, name=name)
     return assign_add_op(ref, value, use_locking=bool(use_locking), name=name)
 
 
+@explained(UPDATING)
 def assign_sub(
     ref: Any, value: Any, use_locking: bool | None = None, name: str | None = None
 ) -> Any:
     """Subtracts `value` from a variable; the result is the variable after the subtraction."""
-    if _is_resource(ref):
+    if is_resource(ref):
         return ref.assign_sub(value, name=name)
     return assign_sub_op(ref, value, use_locking=bool(use_locking), name=name)
 
 
 def is_variable_initialized(variable: Any) -> Any:
     """A bool tensor: whether the variable has a value."""
-    if _is_resource(variable):
+    if is_resource(variable):
         return variable.is_initialized()
     return is_variable_initialized_op(variable)
 
 
 def count_up_to(ref: Any, limit: int, name: str | None = None) -> Any:
-    """Returns the variable's value and increments it; OutOfRangeError at `limit`."""
-    if _is_resource(ref):
+    """Returns the variable's value and increments it; OutOfRangeError at `limit`.
+
+    Args:
+        ref: a scalar variable of integers.
+        limit: the value that it does not pass.
+        name: a name for the operation.
+    """
+    if is_resource(ref):
         return resource_count_up_to_op(ref.handle, limit=limit, T=ref.dtype, name=name)
     return count_up_to_op(ref, limit=limit, name=name)
-
-
-def _scatter(op: str, ref: Any, indices: Any, updates: Any, locking: bool, name: str | None) -> Any:
-    if _is_resource(ref):
-        done = get(f"Resource{op}")(
-            ref.handle, convert_to_tensor(indices, name="indices"),
-            convert_to_tensor(updates, ref.dtype.base_dtype), name=name,
-        )  # fmt: skip
-        return ref._lazy_read(done)
-    return get(op)(ref, indices, updates, use_locking=locking, name=name)
-
-
-def scatter_update(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
-) -> Any:
-    """Sets rows `indices` of a variable to `updates`; the result is the variable afterwards."""
-    return _scatter("ScatterUpdate", ref, indices, updates, use_locking, name)
-
-
-def scatter_add(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
-) -> Any:
-    """Adds `updates` to rows `indices` of a variable; repeated indices add up."""
-    return _scatter("ScatterAdd", ref, indices, updates, use_locking, name)
-
-
-def scatter_sub(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
-) -> Any:
-    """Subtracts `updates` from rows `indices` of a variable."""
-    return _scatter("ScatterSub", ref, indices, updates, use_locking, name)
-
-
-def scatter_mul(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
-) -> Any:
-    """Multiplies rows `indices` of a variable by `updates`."""
-    return _scatter("ScatterMul", ref, indices, updates, use_locking, name)
-
-
-def scatter_div(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
-) -> Any:
-    """Divides rows `indices` of a variable by `updates`."""
-    return _scatter("ScatterDiv", ref, indices, updates, use_locking, name)
-
-
-def scatter_min(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
-) -> Any:
-    """Takes the minimum of rows `indices` of a variable and `updates`."""
-    return _scatter("ScatterMin", ref, indices, updates, use_locking, name)
-
-
-def scatter_max(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
-) -> Any:
-    """Takes the maximum of rows `indices` of a variable and `updates`."""
-    return _scatter("ScatterMax", ref, indices, updates, use_locking, name)
-
-
-def scatter_nd_update(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = True, name: str | None = None
-) -> Any:
-    """Sets the slices at the index vectors `indices` of a variable to `updates`."""
-    return _scatter("ScatterNdUpdate", ref, indices, updates, use_locking, name)
-
-
-def scatter_nd_add(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
-) -> Any:
-    """Adds `updates` to the slices at the index vectors `indices` of a variable."""
-    return _scatter("ScatterNdAdd", ref, indices, updates, use_locking, name)
-
-
-def scatter_nd_sub(
-    ref: Any, indices: Any, updates: Any, use_locking: bool = False, name: str | None = None
-) -> Any:
-    """Subtracts `updates` from the slices at the index vectors `indices` of a variable."""
-    return _scatter("ScatterNdSub", ref, indices, updates, use_locking, name)

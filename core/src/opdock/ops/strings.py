@@ -181,7 +181,13 @@ def lower(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
 
 @extensible
 def upper(input: Any, encoding: str = "", name: str | None = None) -> Tensor:
-    """Strings in upper case; see `lower`."""
+    """Strings in upper case; see `lower`.
+
+    Args:
+        input: a string tensor.
+        encoding: "utf-8", or empty for ASCII alone.
+        name: a name for the operation.
+    """
     return string_upper_op(input, encoding=encoding, name=name)  # type: ignore[no-any-return]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from opdock import dtypes, shapes
+from opdock.docstrings import PAIRWISE, explained
 from opdock.graph.nodes.composite import IndexedSlices, internal_convert_to_tensor_or_indexed_slices
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.dispatch import extensible
@@ -217,6 +218,7 @@ def xlogy(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
+@explained(PAIRWISE)
 def xdivy(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x / y`, but 0 where `x` is 0, elementwise, with broadcasting; types as `tf.math.xlogy`."""
     return xdivy_op(x, y, name=name)  # type: ignore[no-any-return]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from opdock.docstrings import ELEMENTWISE, explained
 from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.ops.elementary import (
@@ -109,36 +110,42 @@ def _(op: Operation, grad: Any) -> list[Any]:
 
 
 @extensible
+@explained(ELEMENTWISE)
 def sin(x: Any, name: str | None = None) -> Tensor:
     """The sine of angles in radians, elementwise, for floats and complex numbers."""
     return sin_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def cos(x: Any, name: str | None = None) -> Tensor:
     """The cosine of angles in radians, elementwise, for floats and complex numbers."""
     return cos_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def tan(x: Any, name: str | None = None) -> Tensor:
     """The tangent of angles in radians, elementwise, for floats and complex numbers."""
     return tan_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def asin(x: Any, name: str | None = None) -> Tensor:
     """The angle in [-pi/2, pi/2] whose sine is `x`, elementwise; NaN outside [-1, 1]."""
     return asin_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def acos(x: Any, name: str | None = None) -> Tensor:
     """The angle in [0, pi] whose cosine is `x`, elementwise; NaN outside [-1, 1]."""
     return acos_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def atan(x: Any, name: str | None = None) -> Tensor:
     """The angle in (-pi/2, pi/2) whose tangent is `x`, elementwise."""
     return atan_op(x, name=name)  # type: ignore[no-any-return]
@@ -160,30 +167,35 @@ def atan2(y: Any, x: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
+@explained(ELEMENTWISE)
 def sinh(x: Any, name: str | None = None) -> Tensor:
     """The hyperbolic sine, elementwise, for floats and complex numbers."""
     return sinh_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def cosh(x: Any, name: str | None = None) -> Tensor:
     """The hyperbolic cosine, elementwise, for floats and complex numbers."""
     return cosh_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def asinh(x: Any, name: str | None = None) -> Tensor:
     """The inverse hyperbolic sine, elementwise, for floats and complex numbers."""
     return asinh_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def acosh(x: Any, name: str | None = None) -> Tensor:
     """The inverse hyperbolic cosine, elementwise; NaN below 1."""
     return acosh_op(x, name=name)  # type: ignore[no-any-return]
 
 
 @extensible
+@explained(ELEMENTWISE)
 def atanh(x: Any, name: str | None = None) -> Tensor:
     """The inverse hyperbolic tangent, elementwise; infinite at -1 and 1, NaN outside."""
     return atanh_op(x, name=name)  # type: ignore[no-any-return]

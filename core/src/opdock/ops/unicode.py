@@ -216,6 +216,14 @@ def unicode_decode_with_offsets(
 ) -> tuple[Any, Any]:
     """The code points of strings, and the bytes at which they begin; see `unicode_decode`.
 
+    Args:
+        input: a string tensor.
+        input_encoding: its encoding, by a name that ICU knows, such as "UTF-8".
+        errors: what becomes of malformed text: "replace", "strict" or "ignore".
+        replacement_char: the code point that replaces it.
+        replace_control_characters: whether control characters are replaced too.
+        name: a name for the operation.
+
     Returns:
         Two RaggedTensors, int32 code points and int64 offsets; vectors for a scalar.
     """
@@ -240,6 +248,13 @@ def unicode_split(
 
     The arguments are those of `unicode_decode`.
 
+    Args:
+        input: a string tensor.
+        input_encoding: its encoding, by a name that ICU knows, such as "UTF-8".
+        errors: what becomes of malformed text: "replace", "strict" or "ignore".
+        replacement_char: the code point that replaces it.
+        name: a name for the operation.
+
     Returns:
         A string RaggedTensor with one dimension more; a vector for a scalar.
     """
@@ -260,6 +275,13 @@ def unicode_split_with_offsets(
     name: str | None = None,
 ) -> tuple[Any, Any]:
     """The characters of strings, and the bytes at which they begin; see `unicode_split`.
+
+    Args:
+        input: a string tensor.
+        input_encoding: its encoding, by a name that ICU knows, such as "UTF-8".
+        errors: what becomes of malformed text: "replace", "strict" or "ignore".
+        replacement_char: the code point that replaces it.
+        name: a name for the operation.
 
     Returns:
         Two RaggedTensors, strings and int64 offsets; vectors for a scalar.

@@ -10,12 +10,14 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
 from opdock import errors
 from opdock.compiler import pipeline
+from opdock.compiler.clean.ahead import Ahead, ahead
 from opdock.compiler.clean.prune import prune
 from opdock.compiler.ir.block import HOST, Node
 from opdock.compiler.place.experience import Experience
@@ -29,6 +31,7 @@ from opdock.io import protos
 from opdock.kernels.select.notes import note
 from opdock.runtime import config as configuration
 from opdock.runtime import targets, watcher
+from opdock.runtime.cache.in_two import InTwo, comes_here
 from opdock.runtime.cancellation import current
 from opdock.runtime.deadline import with_deadline
 from opdock.runtime.inspect.placement_log import PlacementLog
@@ -82,7 +85,7 @@ class Engine:
         self.experience = Experience()
         self.watcher = watcher.asked()
         self._log = PlacementLog(self.placement)
-        self._steps: weakref.WeakKeyDictionary[Program, int] = weakref.WeakKeyDictionary()
+        self._steps: weakref.WeakKeyDictionary[Program | InTwo, int] = weakref.WeakKeyDictionary()
         self._functions: weakref.WeakKeyDictionary[FuncGraph, LazyFunction] = (
             weakref.WeakKeyDictionary()
         )
@@ -115,7 +118,7 @@ class Engine:
             devices.unavailable, devices.hook,
         )  # fmt: skip
 
-    def plain(self, program: Program) -> bool:
+    def plain(self, program: Program | InTwo) -> bool:
         """Whether a step may take the straight line: nothing limits, watches or spreads it, and it
         meets nothing that outlives the session."""
         config = self._config
@@ -154,13 +157,32 @@ class Engine:
         runs: Sequence[Operation],
         feeds: Sequence[tuple[Tensor, DType, Shape]],
         as_written: bool = False,
-    ) -> Program:
+    ) -> Program | InTwo:
         """A bound program; the arguments are those of `Compiler.step`."""
         if self._config.log_placement:
             self._log.tell(graph)
         if not self._config.place_pruned:
             self._placeable.check(graph)
+        # Who watches wants to see what was asked for.
+        found = None if as_written or self.watcher is not None else ahead(fetches, runs, feeds)
+        if found is not None:
+            taking = self.compile_part(found.results, found.takers, feeds)
+            if comes_here(taking):
+                rest = functools.partial(self._rest, fetches, runs, feeds, found)
+                return InTwo(taking, found.results, rest, len(fetches))
         return self.compile_part(fetches, runs, feeds, as_written)
+
+    def _rest(
+        self,
+        fetches: Sequence[Tensor],
+        runs: Sequence[Operation],
+        feeds: Sequence[tuple[Tensor, DType, Shape]],
+        taken: Ahead,
+        came: Sequence[Shape],
+    ) -> Program:
+        """The program of what is left of a step, for the shapes of what came."""
+        more = [(t, t._dtype, s) for t, s in zip(taken.results, came, strict=True)]
+        return self.compile_part(fetches, runs, [*feeds, *more], done=taken.done)
 
     @collector_waits()
     def compile_part(
@@ -169,9 +191,10 @@ class Engine:
         runs: Sequence[Operation],
         feeds: Sequence[tuple[Tensor, DType, Shape]],
         as_written: bool = False,
+        done: AbstractSet[Operation] = frozenset(),
     ) -> Program:
         """`compile` for what is not all of the session's: no word on what else is in the graph."""
-        program = self.bind(self.compiler.step(fetches, runs, feeds, as_written))
+        program = self.bind(self.compiler.step(fetches, runs, feeds, as_written, done))
         if self._config.disabled_passes:
             self.devices.tell_unknown()
         if self.watcher is not None:
@@ -323,7 +346,7 @@ class Engine:
 
     # ------------------------------------------------------------ running with options
     def run(
-        self, program: Program, values: Sequence[Any], options: Any, metadata: Any
+        self, program: Program | InTwo, values: Sequence[Any], options: Any, metadata: Any
     ) -> Sequence[Any]:
         """One step under RunOptions, filling RunMetadata."""
         timeout = getattr(options, "timeout_in_ms", 0) or self._config.deadline_ms
@@ -338,8 +361,9 @@ class Engine:
         return self._run(program, values, options, metadata, tracing)
 
     def _run(
-        self, program: Program, values: Sequence[Any], options: Any, metadata: Any, tracing: bool
-    ) -> Sequence[Any]:
+        self, program: Program | InTwo, values: Sequence[Any], options: Any, metadata: Any,
+        tracing: bool,
+    ) -> Sequence[Any]:  # fmt: skip
         if not self.resources.shares:
             return self._step(program, values, options, metadata, tracing)
         # What outlives the session knows of its end only by who waits there.
@@ -350,14 +374,16 @@ class Engine:
             current.reset(before)
 
     def _step(
-        self, program: Program, values: Sequence[Any], options: Any, metadata: Any, tracing: bool
-    ) -> Sequence[Any]:
+        self, program: Program | InTwo, values: Sequence[Any], options: Any, metadata: Any,
+        tracing: bool,
+    ) -> Sequence[Any]:  # fmt: skip
         tracer = Tracer(_devices(program), _planned(program)) if tracing else None
         if tracer is not None:
             with tracer:
                 raw = program.interpret(values, tracer)
-                tracer.constants(program.block)
-        elif self.watcher is not None:
+                for part in program.parts:
+                    tracer.constants(part.block)
+        elif self.watcher is not None and isinstance(program, Program):
             raw = self.watcher.run(self, program, values)
         else:
             raw = program.run(values)
@@ -367,7 +393,9 @@ class Engine:
                 metadata.step_stats.CopyFrom(tracer.step_stats())
                 metadata.cost_graph.CopyFrom(tracer.cost_graph())
             if options is not None and options.output_partition_graphs:
-                metadata.partition_graphs.extend(partition_graphs(program.block))
+                metadata.partition_graphs.extend(
+                    partition_graphs([part.block for part in program.parts])
+                )
         return raw
 
     # ------------------------------------------------------------ what became of it
@@ -381,12 +409,12 @@ class Engine:
         place(block, self.placer)
         return {n.name: n.target.name for n in block.nodes if n.target is not None}
 
-    def explain(self, program: Program, traced: Any) -> Explanation:
+    def explain(self, program: Program | InTwo, traced: Any) -> Explanation:
         """The decisions about a program; `traced` is the RunMetadata of a traced step, or None."""
         # Who looks at programs pays for it, not who runs them.
         from opdock.runtime.inspect.explain import explain
 
-        return explain(program, self.experience, self.devices.unavailable, traced)
+        return explain(program.parts, self.experience, self.devices.unavailable, traced)
 
     def variables(self) -> dict[tuple[str, str], np.ndarray[Any, Any]]:
         """The values of the variables that have one, by container and name."""
@@ -423,17 +451,19 @@ def _cores() -> int:
     return os.cpu_count() or 1
 
 
-def _devices(program: Program) -> list[Any]:
+def _devices(program: Program | InTwo) -> list[Any]:
     """The devices, other than the host, on which a program runs."""
-    targets = {s.node.target for s in program.schedule.steps if s.node.target is not None}
+    steps = [step for part in program.parts for step in part.schedule.steps]
+    targets = {s.node.target for s in steps if s.node.target is not None}
     return [t.device for t in targets if not t.is_host]
 
 
-def _planned(program: Program) -> dict[str, int]:
+def _planned(program: Program | InTwo) -> dict[str, int]:
     """For each device the bytes of the program's planned buffers."""
-    sizes = {target.name: size for target, size in program.plan.blocks.items()}
-    for planned in program.plan.buffers:
-        if planned.offset is None:
-            name = planned.form.target.name
-            sizes[name] = sizes.get(name, 0) + planned.form.nbytes
+    sizes: dict[str, int] = {}
+    for plan in (part.plan for part in program.parts):
+        found = [(target.name, size) for target, size in plan.blocks.items()]
+        loose = [p.form for p in plan.buffers if p.offset is None]
+        for name, size in [*found, *((form.target.name, form.nbytes) for form in loose)]:
+            sizes[name] = sizes.get(name, 0) + size
     return sizes

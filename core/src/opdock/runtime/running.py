@@ -22,15 +22,17 @@ __all__ = ["Runnable", "Runner"]
 
 
 class Runnable(Protocol):
-    """What runs a step: a program, or the parts of one in several tasks.
+    """What runs a step: a program, or the parts of one in several tasks."""
 
-    Attributes:
-        block: the nodes.
-        steps_run: how often it ran.
-    """
+    @property
+    def block(self) -> Block:
+        """The nodes."""
+        ...
 
-    block: Block
-    steps_run: int
+    @property
+    def steps_run(self) -> int:
+        """How often it ran."""
+        ...
 
     @property
     def shared_fetches(self) -> list[bool]:

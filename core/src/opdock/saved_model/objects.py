@@ -39,6 +39,7 @@ from opdock.saved_model.restored_function import (
 from opdock.saved_model.signature_functions import SignatureMap
 from opdock.shapes import TensorShape
 from opdock.train.tracking.util import object_metadata
+from opdock.util import nest
 
 __all__ = ["LoadedObject", "load_objects", "load_objects_around"]
 
@@ -50,12 +51,13 @@ _Setter = Callable[[Any, str, Any], None]
 class LoadedObject(AutoTrackable):
     """An object whose class the model does not tell: its attributes are those that were saved."""
 
+
+class CallableObject(LoadedObject):
+    """One that could be called when it was saved."""
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the object as the saved one was called; TypeError where it could not be."""
-        call = vars(self).get("__call__")
-        if call is None:
-            raise TypeError(f"{self!r}, loaded from a SavedModel, has no function '__call__'")
-        return call(*args, **kwargs)
+        """Calls the object as the saved one was called."""
+        return vars(self)["__call__"](*args, **kwargs)
 
 
 class LoadedResource(LoadedObject, CapturableResource):
@@ -201,16 +203,18 @@ class _Loader:
         if found is not None:
             self._setters[number] = found[1]
             return found[0]
-        return LoadedObject()
+        names = [child.local_name for child in self._nodes[number].children]
+        return CallableObject() if "__call__" in names else LoadedObject()
 
     def _make_variable(self, proto: Any, number: int) -> ResourceVariable:
         dtype = dtypes.as_dtype(proto.dtype)
-        return ResourceVariable(
-            self._saved(number, proto.name, dtype, TensorShape(proto.shape)),
-            trainable=proto.trainable, name=proto.name or None, dtype=dtype,
-            synchronization=VariableSynchronization(proto.synchronization),
-            aggregation=VariableAggregation(proto.aggregation),
-        )  # fmt: skip
+        with name_scope(None):
+            return ResourceVariable(
+                self._saved(number, proto.name, dtype, TensorShape(proto.shape)),
+                trainable=proto.trainable, name=proto.name or None, dtype=dtype,
+                synchronization=VariableSynchronization(proto.synchronization),
+                aggregation=VariableAggregation(proto.aggregation),
+            )  # fmt: skip
 
     def _saved(self, number: int, name: str, dtype: Any, shape: Any) -> Callable[[], Tensor]:
         """What gives the value that a variable has in the checkpoint.
@@ -273,7 +277,9 @@ class _Loader:
             self._setters[owning](owner, name, child)
         elif isinstance(owner, ListWrapper):
             if name.isdigit():
-                owner.append(child)
+                # What is no object of the model left its place.
+                owner.extend([None] * (int(name) + 1 - len(owner)))
+                owner[int(name)] = child
         elif isinstance(owner, DictWrapper):
             owner[name] = child
         elif isinstance(owner, SignatureMap):
@@ -288,10 +294,11 @@ class _Loader:
         begin = vars(resource).get("_initialize")
         if begin is None:
             return
-        (function,) = begin.concrete_functions
-        _, effects = add_body(function._body(), function.captured_inputs)
-        resource.initializer = group(*effects)
-        add_to_collection(GraphKeys.TABLE_INITIALIZERS, resource.initializer)
+        # A call, so that what the body knows by name outlasts it where operations run at once.
+        found = begin()
+        if not self._graph.eager:
+            resource.initializer = group(*nest.flatten(found))
+            add_to_collection(GraphKeys.TABLE_INITIALIZERS, resource.initializer)
 
     # ------------------------------------------------------------ functions
     def _parts(self, name: str) -> tuple[Any, Callable[[], FuncGraph], Callable[[], list[Tensor]]]:

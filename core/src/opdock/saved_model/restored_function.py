@@ -7,6 +7,7 @@ is optimised and differentiated like anything else there.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Mapping, Sequence
 from inspect import FullArgSpec
 from typing import Any, NamedTuple
@@ -19,7 +20,9 @@ from opdock.graph.variables.trackable import Trackable
 from opdock.graph.variables.variable import Variable
 from opdock.ops.composed.concrete_function import ConcreteFunction, plain_name
 from opdock.ops.composed.function import Function
+from opdock.ops.composed.tracing import keywords
 from opdock.saved_model.nested_structure_coder import StructureCoder
+from opdock.util import nest
 from opdock.util.decorators import TFDecorator
 
 __all__ = ["RestoredFunction", "restored", "restored_signature"]
@@ -110,9 +113,22 @@ class RestoredFunction(Function, Trackable):
         Raises:
             ValueError: there is none.
         """
-        if not args and not kwargs and len(self.concrete_functions) == 1:
-            return self.concrete_functions[0]
-        return self._fitting(self._canonical(args, kwargs))
+        only = not args and not kwargs and len(self.concrete_functions) == 1
+        found = self.concrete_functions[0] if only else self._fitting(self._canonical(args, kwargs))
+        if found._arg_keywords is None:
+            self._name_arguments(found)
+        return found
+
+    def _name_arguments(self, function: ConcreteFunction) -> None:
+        """Says how a concrete function is called, which a model tells of signatures alone."""
+        given, named = function.structured_input_signature
+        args = [*zip(self.function_spec.arg_names, given, strict=False), *sorted(named.items())]
+        function._arg_keywords = keywords(
+            getattr(leaf, "name", None) or name
+            for name, arg in args for leaf in nest.flatten(arg) if isinstance(leaf, TypeSpec)
+        )  # fmt: skip
+        tensors = itertools.takewhile(lambda a: isinstance(a, TensorSpec), given)
+        function._num_positional_args = len(list(tensors))
 
     def _list_all_concrete_functions_for_serialization(self) -> list[ConcreteFunction]:
         return self.concrete_functions

@@ -158,7 +158,11 @@ def _typed(tensor: Any, dtype: DType, what: str) -> Any:
 
 # ---------------------------------------------------------------- what servers accept
 def is_valid_signature(signature_def: Any) -> bool:
-    """Whether a server can use a `SignatureDef`: one to classify, to regress or to predict."""
+    """Whether a server can use a `SignatureDef`: one to classify, to regress or to predict.
+
+    Args:
+        signature_def: the SignatureDef.
+    """
     if signature_def is None:
         return False
     inputs = {name: info.dtype for name, info in signature_def.inputs.items()}

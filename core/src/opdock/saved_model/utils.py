@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from opdock import dtypes
+from opdock.graph.nodes import registry
 from opdock.graph.nodes.composite import CompositeTensor, SparseTensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.scopes import executing_eagerly
@@ -153,11 +154,18 @@ def _made(directory: str) -> str:
 def rename_shared(meta_graph_def: Any, suffix: str) -> None:
     """Changes what resources are shared by: a model that is loaded twice has them twice.
 
+    Those of the graph itself that are known by their nodes' names get these as names, so that they
+    stay the same ones in functions that are made of parts of the graph.
+
     Args:
         meta_graph_def: a `MetaGraphDef`; it is changed.
         suffix: what the names get.
     """
     graph = meta_graph_def.graph_def
+    for node in graph.node:
+        spec = registry.find(node.op)
+        if spec is not None and "shared_name" in spec.definition.attrs:
+            node.attr["shared_name"].s = node.attr["shared_name"].s or node.name.encode()
     for nodes in (graph.node, *(f.node_def for f in graph.library.function)):
         for node in nodes:
             if "shared_name" in node.attr and node.attr["shared_name"].s:

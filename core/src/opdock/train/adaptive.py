@@ -10,6 +10,7 @@ from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import colocate_with, control_dependencies
 from opdock.graph.variables import initializers
 from opdock.ops import control, state
+from opdock.ops.composed.variable_scatter import scatter_add
 from opdock.train.optimizer import Optimizer
 
 
@@ -190,7 +191,7 @@ class AdamOptimizer(Optimizer):
 
     def _apply_sparse(self, grad: Any, var: Any) -> Any:
         def add(ref: Any, indices: Any, values: Any) -> Any:
-            return state.scatter_add(ref, indices, values, use_locking=self._use_locking)
+            return scatter_add(ref, indices, values, use_locking=self._use_locking)
 
         return self._apply_sparse_shared(grad.values, var, grad.indices, add)
 
@@ -198,7 +199,7 @@ class AdamOptimizer(Optimizer):
         return self._apply_sparse_shared(grad, var, indices, self._resource_scatter_add)
 
     def _resource_scatter_add(self, x: Any, i: Any, v: Any) -> Any:
-        return state.scatter_add(x, i, v)
+        return scatter_add(x, i, v)
 
     def _finish(self, update_ops: Sequence[Any], name_scope: str) -> Any:
         with control_dependencies(update_ops):

@@ -93,6 +93,14 @@ def update_checkpoint_state(
     """Writes the state file of a directory; the arguments are those of
     `generate_checkpoint_state_proto` and the file's name.
 
+    Args:
+        save_dir: the directory.
+        model_checkpoint_path: the last checkpoint.
+        all_model_checkpoint_paths: those that are kept, the oldest first.
+        latest_filename: the file's name, "checkpoint" by default.
+        all_model_checkpoint_timestamps: when they were saved.
+        last_preserved_timestamp: when the last was that is kept for good.
+
     Raises:
         RuntimeError: the state file would overwrite the checkpoint.
     """
@@ -196,7 +204,11 @@ def latest_checkpoint(checkpoint_dir: Any, latest_filename: str | None = None) -
 
 
 def checkpoint_exists(checkpoint_prefix: Any) -> bool:
-    """Whether a checkpoint of either format has this prefix."""
+    """Whether a checkpoint of either format has this prefix.
+
+    Args:
+        checkpoint_prefix: its path without the endings of its files.
+    """
     return bool(_files_of(as_path(checkpoint_prefix)))
 
 
@@ -205,7 +217,11 @@ def _files_of(prefix: str) -> list[str]:
 
 
 def get_checkpoint_mtimes(checkpoint_prefixes: Sequence[str]) -> list[float]:
-    """When each checkpoint was last written, in seconds since 1970; missing ones are left out."""
+    """When each checkpoint was last written, in seconds since 1970; missing ones are left out.
+
+    Args:
+        checkpoint_prefixes: their paths without the endings of their files.
+    """
     times = []
     for given in checkpoint_prefixes:
         found = _files_of(as_path(given))

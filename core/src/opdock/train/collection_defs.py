@@ -8,6 +8,7 @@ from typing import Any
 
 from google.protobuf.any_pb2 import Any as AnyMessage
 
+from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.contents import as_text
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.serial.proto_functions import (
@@ -128,8 +129,9 @@ def _fill(target: Any, key: str, items: list[Any], scope: str | None) -> None:
 
 # ---------------------------------------------------------------- read
 def restore_collection(
-    graph: Graph, key: str, collection: Any, scope: str, made: dict[bytes, Any]
-) -> None:
+    graph: Graph, key: str, collection: Any, scope: str, made: dict[bytes, Any],
+    tells_trainable: bool,
+) -> None:  # fmt: skip
     """Adds the items of a `CollectionDef` to a graph.
 
     Args:
@@ -138,6 +140,8 @@ def restore_collection(
         collection: the `CollectionDef`.
         scope: the scope into which the nodes were imported.
         made: variables that were read before, by what they were read from.
+        tells_trainable: whether messages of variables say if these are trainable. Where they do
+            not, those are that the collection of trainable variables has; it is read first.
 
     Raises:
         ValueError: a collection of variables, or of what else is written as messages, has numbers.
@@ -157,8 +161,10 @@ def restore_collection(
                 # One variable in several collections stays one object.
                 item = made.get(value)
                 if item is None:
-                    item = from_proto(parsed(proto_type, value, where), import_scope=scope)
-                    made[value] = item
+                    proto = parsed(proto_type, value, where)
+                    if not tells_trainable:
+                        proto.trainable = key == GraphKeys.TRAINABLE_VARIABLES
+                    item = made[value] = from_proto(proto, import_scope=scope)
             graph.add_to_collection(key, item)
         return
     if from_proto is not None and kind != "node_list":

@@ -81,7 +81,15 @@ def natural_exp_decay(
     staircase: bool = False,
     name: str | None = None,
 ) -> Any:
-    """`learning_rate * exp(-decay_rate * global_step / decay_steps)`."""
+    """`learning_rate * exp(-decay_rate * global_step / decay_steps)`.
+
+    Args:
+        learning_rate: the rate to begin with, a number or a tensor.
+        global_step: the number of steps so far, a tensor or a variable.
+        decay_steps: the number of steps over which it falls.
+        staircase: whether it falls at whole periods alone.
+        name: a name for the operation.
+    """
     factor = get("Exp")(get("Neg")(decay_rate))
     found = exponential_decay(learning_rate, global_step, decay_steps, factor, staircase, name)
     return found() if executing_eagerly() else found
@@ -96,7 +104,15 @@ def inverse_time_decay(
     staircase: bool = False,
     name: str | None = None,
 ) -> Any:
-    """`learning_rate / (1 + decay_rate * global_step / decay_steps)`."""
+    """`learning_rate / (1 + decay_rate * global_step / decay_steps)`.
+
+    Args:
+        learning_rate: the rate to begin with, a number or a tensor.
+        global_step: the number of steps so far, a tensor or a variable.
+        decay_steps: the number of steps over which it falls.
+        staircase: whether it falls at whole periods alone.
+        name: a name for the operation.
+    """
     with name_scope(name, "InverseTimeDecay") as scope:
         rate, step, steps = _progress(learning_rate, global_step, decay_steps)
         p = _periods(step, steps, staircase)
@@ -113,7 +129,15 @@ def polynomial_decay(
     cycle: bool = False,
     name: str | None = None,
 ) -> Any:
-    """From the first rate to `end_learning_rate` along a polynomial; repeated with `cycle`."""
+    """From the first rate to `end_learning_rate` along a polynomial; repeated with `cycle`.
+
+    Args:
+        learning_rate: the rate to begin with, a number or a tensor.
+        global_step: the number of steps so far, a tensor or a variable.
+        decay_steps: the number of steps over which it falls.
+        power: the power of the polynomial.
+        name: a name for the operation.
+    """
     with name_scope(name, "PolynomialDecay") as scope:
         rate, step, steps = _progress(learning_rate, global_step, decay_steps)
         end, exponent = _cast(end_learning_rate, rate.dtype), _cast(power, rate.dtype)
@@ -174,7 +198,15 @@ def cosine_decay(
     alpha: Any = 0.0,
     name: str | None = None,
 ) -> Any:
-    """Half a cosine from `learning_rate` to `alpha * learning_rate` (Loshchilov & Hutter 2016)."""
+    """Half a cosine from `learning_rate` to `alpha * learning_rate` (Loshchilov & Hutter 2016).
+
+    Args:
+        learning_rate: the rate to begin with, a number or a tensor.
+        global_step: the number of steps so far, a tensor or a variable.
+        decay_steps: the number of steps over which it falls.
+        alpha: the least rate, as a share of the first.
+        name: a name for the operation.
+    """
     with name_scope(name, "CosineDecay"):
         rate, step, steps = _progress(learning_rate, global_step, decay_steps)
         wave = _wave(rate, math.pi, get("Minimum")(step, steps) / steps)
@@ -191,7 +223,17 @@ def cosine_decay_restarts(
     alpha: Any = 0.0,
     name: str | None = None,
 ) -> Any:
-    """Cosine decay that restarts, each period `t_mul` times as long (Loshchilov & Hutter 2016)."""
+    """Cosine decay that restarts, each period `t_mul` times as long (Loshchilov & Hutter 2016).
+
+    Args:
+        learning_rate: the rate to begin with, a number or a tensor.
+        global_step: the number of steps so far, a tensor or a variable.
+        first_decay_steps: the number of steps of the first period.
+        t_mul: the factor of a period's length by that of the period before.
+        m_mul: the factor of a period's first rate by that of the period before.
+        alpha: the least rate, as a share of the first.
+        name: a name for the operation.
+    """
     with name_scope(name, "SGDRDecay") as scope:
         rate, step, first = _progress(learning_rate, global_step, first_decay_steps)
         growth, shrink = _cast(t_mul, rate.dtype), _cast(m_mul, rate.dtype)
@@ -219,7 +261,17 @@ def linear_cosine_decay(
     beta: Any = 0.001,
     name: str | None = None,
 ) -> Any:
-    """Linear decay times a cosine (Bello et al. 2017)."""
+    """Linear decay times a cosine (Bello et al. 2017).
+
+    Args:
+        learning_rate: the rate to begin with, a number or a tensor.
+        global_step: the number of steps so far, a tensor or a variable.
+        decay_steps: the number of steps over which it falls.
+        num_periods: the number of periods of the cosine.
+        alpha: the least rate, as a share of the first.
+        beta: what is added, as a share of the first.
+        name: a name for the operation.
+    """
     with name_scope(name, "LinearCosineDecay") as scope:
         rate, step, steps = _progress(learning_rate, global_step, decay_steps)
         step = get("Minimum")(step, steps)
@@ -240,7 +292,19 @@ def noisy_linear_cosine_decay(
     beta: Any = 0.001,
     name: str | None = None,
 ) -> Any:
-    """`linear_cosine_decay` with decaying noise on the linear part (Bello et al. 2017)."""
+    """`linear_cosine_decay` with decaying noise on the linear part (Bello et al. 2017).
+
+    Args:
+        learning_rate: the rate to begin with, a number or a tensor.
+        global_step: the number of steps so far, a tensor or a variable.
+        decay_steps: the number of steps over which it falls.
+        initial_variance: the variance of the noise at the first step.
+        variance_decay: the power with which the variance falls.
+        num_periods: the number of periods of the cosine.
+        alpha: the least rate, as a share of the first.
+        beta: what is added, as a share of the first.
+        name: a name for the operation.
+    """
     from importlib import import_module
 
     with name_scope(name, "NoisyLinearCosineDecay") as scope:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Container, Iterable
 from typing import Any
 
@@ -349,14 +350,22 @@ def import_scoped_meta_graph_with_return_elements(
         made: dict[bytes, Any] = {}
         # The contexts of TF's first control flow end with it: its nodes are functions now.
         skipped = {unbound_inputs_col_name, GraphKeys.COND_CONTEXT, GraphKeys.WHILE_CONTEXT}
-        for key in sorted(meta.collection_def):
+        told = _tells_trainable(meta.meta_info_def.tensorflow_version)
+        trainable = GraphKeys.TRAINABLE_VARIABLES
+        for key in sorted(meta.collection_def, key=lambda key: (key != trainable, key)):
             if key not in skipped and restore_collections_predicate(key):
-                restore_collection(graph, key, meta.collection_def[key], scope, made)
+                restore_collection(graph, key, meta.collection_def[key], scope, made, told)
     variables = {
         strip_name_scope(v.name, scope): v
         for v in graph.get_collection(GraphKeys.GLOBAL_VARIABLES, scope=scope or None)
     }
     return variables, elements
+
+
+def _tells_trainable(version: str) -> bool:
+    """Whether a version of TensorFlow wrote with each variable if it is trainable: from 1.9 on."""
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    return numbers is None or (int(numbers[1]), int(numbers[2])) >= (1, 9)
 
 
 def _bind(collection: Any, input_map: dict[str, Any] | None) -> dict[str, Any]:

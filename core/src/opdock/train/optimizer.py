@@ -110,8 +110,7 @@ class Optimizer(TrackedSlots, AppliedUpdates):
             names = [str(v) for _, v in pairs]
             raise ValueError(
                 "No gradients provided for any variable, check your graph for ops that do not "
-                "support "
-                f"gradients, between variables {names} and loss {loss}."
+                f"support gradients, between variables {names} and loss {loss}."
             )
         return self.apply_gradients(pairs, global_step=global_step, name=name)
 
@@ -137,7 +136,7 @@ class Optimizer(TrackedSlots, AppliedUpdates):
             TypeError: `var_list` holds something that is no variable.
         """
         if executing_eagerly():
-            return _on_tape(loss, var_list, grad_loss)
+            return on_tape(loss, var_list, grad_loss, scaled_loss)
         if callable(loss):
             loss = scaled_loss(loss())
             if var_list is None:
@@ -299,6 +298,11 @@ class Optimizer(TrackedSlots, AppliedUpdates):
     def _get_or_make_slot(self, var: Any, val: Any, slot_name: str, op_name: str) -> Any:
         return self._slot(slot_name, var, lambda: slot_creator.create_slot(var, val, op_name))
 
+    def _made_slot(self, variable: Any, slot_name: str, value: Any) -> Any:
+        return self._get_or_make_slot(
+            variable, convert_to_tensor(value), slot_name, self.get_name()
+        )
+
     def _get_or_make_slot_with_initializer(
         self, var: Any, initializer: Any, shape: Any, dtype: Any, slot_name: str, op_name: str
     ) -> Any:
@@ -373,8 +377,15 @@ def deduplicate(values: Tensor, indices: Tensor) -> tuple[Tensor, Tensor]:
     return get("UnsortedSegmentSum")(values, unique[1], count), unique[0]
 
 
-def _on_tape(loss: Any, var_list: Any, grad_loss: Any) -> list[tuple[Any, Any]]:
-    """The gradients of what a function makes while operations run as they are made."""
+def on_tape(
+    loss: Any, var_list: Any, grad_loss: Any, scaled: Callable[[Any], Any]
+) -> list[tuple[Any, Any]]:
+    """The gradients of what a function makes while operations run as they are made.
+
+    Args:
+        loss, var_list, grad_loss: see `Optimizer.minimize`.
+        scaled: gives what the function makes the factor that it gets for replicas.
+    """
     if not callable(loss):
         raise RuntimeError(
             "`loss` passed to Optimizer.compute_gradients should be a function when eager "
@@ -383,7 +394,7 @@ def _on_tape(loss: Any, var_list: Any, grad_loss: Any) -> list[tuple[Any, Any]]:
     with GradientTape() as tape:
         if var_list is not None:
             tape.watch(_flat(var_list))
-        value = scaled_loss(loss())
+        value = scaled(loss())
     variables = list(tape.watched_variables()) if var_list is None else _flat(var_list)
     return list(zip(tape.gradient(value, variables, grad_loss), variables, strict=True))
 
@@ -420,4 +431,4 @@ def _tensors(pairs: list[tuple[Any, Any]]) -> list[Any]:
     return [g for g, _ in pairs if isinstance(g, Tensor)]
 
 
-__all__ = ["Optimizer", "deduplicate"]
+__all__ = ["Optimizer", "deduplicate", "on_tape"]

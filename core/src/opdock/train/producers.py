@@ -111,6 +111,16 @@ def string_input_producer(
 ) -> QueueBase:  # fmt: skip
     """A queue of strings, such as file names; see `input_producer` for the arguments.
 
+    Args:
+        string_tensor: the strings.
+        num_epochs: how many times; None for ever.
+        shuffle: whether the order is random each time.
+        seed: the seed of the order.
+        capacity: the size of the queue.
+        shared_name: a name under which other sessions find the queue.
+        name: a name for the operation.
+        cancel_op: run where the queue is cancelled.
+
     Raises:
         ValueError: there are no strings. Where that shows in a step only, it fails.
     """
@@ -132,7 +142,17 @@ def range_input_producer(
     limit: Any, num_epochs: int | None = None, shuffle: bool = True, seed: int | None = None,
     capacity: int = 32, shared_name: str | None = None, name: str | None = None,
 ) -> QueueBase:  # fmt: skip
-    """A queue of the integers below `limit`; see `input_producer` for the other arguments."""
+    """A queue of the integers below `limit`; see `input_producer` for the other arguments.
+
+    Args:
+        limit: the number of integers.
+        num_epochs: how many times; None for ever.
+        shuffle: whether the order is random each time.
+        seed: the seed of the order.
+        capacity: the size of the queue.
+        shared_name: a name under which other sessions find the queue.
+        name: a name for the operation.
+    """
     with name_scope(name, "input_producer", [limit]) as scope:
         return input_producer(
             tf.range(limit), [], num_epochs, shuffle, seed, capacity, shared_name,

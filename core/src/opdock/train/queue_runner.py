@@ -238,7 +238,12 @@ def _checked(types: Any) -> tuple[type[errors.OpError], ...]:
 
 
 def add_queue_runner(qr: QueueRunner, collection: str = GraphKeys.QUEUE_RUNNERS) -> None:
-    """Adds a runner to those that `start_queue_runners` starts."""
+    """Adds a runner to those that `start_queue_runners` starts.
+
+    Args:
+        qr: the queue runner.
+        collection: the collection, QUEUE_RUNNERS by default.
+    """
     add_to_collection(collection, qr)
 
 

@@ -64,7 +64,11 @@ def get_or_create_global_step(graph: Graph | None = None) -> Any:
 
 
 def assert_global_step(global_step_tensor: Any) -> None:
-    """TypeError unless it is a variable or tensor with one integer."""
+    """TypeError unless it is a variable or tensor with one integer.
+
+    Args:
+        global_step_tensor: the variable.
+    """
     if not isinstance(global_step_tensor, Variable | Tensor):
         raise TypeError(
             f'Existing "global_step" must be a Variable or Tensor: {global_step_tensor}.'
@@ -79,7 +83,12 @@ def assert_global_step(global_step_tensor: Any) -> None:
 
 
 def global_step(sess: Any, global_step_tensor: Any) -> int:
-    """The value of the global step in a session."""
+    """The value of the global step in a session.
+
+    Args:
+        sess: the session.
+        global_step_tensor: the variable.
+    """
     # Programs of TensorFlow 1's years have variables of one element for it, too.
     return int(np.asarray((sess or get_default_session()).run(global_step_tensor)).item())
 

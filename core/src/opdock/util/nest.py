@@ -129,7 +129,7 @@ def like(structure: Any, parts: list[Any]) -> Any:
 
 # ---------------------------------------------------------------- flat and back
 def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
-    """The leaves in order; composites as their tensors when asked.
+    """The leaves of `structure` in order; composites as their tensors with `expand_composites`.
 
     Raises:
         TypeError: keys of a dict have no order.
@@ -140,7 +140,7 @@ def flatten(structure: Any, expand_composites: bool = False) -> list[Any]:
 
 
 def pack_sequence_as(structure: Any, flat_sequence: Any, expand_composites: bool = False) -> Any:
-    """`flat_sequence` in the shape of `structure`.
+    """`flat_sequence` in the shape of `structure`; see `flatten` for `expand_composites`.
 
     Raises:
         TypeError: it is no sequence.
@@ -208,7 +208,9 @@ class _Dot:
 def assert_same_structure(
     nest1: Any, nest2: Any, check_types: bool = True, expand_composites: bool = False
 ) -> None:
-    """Raises unless two structures are alike down to their leaves.
+    """Raises unless `nest1` and `nest2` are alike down to their leaves.
+
+    With `check_types` sequences have to be of one type; `expand_composites` is as of `flatten`.
 
     Raises:
         ValueError: they are nested in another way, or composites of no common spec.

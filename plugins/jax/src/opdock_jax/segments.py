@@ -36,8 +36,7 @@ def compile_segment(segment: Segment) -> Executable | Refusal:
     """An XLA program: at once where all shapes are known, else for the shapes that come."""
     trace = Trace(segment)
     # XLA may write over what it is given first: memory for the new values of variables.
-    spare = range(len(trace.updated))
-    run = jax.jit(trace, donate_argnums=tuple(spare), keep_unused=True)
+    run = jax.jit(trace, donate_argnums=tuple(range(len(trace.updated))), keep_unused=True)
     if not segment.is_static:
         return Program(trace, run)
     with segment.device.computing():
@@ -156,8 +155,7 @@ class Trace:
             (more,), _, failed = carry.through(condition, self.call, values)
             if failed is not values[2]:
                 raise NotImplementedError("the condition of the loop checks values")
-            more = jnp.reshape(more, ())
-            return more if limit is None else more & (turn < limit)
+            return jnp.reshape(more, ()) & (limit is None or turn < limit)
 
         def once(state: Any) -> Any:
             turn, values = state
@@ -192,6 +190,7 @@ class Program:
         settled: whether it is compiled; then JAX's settings, whose change takes as long as a small
             program, count no more, but for what it makes of NumPy's 64 bits. Otherwise shapes may
             change from step to step.
+        bare: whether its results are all there is to a run, unless there are checks.
     """
 
     takes_host = True
@@ -210,6 +209,7 @@ class Program:
         self.count = trace.written + len(segment.outputs)
         self.large = [i for i, v in enumerate(segment.outputs) if _is_large(v)]
         self.draws = bool(segment.streams)
+        self.bare = not segment.variables and not self.large
 
     def __call__(self, inputs: Any, state: Any, places: Any) -> tuple[Any, Any]:
         """Runs once; results may not be finished yet, new values of variables are.
@@ -225,6 +225,8 @@ class Program:
         spare = self.spare(state) if self.updated else ()
         try:
             out = run(*spare, *inputs, *given)
+            if self.bare and len(out) == self.count:
+                return out, ()
             if self.written:
                 out[0].block_until_ready()  # a program's results come together, or not at all
             if len(out) > self.count and bool(out[-1]):

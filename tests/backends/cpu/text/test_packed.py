@@ -14,6 +14,7 @@ from opdock_cpu.jit import strings
 from opdock_cpu.text import hashing, number_loops, numbers
 from opdock_cpu.text.arrays import each_distinct
 from opdock_cpu.text.packed import Packed, packed
+from tests.backends.cpu.looped import given
 
 RNG = np.random.default_rng(5)
 COUNT = 600
@@ -86,15 +87,15 @@ def test_each_string(same: Same, letters: bytes) -> None:
 
 @LETTERS
 @pytest.mark.parametrize("unit", ["BYTE", "UTF8_CHAR"])
-@pytest.mark.parametrize(("at", "size"), [(0, 2), (-2, 1), (1, -1), (2, 100)])
+@pytest.mark.parametrize(("at", "size"), [(0, 2), (-2, 1), (1, -1), (2, 2**62), (3, 0)])
 def test_parts(same: Same, letters: bytes, unit: str, at: int, size: int) -> None:
     texts = _texts(letters)
 
     def build() -> Sequence[Any]:
         x = tf.strings.join([_given(texts), b"..."])
-        places = tf.constant([[at], [0]]) if texts.ndim else tf.constant(at)
-        part = tf.strings.substr(x, at, size, unit=unit)
-        wide = tf.strings.substr(x, places, tf.fill([2, 1], size), unit=unit)
+        places = tf.constant([[at], [0]], tf.int64)
+        part = tf.strings.substr(x, np.int64(at), np.int64(size), unit=unit)
+        wide = tf.strings.substr(x, places, tf.fill([2, 1], np.int64(size)), unit=unit)
         return [part, wide]
 
     same(build)
@@ -288,8 +289,8 @@ def test_what_no_whole_number_holds_is_left_to_python(monkeypatch: pytest.Monkey
 
 
 def test_hashes(same: Same) -> None:
-    texts = _texts(bytes(range(256)), 200)
-    texts[:150] = [bytes(RNG.integers(0, 256, n).astype(np.uint8)) for n in range(150)]
+    texts = _texts(bytes(range(256)), 500)
+    texts[:300] = [bytes(RNG.integers(0, 256, n).astype(np.uint8)) for n in range(300)]
     key = [2**63 - 5, -9]
 
     def build() -> Sequence[Any]:
@@ -300,6 +301,7 @@ def test_hashes(same: Same) -> None:
             tf.string_to_hash_bucket(x, many),
             tf.strings.to_hash_bucket_strong(x, many, key),
             tf.raw_ops.Fingerprint(data=x, method="farmhash64"),
+            tf.raw_ops.SdcaFprint(input=x),
         ]
 
     same(build)
@@ -337,3 +339,25 @@ def test_equal_strings_are_looked_at_once() -> None:
     texts = np.array([[b"b", b"a"], [b"b", b""]], object)
     assert each_distinct(upper, texts) == [b"B", b"A", b"B", b""]
     assert asked == [b"b", b"a", b""]
+
+
+@pytest.mark.parametrize("pad", [-1, 0, 1, 5])
+@pytest.mark.parametrize("widths", [[2], [1, 3], [4, 2, 9]])
+@pytest.mark.parametrize("preserve", [True, False])
+@pytest.mark.parametrize("mark", [b"", b" ", b"\xc3\xa9|"])
+def test_windows(both: Both, pad: int, widths: list[int], preserve: bool, mark: bytes) -> None:
+    texts = _texts(MIXED)
+    splits = np.sort(np.concatenate([[0, COUNT, 7, 7, 8], RNG.integers(0, COUNT, 40)]))
+
+    def build() -> Any:
+        return list(
+            tf.raw_ops.StringNGrams(
+                data=_given(texts), data_splits=given(splits), separator=mark, left_pad=b"<s>",
+                right_pad=b">", ngram_widths=widths, pad_width=pad,
+                preserve_short_sequences=preserve,
+            )
+        )  # fmt: skip
+
+    (found, ends), (wanted, plain_ends) = both(build, "_measure", "_fill")
+    assert found.tolist() == wanted.tolist()
+    np.testing.assert_array_equal(ends, plain_ends)

@@ -9,6 +9,7 @@ import opdock as tf
 from opdock import errors
 from opdock.compiler.fuse import patterns
 from opdock.plugin import FusionPattern, P
+from opdock.plugins.patterns import Fusions
 from tests.core.compiler import melder
 
 X = np.array([[-1.5, 0.25, 3.0], [0.5, -0.0, 1e3]], np.float32)
@@ -50,6 +51,18 @@ def both(fetches, feeds, monkeypatch, config=None):
     for a, b in zip(fused if many else [fused], plain if many else [plain], strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-6)
     return explanation.fusions()
+
+
+def test_a_device_is_asked_for_patterns_of_what_is_on_it(x, monkeypatch):
+    """Others' are modules that the program has no use for."""
+    asked, among = [], Fusions.among
+    monkeypatch.setattr(Fusions, "among", lambda self, ops: asked.append(ops) or among(self, ops))
+    with tf.device("/cpu:0"):
+        product = tf.matmul(x, tf.placeholder(tf.float32, [3, 3], name="w"))
+    with tf.Session() as session:
+        session.run(tf.nn.relu(product), {x: X, "w:0": np.eye(3)})
+    assert {"MatMul", "Relu"} <= set().union(*asked)
+    assert not any({"MatMul", "Relu"} <= ops for ops in asked)
 
 
 # ---------------------------------------------------------------- what matches

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.eager.modes import eager_mode
 from opdock.graph.nodes import default_session
 from opdock.graph.variables.trackable import NoDependency, Trackable
 from opdock.graph.variables.tracked_attributes import AutoTrackable
@@ -293,3 +294,21 @@ def test_what_a_later_restore_gave_is_not_initialized(tmp_path: Path) -> None:
         assert sess.run([w, b]) == [10.0, 20.0]
         part.restore(None).initialize_or_restore(sess)  # which is the last one now
         assert sess.run([w, b]) == [10.0, 2.0]
+
+
+@pytest.mark.parametrize("family", [tf.train, tf.contrib.optimizer_v2])
+def test_a_checkpoint_of_what_was_restored_at_once_has_the_slots(tmp_path, family):
+    with eager_mode(alone=True):
+        v = tf.Variable([1.0, 2.0])
+        optimizer = family.MomentumOptimizer(0.1, 0.9)
+        optimizer.minimize(lambda: tf.reduce_sum(v * v), var_list=[v])
+        path = tf.train.Checkpoint(optimizer=optimizer, v=v).save(str(tmp_path / "first"))
+        for number in range(2):  # the second is saved before a step of training
+            optimizer = family.MomentumOptimizer(0.1, 0.9)
+            v = tf.Variable([0.0, 0.0])
+            checkpoint = tf.train.Checkpoint(optimizer=optimizer, v=v)
+            checkpoint.restore(path).assert_consumed()
+            path = checkpoint.save(str(tmp_path / f"again{number}"))
+        assert optimizer.get_slot(v, "momentum").numpy().tolist() == [2.0, 4.0]
+        optimizer.minimize(lambda: tf.reduce_sum(v * 0.0), var_list=[v])
+        np.testing.assert_allclose(optimizer.get_slot(v, "momentum").numpy(), [1.8, 3.6])

@@ -36,10 +36,8 @@ def select(sig: NodeSig) -> Callable[..., Array]:
     program = formula(sig.device, "where(c, x, y)", types, dtype)
 
     def run(condition: Array, then: Array, otherwise: Array, out: Array | None) -> Array:
-        if condition.ndim == 1 and then.ndim > 1:
+        if checks.check_choice(condition, then):
             condition = condition.reshape(condition.shape[0], *[1] * (then.ndim - 1))
-        else:
-            checks.check_choice(condition, then)
         chosen: Array = program(condition, then, otherwise, into=out)
         return chosen
 

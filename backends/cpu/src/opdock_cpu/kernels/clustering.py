@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, checks
+from opdock.plugin import KernelTable, NodeSig, checks
+from opdock_cpu.jit.looped import Looped
+from opdock_cpu.kernels.sorting import largest
+from opdock_cpu.namespace import namespace
 from opdock_cpu.philox import Philox, unit_float32
+from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
 
@@ -97,6 +101,20 @@ def _draw(words: Words, drawn: list[int], totals: Array) -> int:
             return at
 
 
+def _chain(
+    begin: int, end: int, last: Array, distances: Array, units: Array, count: int
+) -> None:  # fmt: skip
+    for turn in range(begin, end):
+        chosen = 0
+        for i in range(1, count):
+            if distances[i] > units[i - 1] * distances[chosen]:
+                chosen = i
+        last[turn] = chosen
+
+
+_CHAIN: Final = Looped(_chain)
+
+
 @table.kernel("KMC2ChainInitialization", host_inputs=("seed",))
 def kmc2_chain(ctx: Any, distances: Array, seed: Array) -> Array:
     """The last state of a chain that goes on to each candidate as likely as it is far."""
@@ -105,8 +123,42 @@ def kmc2_chain(ctx: Any, distances: Array, seed: Array) -> Array:
     _check_scalars(seed=seed)
     if not distances.size:
         raise checks.invalid("Expected distances_tensor.size() > 0.")
-    words, chosen = _words(seed), 0
-    for i in range(1, len(distances)):
-        if distances[i] > _unit(words) * distances[chosen]:
+    units = Philox(int(seed)).units(len(distances) - 1)
+    last, chosen = np.empty(1, np.int64), 0
+    if _CHAIN(1, len(distances), last, distances, units, len(distances)):
+        return last.reshape(())
+    for i, unit in enumerate(units, 1):
+        if distances[i] > unit * distances[chosen]:
             chosen = i
     return np.array(chosen, np.int64)
+
+
+_AT_ONCE: Final = 1 << 18
+"""Distances that stay in the cache from the product to the choice."""
+
+
+@table.binder("NearestNeighbors", host_inputs=("k",))
+def nearest_neighbors(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
+    """The nearest centers of each point, which need not be sorted as far as they are not wanted."""
+    plain = portable_kernel(sig)
+
+    def run(points: Array, centers: Array, k: Any) -> Any:
+        fits = points.ndim == centers.ndim == 2 and points.shape[1] == centers.shape[1]
+        if not fits or np.ndim(k) or not points.size or int(k) < 1 or not centers.size:
+            return plain(points, centers, k)
+        count, rows = min(int(k), len(centers)), len(points)
+        norms, own = (np.float32(0.5) * np.sum(a * a, axis=1) for a in (centers, points))
+        places = np.empty((rows, count), np.int64)
+        distances = np.empty((rows, count), np.float32)
+        step = max(1, _AT_ONCE // len(centers))
+        for start in range(0, rows, step):
+            some = slice(start, start + step)
+            # Without what all distances of a point have in common, they are in the same order.
+            near = namespace.matmul(points[some], centers.T) - norms
+            if np.isnan(near).any():  # the farthest of all
+                return plain(points, centers, k)
+            near, places[some] = largest(near, count)
+            distances[some] = 2 * (own[some, None] - near)
+        return places, distances
+
+    return run

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import ALL, NUMBERS, QUANTIZED, KernelTable, NodeSig, checks, dtypes
+from opdock.plugin import ALL, QUANTIZED, KernelTable, NodeSig, checks, dtypes
 from opdock_cpu.jit.looped import Looped
 
 __all__ = ["table"]
@@ -48,17 +48,6 @@ def _equal_other(sig: NodeSig) -> Binary:
     return run
 
 
-@table.binder("ApproximateEqual", T=NUMBERS)
-def _approximate(sig: NodeSig) -> Binary:
-    tolerance = sig.attrs["tolerance"]
-    wide = np.complex128 if sig.in_dtypes[0].is_complex else np.float64
-
-    def run(x: Array, y: Array) -> Array:
-        return np.asarray(np.abs(x.astype(wide) - y.astype(wide)) < tolerance)
-
-    return run
-
-
 # ---------------------------------------------------------------- choice
 def _chosen(begin: int, end: int, out: Array, test: Array, then: Array, otherwise: Array) -> None:
     for i in range(begin, end):
@@ -73,8 +62,8 @@ def _select(sig: NodeSig) -> Binary:
     dtype = sig.out_dtypes[0].np
 
     def run(condition: Array, then: Array, otherwise: Array, out: Array | None = None) -> Array:
-        if condition.ndim and condition.shape != then.shape:
-            condition = _rows(condition, then)
+        if checks.check_choice(condition, then):
+            condition = condition.reshape(-1, *[1] * (then.ndim - 1))
         if condition.shape == then.shape == otherwise.shape and then.size:
             target = np.empty(then.shape, dtype) if out is None else out
             if _CHOSEN(then.size, then.size, target, condition, then, otherwise):
@@ -86,16 +75,6 @@ def _select(sig: NodeSig) -> Binary:
         return out
 
     return run
-
-
-def _rows(condition: Array, then: Array) -> Array:
-    """A vector condition, shaped so that it chooses whole rows of `then`."""
-    if condition.ndim != 1 or condition.shape != then.shape[:1]:
-        raise checks.invalid(
-            "The condition of Select must have the shape of the values, or be a vector "
-            f"over their first dimension: {list(condition.shape)} vs. {list(then.shape)}"
-        )
-    return condition.reshape((-1,) + (1,) * (then.ndim - 1))
 
 
 @table.binder("SelectV2", T=_DATA)

@@ -6,14 +6,15 @@ A generated loop goes through the states of all sequences; NumPy takes a step of
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import exp, log1p
+from math import exp, isnan, log1p
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, checks
+from opdock.plugin import KernelTable, NodeSig, checks, dtypes
 from opdock_cpu.jit.looped import Looped, double
+from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
 
@@ -332,3 +333,55 @@ def _as_sparse(rows: list[tuple[int, ...]]) -> tuple[Array, Array, Array]:
     values = np.array([value for row in rows for value in row], np.int64)
     longest = max(map(len, rows), default=0)
     return np.array(indices, np.int64).reshape(-1, 2), values, np.array([len(rows), longest])
+
+
+# ---------------------------------------------------------------- the best class of each step
+def _greedy(
+    begin: int, end: int, found: Array, counts: Array, score: Array, inputs: Array, lengths: Array,
+    steps: int, batch: int, classes: int, merge: int,
+) -> None:  # fmt: skip
+    """A turn is a sequence; the last class is the blank."""
+    for b in range(begin, end):
+        have, before, total = 0, -1, double(0)
+        for t in range(lengths[b]):
+            first, best = (t * batch + b) * classes, 0
+            top = inputs[first]
+            for c in range(1, classes):
+                value = inputs[first + c]
+                if value > top or (isnan(value) and not isnan(top)):
+                    top = value
+                    best = c
+            total -= top
+            if best != classes - 1 and (merge == 0 or best != before):
+                found[b * steps + have] = best
+                have += 1
+            before = best
+        counts[b] = have
+        score[b] = total
+
+
+_GREEDY: Final = Looped(_greedy)
+
+
+@table.binder(
+    "CTCGreedyDecoder", T={dtypes.float32, dtypes.float64}, host_inputs=("sequence_length",)
+)
+def ctc_greedy_decoder(sig: NodeSig) -> Callable[..., Any]:
+    """The best class of each step without blanks and, optionally, repeats."""
+    merge, plain = bool(sig.attrs["merge_repeated"]), portable_kernel(sig)
+
+    def run(inputs: Array, lengths: Array) -> Any:
+        steps, batch, classes = inputs.shape
+        checks.check_ctc_lengths(lengths, steps, batch)
+        if not inputs.size:
+            return plain(inputs, lengths)
+        found, counts = np.empty((batch, steps), np.int64), np.empty(batch, np.int64)
+        score = np.empty((batch, 1), inputs.dtype)
+        arrays, numbers = (found, counts, score, inputs, lengths), (steps, batch, classes)
+        if not _GREEDY(batch, inputs.size, *arrays, *numbers, int(merge)):
+            return plain(inputs, lengths)
+        places = np.argwhere(np.arange(steps) < counts[:, None])
+        shape = np.array([batch, counts.max()], np.int64)
+        return places, found[tuple(places.T)], shape, score
+
+    return run

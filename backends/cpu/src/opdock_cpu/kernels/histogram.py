@@ -1,17 +1,15 @@
-"""Counting on NumPy."""
+"""Counting: in bins of one width by a generated loop, others on NumPy."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
 from opdock.plugin import KernelTable, checks, dtypes
+from opdock_cpu.jit.looped import Array, Looped, double
 
 __all__ = ["table"]
-
-Array = npt.NDArray[Any]
 
 table = KernelTable()
 
@@ -31,10 +29,33 @@ def _bincount(ctx: Any, arr: Array, size: Array, weights: Array) -> Array:
     return out
 
 
+def _tally(
+    begin: int, end: int, counts: Array, wrong: Array, values: Array, size: int, bins: int,
+    low: float, step: float,
+) -> None:  # fmt: skip
+    """How many values are in each bin, and how many in none."""
+    for turn in range(begin, end):
+        bad = 0
+        for i in range(size):
+            place = min(max(double(values[i]) - low, 0.0) / step, double(bins - 1))
+            if place >= 0:
+                counts[int(place)] += 1
+            else:
+                bad += 1
+        wrong[turn] = bad
+
+
+_TALLY: Final = Looped(_tally)
+
+
 @table.kernel("HistogramFixedWidth", T=_TYPES, host_inputs=("nbins",))
 def _histogram(ctx: Any, values: Array, value_range: Array, nbins: Array) -> Array:
     low, high, count = checks.bins_of(value_range, nbins)
     step = (float(high) - float(low)) / count
+    counts, wrong = np.zeros(count, np.int64), np.empty(1, np.int64)
+    numbers = (values.size, count, float(low), step)
+    if _TALLY(1, values.size, counts, wrong, values, *numbers) and not wrong[0]:
+        return counts.astype(ctx.sig.out_dtypes[0].np)
     offsets = np.maximum(np.ravel(values), value_range[0]).astype(np.float64) - float(low)
     bins = np.minimum(offsets / step, count - 1).astype(np.int64)
     return np.bincount(bins, minlength=count).astype(ctx.sig.out_dtypes[0].np)

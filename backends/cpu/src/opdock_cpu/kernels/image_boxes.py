@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, RandomStream, checks, philox, random_stream
 from opdock_cpu.drawing import draw
+from opdock_cpu.jit.looped import Looped, single
+from opdock_cpu.ordering import descending
 from opdock_cpu.suppression import chosen, overlaps, suppressed
 
 __all__ = ["table"]
@@ -122,7 +124,7 @@ def _best(boxes: Array, scores: Array, count: int, limit: Any, least: Any) -> tu
     values[np.arange(numbers.shape[1]) >= found[:, None]] = -np.inf
     numbers = numbers * classes + np.tile(np.arange(classes), batch)[:, None]
     numbers, values = numbers.reshape(batch, -1), values.reshape(batch, -1)
-    order = np.argsort(-values, axis=1, kind="stable")
+    order = descending(values)
     return np.take_along_axis(numbers, order, axis=1), np.take_along_axis(values, order, axis=1)
 
 
@@ -179,10 +181,36 @@ def _area(box: Rectangle) -> int:
     return (box[2] - box[0]) * (box[3] - box[1])
 
 
+def _cover(
+    begin: int, end: int, found: Array, objects: Array, left: int, top: int, right: int,
+    bottom: int, least: float,
+) -> None:  # fmt: skip
+    """How many objects there are of which enough is in a rectangle, at most one."""
+    found[0] = 0
+    for i in range(begin, end):
+        x1, y1 = max(left, objects[4 * i]), max(top, objects[4 * i + 1])
+        x2, y2 = min(right, objects[4 * i + 2]), min(bottom, objects[4 * i + 3])
+        common = 0
+        if x1 <= x2 and y1 <= y2:
+            common = (x2 - x1) * (y2 - y1)
+        width, height = objects[4 * i + 2] - objects[4 * i], objects[4 * i + 3] - objects[4 * i + 1]
+        if single(common) / single(width * height) >= single(least):
+            found[0] = 1
+            break
+
+
+_COVER: Final = Looped(_cover)
+
+
 def _covers(crop: Rectangle, least: np.float32, objects: Array) -> bool:
     """Whether enough of one object is in the crop."""
     if _area(crop) < 1:
         return False
+    found = np.zeros(1, np.int64)
+    if objects.size and _COVER(
+        len(objects), objects.size, found, objects, *crop, float(least), most=1
+    ):
+        return bool(found[0])
     x1, y1 = (np.maximum(crop[i], objects[:, i]) for i in (0, 1))
     x2, y2 = (np.minimum(crop[i], objects[:, i]) for i in (2, 3))
     common = np.where((x1 > x2) | (y1 > y2), 0, (x2 - x1) * (y2 - y1)).astype(np.float32)
@@ -252,6 +280,37 @@ def _pixels(size: Array) -> tuple[int, int]:
     return height, width
 
 
+def _corners(
+    begin: int, end: int, out: Array, counts: Array, boxes: Array, count: int, height: int,
+    width: int,
+) -> None:  # fmt: skip
+    """The boxes that have a pixel, how many there are, and how many are not of the image."""
+    for turn in range(begin, end):
+        have, wrong = 0, 0
+        for i in range(count):
+            y1, x1, y2, x2 = boxes[4 * i], boxes[4 * i + 1], boxes[4 * i + 2], boxes[4 * i + 3]
+            inside = (y1 >= 0) & (x1 >= 0) & (y2 >= 0) & (x2 >= 0)
+            inside = inside & (y1 <= 1) & (x1 <= 1) & (y2 <= 1) & (x2 <= 1)
+            if inside:
+                out[4 * have] = int(x1 * single(width))
+                out[4 * have + 1] = int(y1 * single(height))
+                out[4 * have + 2] = int(x2 * single(width))
+                out[4 * have + 3] = int(y2 * single(height))
+                wide, tall = (
+                    out[4 * have + 2] - out[4 * have],
+                    out[4 * have + 3] - out[4 * have + 1],
+                )
+                if wide * tall >= 1:
+                    have += 1
+            else:
+                wrong += 1
+        counts[turn] = have
+        counts[turn + 1] = wrong
+
+
+_CORNERS: Final = Looped(_corners)
+
+
 def _objects(boxes: Array, height: int, width: int, use_image: bool) -> Array:
     """The boxes that have a pixel, each a row as a `Rectangle` is one.
 
@@ -274,7 +333,10 @@ def _objects(boxes: Array, height: int, width: int, use_image: bool) -> Array:
                 "use_image_if_no_bounding_boxes if you wish to not provide any bounding boxes."
             )
         return np.array([(0, 0, width, height)])
-    flat = boxes.reshape(-1, 4)
+    flat = np.ascontiguousarray(boxes).reshape(-1, 4)
+    corners, counts = np.empty(flat.shape, np.int64), np.empty(2, np.int64)
+    if _CORNERS(1, flat.size, corners, counts, flat, len(flat), height, width) and not counts[1]:
+        return corners[: int(counts[0])]
     bad = ~((flat >= 0) & (flat <= 1))
     if bad.any():
         raise checks.invalid(

@@ -10,6 +10,8 @@ import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, checks
 from opdock_cpu.text.arrays import Array, array_of, as_bytes, flat
+from opdock_cpu.text.ngram_loops import ngrams
+from opdock_cpu.text.packed import packed
 
 __all__ = ["table"]
 
@@ -22,15 +24,23 @@ def string_ngrams(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
     attrs, dtype = sig.attrs, sig.out_dtypes[1].np
     mark = as_bytes(attrs["separator"])
 
+    marks = mark, as_bytes(attrs["left_pad"]), as_bytes(attrs["right_pad"])
+    widths, preserve = list(attrs["ngram_widths"]), bool(attrs["preserve_short_sequences"])
+
     def run(data: Array, splits: Array) -> tuple[Array, Array]:
-        words = flat(data)
-        bounds = splits.tolist()
+        count, bounds = data.size, splits.tolist()
         for bound in bounds:
-            if not 0 <= bound <= len(words):
-                raise checks.invalid(f"Invalid split value {bound}, must be in [0,{len(words)}]")
-        if not words or not bounds:
+            if not 0 <= bound <= count:
+                raise checks.invalid(f"Invalid split value {bound}, must be in [0,{count}]")
+        if not count or not bounds:
             # As in TF: as many strings as there were words, all of them empty.
-            return array_of([b""] * len(words), (len(words),)), np.array(splits)
+            return array_of([b""] * count, (count,)), np.array(splits)
+        whole = packed(data)
+        if whole is not None:
+            made = ngrams(whole, splits, widths, int(attrs["pad_width"]), preserve, marks)
+            if made is not None:
+                return made[0], made[1].astype(dtype)
+        words = flat(data)
         rows = [list(_windows(words[a:b], attrs)) for a, b in itertools.pairwise(bounds)]
         ends = np.cumsum([0, *map(len, rows)]).astype(dtype)
         return array_of((mark.join(w) for row in rows for w in row), (int(ends[-1]),)), ends

@@ -1,21 +1,144 @@
-"""Ragged tensors by their splits: repeated offsets and one gather."""
+"""Ragged tensors by their splits: ranges and coordinates as generated loops; variants."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from itertools import pairwise
+from math import ceil
+from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, checks
+from opdock.plugin import KernelTable, NodeSig, checks, dtypes
+from opdock_cpu.jit.looped import Array, Looped
+from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
 
-Array = npt.NDArray[Any]
-
 table = KernelTable()
+
+_MOST: Final = 1 << 31
+"""A range as long as that is left to the portable kernel, and what is wrong with it."""
+
+
+# ---------------------------------------------------------------- ranges
+def _real_lengths(
+    begin: int, end: int, lengths: Array, start: Array, limit: Array, step: Array
+) -> None:  # fmt: skip
+    """How long each range is, or -1; in the element type, so that a last bit decides as in TF."""
+    for r in range(begin, end):
+        count = (limit[r] - start[r]) / step[r]
+        lengths[r] = max(ceil(count), 0) if abs(count) < _MOST else -1
+
+
+def _whole_lengths(
+    begin: int, end: int, lengths: Array, start: Array, limit: Array, step: Array
+) -> None:  # fmt: skip
+    for r in range(begin, end):
+        away = start[r] - limit[r]
+        lengths[r] = -1
+        if step[r] != 0 and abs(away) < _MOST:
+            lengths[r] = max(-(away // step[r]), 0)
+
+
+def _fill(
+    begin: int, end: int, out: Array, splits: Array, start: Array, step: Array
+) -> None:  # fmt: skip
+    """A turn is a range: each element is the one before and a step, rounded."""
+    for r in range(begin, end):
+        value = start[r]
+        for i in range(splits[r], splits[r + 1]):
+            out[i] = value
+            value += step[r]
+
+
+_REAL_LENGTHS: Final = Looped(_real_lengths)
+_WHOLE_LENGTHS: Final = Looped(_whole_lengths)
+_FILL: Final = Looped(_fill)
+
+
+@table.binder("RaggedRange", T={dtypes.float32, dtypes.float64, dtypes.int32})
+def ragged_range(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
+    """Ranges of different lengths, one after the other."""
+    kind, dtype = sig.out_dtypes[0].np, sig.out_dtypes[1].base_dtype
+    measure, plain = _WHOLE_LENGTHS if dtype.is_integer else _REAL_LENGTHS, portable_kernel(sig)
+
+    def run(*inputs: Any) -> Any:
+        given = [np.asarray(value) for value in inputs]
+        counts = {len(value) for value in given if value.ndim == 1}
+        if len(counts) != 1 or any(value.ndim > 1 for value in given):
+            return plain(*inputs)
+        (rows,) = counts
+        start, limit, step = (np.broadcast_to(value, (rows,)) for value in given)
+        lengths = np.empty(rows, np.int64)
+        if not rows or not measure(rows, 4 * rows, lengths, start, limit, step):
+            return plain(*inputs)
+        splits = np.zeros(rows + 1, np.int64)
+        np.cumsum(lengths, out=splits[1:])
+        if lengths.min() < 0 or splits[-1] >= _MOST:
+            return plain(*inputs)
+        out = np.empty(splits[-1], dtype.np)
+        if not _FILL(rows, rows + out.size, out, splits, start, step):
+            return plain(*inputs)
+        return splits.astype(kind, copy=False), out
+
+    return run
+
+
+# ---------------------------------------------------------------- coordinates
+def _coordinates(
+    begin: int, end: int, out: Array, splits: Array, at: Array, count: int, depth: int
+) -> None:  # fmt: skip
+    """Those of all elements, by the splits of all levels; `at` is where each level's begin.
+
+    Behind that it has the row of each level in which the last element was.
+    """
+    for turn in range(begin, end):
+        for i in range(turn * count, turn * count + count):
+            place = i
+            for back in range(depth):
+                level = depth - 1 - back
+                row = at[depth + level]
+                while splits[at[level] + row + 1] <= place:
+                    row += 1
+                at[depth + level] = row
+                out[i * (depth + 1) + level + 1] = place - splits[at[level] + row]
+                place = row
+            out[i * (depth + 1)] = place
+
+
+_COORDINATES: Final = Looped(_coordinates)
+
+
+@table.binder("RaggedTensorToSparse")
+def ragged_to_sparse(sig: NodeSig) -> Callable[..., tuple[Array, Array, Array]]:
+    """The coordinates of all elements."""
+    plain = portable_kernel(sig)
+
+    def run(*inputs: Array) -> Any:
+        *nested, values = inputs
+        if values.ndim != 1 or not values.size or not _cover(nested, len(values)):
+            return plain(*inputs)
+        depth, firsts = len(nested), np.cumsum([0, *map(len, nested)])[:-1]
+        out, at = np.empty((len(values), depth + 1), np.int64), np.zeros(2 * depth, np.int64)
+        at[:depth] = firsts
+        splits = np.concatenate(nested).astype(np.int64, copy=False)
+        if not _COORDINATES(1, out.size, out, splits, at, len(values), depth):
+            return plain(*inputs)
+        longest = [int(np.diff(level).max()) for level in nested]
+        return out, values.copy(), np.array([len(nested[0]) - 1, *longest], np.int64)
+
+    return run
+
+
+def _cover(nested: Sequence[Array], count: int) -> bool:
+    """Whether each level of splits covers all of the next one."""
+    for splits in nested:
+        if splits.ndim != 1 or len(splits) < 2 or splits[0] or (np.diff(splits) < 0).any():
+            return False
+    inner = all(len(below) - 1 == above[-1] for above, below in pairwise(nested))
+    return inner and bool(nested[-1][-1] == count)
 
 
 # ---------------------------------------------------------------- variants

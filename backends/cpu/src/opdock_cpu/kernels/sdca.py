@@ -4,24 +4,35 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from opdock.plugin import KernelTable, NodeSig, checks
 from opdock_cpu.duals import LOSSES, Loss
-from opdock_cpu.text import hashing
+from opdock_cpu.jit.looped import Array, Looped, single
+from opdock_cpu.text import hash_loops, hashing
 from opdock_cpu.text.arrays import flat
+from opdock_cpu.text.packed import packed
 
 __all__ = ["table"]
-
-Array = npt.NDArray[Any]
 
 table = KernelTable()
 
 # How much less often an example is drawn each time that it has been.
 _DECAY = 0.1
+
+
+def _shrink(begin: int, end: int, out: Array, weights: Array, least: float) -> None:
+    for i in range(begin, end):
+        weight = weights[i]
+        size = max(abs(weight) - single(least), 0.0)
+        size = -size if weight < 0 else size
+        # Neither sign: zero, and what is no number.
+        out[i] = size if weight != 0 else weight
+
+
+_SHRINK: Final = Looped(_shrink)
 
 
 class _Penalty(NamedTuple):
@@ -32,7 +43,9 @@ class _Penalty(NamedTuple):
 
     def shrunk(self, weights: Array) -> Array:
         """The weights that the model predicts with."""
-        kept: Array = np.sign(weights) * np.maximum(np.abs(weights) - self.shrinkage, 0)
+        kept: Array = np.empty_like(weights)
+        if not _SHRINK(weights.size, weights.size, kept, weights, self.shrinkage):
+            kept = np.sign(weights) * np.maximum(np.abs(weights) - self.shrinkage, 0)
         return kept
 
 
@@ -40,6 +53,19 @@ def _penalty(sig: NodeSig) -> _Penalty:
     l1, l2 = (np.float32(sig.attrs[name]) for name in ("l1", "l2"))
     with np.errstate(divide="ignore", invalid="ignore"):
         return _Penalty(float(l2), float(l1 / l2))
+
+
+@table.binder("SdcaShrinkL1", keeps=())
+def sdca_shrink_l1(sig: NodeSig) -> Callable[..., None]:
+    """Weights shrunk towards zero by l1 / l2."""
+    penalty = _penalty(sig)
+
+    def run(*cells: Any) -> None:
+        for cell in cells:
+            with cell.lock:
+                cell.write(penalty.shrunk(cell.read()))
+
+    return run
 
 
 class _Sparse(NamedTuple):
@@ -251,7 +277,9 @@ def sdca_fprint(ctx: Any, strings: Array) -> Array:
     """FarmHash's Fingerprint128 of each string; its low half is neither 0 nor 1."""
     if np.ndim(strings) != 1:
         raise checks.invalid(f"Input must be a vector, got shape {checks.dims(np.shape(strings))}")
-    words = hashing.fingerprint128(flat(strings))
+    whole = packed(strings)
+    found = None if whole is None else hash_loops.city(whole)
+    words = hashing.fingerprint128(flat(strings)) if found is None else found
     low = words[:, 0]
     words[:, 0] = np.where(low < 2, low - np.uint64(2), low)
     return words.view(np.int64)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from opdock.plugin import REALS, KernelTable, NodeSig, checks
 from opdock_cpu.jit.looped import Looped
+from opdock_cpu.ordering import descending
 from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
@@ -68,32 +69,9 @@ def largest(x: Array, k: int) -> tuple[Array, Array]:
     if n >= _LONG and k * _SHARE <= n:
         order = _few(rows, k)
     else:
-        order = _descending(rows)[:, :k]
+        order = descending(rows)[:, :k]
     values = np.take_along_axis(rows, order, axis=-1)
     return values.reshape(shape), order.astype(np.int32).reshape(shape)
-
-
-def _descending(rows: Array) -> Array:
-    """The order of each row from large to small, equals by index."""
-    if rows.dtype in (np.float32, np.int32):
-        # What sorts words without regard to equals is many times as quick: none are equal here.
-        words = _ascending(rows).astype(np.uint64) ^ np.uint64(0xFFFFFFFF)
-        words = words << np.uint64(32) | np.arange(rows.shape[-1], dtype=np.uint64)
-        words.sort(axis=-1)
-        return (words & np.uint64(0xFFFFFFFF)).astype(np.int64)
-    # Reversing before and after keeps a stable ascending sort stable in descending order.
-    return np.asarray(
-        rows.shape[-1] - 1 - np.argsort(rows[:, ::-1], axis=-1, kind="stable")[:, ::-1]
-    )
-
-
-def _ascending(rows: Array) -> npt.NDArray[np.uint32]:
-    """Whole numbers in the order of those of 32 bits; both zeros are one, NaNs are the largest."""
-    if rows.dtype == np.int32:
-        return rows.view(np.uint32) ^ np.uint32(1 << 31)
-    bits = (rows + np.float32(0)).view(np.uint32)
-    flipped = np.where(bits >> 31, np.uint32(0xFFFFFFFF), np.uint32(1 << 31))
-    return np.where(np.isnan(rows), np.uint32(0xFFFFFFFF), bits ^ flipped)
 
 
 def _few(rows: Array, k: int) -> Array:
@@ -106,9 +84,9 @@ def _few(rows: Array, k: int) -> Array:
     # Where elements equal to the least were left out, which of them were taken is chance.
     torn = (rows == least).sum(axis=-1) != (values == least).sum(axis=-1)
     torn |= np.isnan(least)[:, 0]  # equal to no other NaN
-    order = np.take_along_axis(chosen, _descending(values), axis=-1)
+    order = np.take_along_axis(chosen, descending(values), axis=-1)
     if torn.any():
-        order[torn] = _descending(rows[torn])[:, :k]
+        order[torn] = descending(rows[torn])[:, :k]
     return order
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from opdock.plugin import NUMBERS, KernelTable, NodeSig, cells, checks, dtypes
+from opdock.plugin import COMPLEX, NUMBERS, REALS, KernelTable, NodeSig, cells, checks, dtypes
+from opdock_cpu import merging
+from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
 
@@ -129,3 +132,80 @@ def _check_cells(rows: Array, columns: Array, size: tuple[int, int], flipped: bo
             raise checks.invalid(
                 f"{name} ({index[i]}) from index[{i},{at}] out of bounds (>={limit})"
             )
+
+
+# ---------------------------------------------------------------- two sparse tensors
+_PLACES = ("a_indices", "a_shape", "b_indices", "b_shape")
+
+
+def _merged(inputs: tuple[Array, ...]) -> merging.Merged | None:
+    """The cells of both; None of what does not fit together, and without code for it."""
+    parts = inputs[:3], inputs[3:6]
+    fits = all(
+        indices.ndim == 2 and indices.shape == (values.size, shape.size)
+        and values.ndim == shape.ndim == 1
+        for indices, values, shape in parts
+    )  # fmt: skip
+    if not fits or not np.array_equal(parts[0][2], parts[1][2]):
+        return None
+    return merging.merged(parts[0][0], parts[1][0])
+
+
+def _or_zero(values: Array, places: Array) -> Array:
+    """The values at some places, zero for -1."""
+    return np.append(values, values.dtype.type(0)).take(places)
+
+
+@table.binder("SparseAdd", T=NUMBERS, host_inputs=_PLACES)
+def sparse_add(sig: NodeSig) -> Callable[..., tuple[Array, Array, Array]]:
+    """The cells of both; sums below the threshold are left out."""
+    plain = portable_kernel(sig)
+
+    def run(*inputs: Array) -> Any:
+        found = None if np.ndim(inputs[6]) else _merged(inputs)
+        if found is None:
+            return plain(*inputs)
+        both = np.flatnonzero((found.a >= 0) & (found.b >= 0))
+        values = _or_zero(inputs[1], found.a) + _or_zero(inputs[4], found.b)
+        # Only where cells meet may they cancel out.
+        gone = both[~(np.abs(values[both]) >= inputs[6])]
+        if not gone.size:
+            return found.cells, values, inputs[2].copy()
+        return np.delete(found.cells, gone, axis=0), np.delete(values, gone), inputs[2].copy()
+
+    return run
+
+
+@table.binder("SparseAddGrad", T=NUMBERS, host_inputs=("a_indices", "b_indices", "sum_indices"))
+def sparse_add_grad(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
+    """What the cells of either side contributed to the sum; zero for those left out."""
+    plain = portable_kernel(sig)
+
+    def run(grad: Array, *indices: Array) -> Any:
+        total = indices[2]
+        if grad.shape == total.shape[:1] and all(
+            i.ndim == 2 and i.shape[1] == total.shape[1] for i in indices
+        ):
+            found = [merging.found(i, total) for i in indices[:2]]
+            if found[0] is not None and found[1] is not None:
+                return _or_zero(grad, found[0]), _or_zero(grad, found[1])
+        return plain(grad, *indices)
+
+    return run
+
+
+@table.binder("SparseSparseMaximum", T=REALS, host_inputs=_PLACES)
+@table.binder("SparseSparseMinimum", T=NUMBERS - COMPLEX, host_inputs=_PLACES)
+def sparse_extreme(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
+    """The larger or smaller of both at each cell; an absent one counts as zero."""
+    choose = np.maximum if sig.op == "SparseSparseMaximum" else np.minimum
+    plain = portable_kernel(sig)
+
+    def run(*inputs: Array) -> Any:
+        found = _merged(inputs)
+        if found is None:
+            return plain(*inputs)
+        values = choose(_or_zero(inputs[1], found.a), _or_zero(inputs[4], found.b))
+        return found.cells, values
+
+    return run

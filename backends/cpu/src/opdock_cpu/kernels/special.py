@@ -30,7 +30,6 @@ _UFUNCS: Final = {
     "Ndtri": "ndtri",
     "BesselI0e": "i0e",
     "BesselI1e": "i1e",
-    "Betainc": "betainc",
 }
 
 
@@ -92,7 +91,7 @@ def _bind_except(name: str, argument: float, result: float) -> Callable[[NodeSig
 # SciPy gives the one-sided limit of digamma at 0, where TF has no value; and log gamma of minus
 # infinity is the limit of its poles, which are all positive.
 table.binder("Digamma", T=FLOATS, out=True)(_bind_except("psi", 0.0, np.nan))
-table.binder("Lgamma", T=FLOATS, out=True)(_bind_except("gammaln", -np.inf, np.inf))
+_bind_log_gamma = _bind_except("gammaln", -np.inf, np.inf)
 
 
 # ---------------------------------------------------------------- by generated loops
@@ -126,6 +125,18 @@ def _looped(
 def _incomplete(sig: NodeSig, name: str, upper: bool) -> Function:
     plain, other = _bind_ufunc(name)(sig), _scipy(name)
     return _looped(sig, plain, lambda a, x: gammas.gamma_of(a, x, upper, other))
+
+
+@table.binder("Lgamma", T=FLOATS, out=True)
+def _lgamma(sig: NodeSig) -> Function:
+    plain = _bind_log_gamma(sig)
+    return _looped(sig, plain, lambda x: gammas.log_gammas(x, plain))
+
+
+@table.binder("Betainc", T=FLOATS, out=True)
+def _betainc(sig: NodeSig) -> Function:
+    plain, other = _bind_ufunc("betainc")(sig), _scipy("betainc")
+    return _looped(sig, plain, lambda a, b, x: gammas.beta_of(a, b, x, other))
 
 
 @table.binder("Igamma", T=FLOATS, out=True)

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, checks, errors
+from opdock_cpu.jit.looped import Looped
 from opdock_cpu.jit.strings import measured
 from opdock_cpu.text.arrays import Array, array_of, as_bytes, each, flat, one, shown
 from opdock_cpu.text.packed import Packed, marks, packed
@@ -254,12 +255,41 @@ def substr(sig: NodeSig) -> Callable[..., Array]:
     return run
 
 
+def _cut(
+    begin: int, end: int, starts: Array, ends: Array, wrong: Array, bounds: Array, count: int,
+    pos: int, length: int, rest: int,
+) -> None:  # fmt: skip
+    """The same part of all strings; `rest` says whether a length below zero means all of it."""
+    for turn in range(begin, end):
+        bad = 0
+        for i in range(count):
+            first, last = bounds[i], bounds[i + 1]
+            at = first + pos if pos >= 0 else last + pos
+            bad += 1 if (at < first) | (at > last) else 0
+            to = min(at + length, last)
+            if length < 0:
+                to = last if rest > 0 else at
+            starts[i] = at
+            ends[i] = to
+        wrong[turn] = bad
+
+
+_CUT: Final = Looped(_cut)
+
+
 def _cut_all(
     strings: Packed, pos: Array, length: Array, by_bytes: bool, shape: tuple[int, ...]
 ) -> Array | None:
     """The parts, where bytes are what is counted and all positions lie inside; else None."""
     if not (by_bytes or strings.ascii):
         return None
+    if np.ndim(pos) == 0 and shape == strings.shape:
+        starts, ends = (np.empty(strings.starts.size, np.int64) for _ in range(2))
+        wrong = np.empty(1, np.int64)
+        most, steps = strings.data.size + 1, starts.size
+        where = max(-most, min(int(pos), most)), min(int(length), most)
+        if _CUT(1, steps, starts, ends, wrong, strings.bounds, steps, *where, int(by_bytes)):
+            return None if wrong[0] else strings.pieces(starts, ends, shape)
     sizes, starts = (a.reshape(strings.shape) for a in (strings.sizes, strings.starts))
     at, count = np.asarray(pos, np.int64), np.asarray(length, np.int64)
     first = np.where(at < 0, at + sizes, at)

@@ -14,7 +14,7 @@ import numpy as np
 from opdock_cpu.jit.looped import Array, Looped
 from opdock_cpu.text.packed import Packed
 
-__all__ = ["farm", "murmur", "sip"]
+__all__ = ["city", "farm", "murmur", "sip"]
 
 
 def _signed(word: int) -> int:
@@ -26,6 +26,9 @@ _K0: Final = _signed(0xC3A5C85C97CB3127)
 _K1: Final = _signed(0xB492B66FBE98F273)
 _K2: Final = _signed(0x9AE16A3B2F90404F)
 _MURMUR: Final = _signed(0xC6A4A7935BD1E995)
+_CITY: Final = _signed(0x9DDFEA08EB382D69)
+_LONG: Final = 144
+"""Bytes from which on a string has the long form of Fingerprint128."""
 _SEED: Final = 0xDECAFCAFFE
 _BLOCK: Final = 64
 """Bytes that FarmHash takes in at a time, where a string has more."""
@@ -76,25 +79,31 @@ def _weak(data: Array, at: int, first: int, second: int) -> tuple[int, int]:
     return a + _word(data, at + 24), b + start
 
 
+def _farm_16(data: Array, at: int, size: int) -> int:
+    """Of 16 bytes at most."""
+    last, factor, value = at + size, _K2 + size * 2, _K2
+    if size >= 8:
+        a = _word(data, at) + _K2
+        b = _word(data, last - 8)
+        c = _rotated(b, 37) * factor + a
+        value = _together(c, (_rotated(a, 25) + b) * factor, factor)
+    elif size >= 4:
+        value = _together(size + (_half(data, at) << 3), _half(data, last - 4), factor)
+    elif size > 0:
+        y = data[at] + (data[at + (size >> 1)] << 8)
+        z = size + (data[last - 1] << 2)
+        value = _mixed((y * _K2) ^ (z * _K0)) * _K2
+    return value
+
+
 def _farm(begin: int, end: int, out: Array, data: Array, bounds: Array) -> None:
     for i in range(begin, end):
         at = bounds[i]
         size = bounds[i + 1] - at
         last = bounds[i + 1]
         factor = _K2 + size * 2
-        if size == 0:
-            out[i] = _K2
-        elif size < 4:
-            y = data[at] + (data[at + (size >> 1)] << 8)
-            z = size + (data[last - 1] << 2)
-            out[i] = _mixed((y * _K2) ^ (z * _K0)) * _K2
-        elif size < 8:
-            out[i] = _together(size + (_half(data, at) << 3), _half(data, last - 4), factor)
-        elif size <= 16:
-            a = _word(data, at) + _K2
-            b = _word(data, last - 8)
-            c = _rotated(b, 37) * factor + a
-            out[i] = _together(c, (_rotated(a, 25) + b) * factor, factor)
+        if size <= 16:
+            out[i] = _farm_16(data, at, size)
         elif size <= 32:
             a = _word(data, at) * _K1
             b = _word(data, at + 8)
@@ -147,6 +156,82 @@ def _farm_long(data: Array, start: int, size: int) -> int:
     w0, w1 = _weak(data, at + 32, z + w1, y + _word(data, at + 16))
     one = _together(v0, w0, factor) + _mixed(y) * _K0 + x
     return _together(one, _together(v1, w1, factor) + z, factor)
+
+
+def _city(begin: int, end: int, out: Array, data: Array, bounds: Array) -> None:
+    """Both halves of Fingerprint128."""
+    for i in range(begin, end):
+        at, last = bounds[i], bounds[i + 1]
+        a, b = _K0, _K1
+        if last - at >= 16:
+            a = _word(data, at)
+            b = _word(data, at + 8) + _K0
+            at += 16
+        if last - bounds[i] < _LONG:
+            low, high = _city_short(data, at, last, a, b)
+            out[2 * i] = low
+            out[2 * i + 1] = high
+        else:
+            low, high = _city_long(data, at, last - at, a, b)
+            out[2 * i] = low
+            out[2 * i + 1] = high
+
+
+def _city_short(data: Array, start: int, last: int, a: int, b: int) -> tuple[int, int]:
+    at, size = start + 0, last - start
+    if size <= 16:
+        a = _mixed(a * _K1) * _K1
+        c = b * _K1 + _farm_16(data, at, size)
+        d = _mixed(a + (_word(data, at) if size >= 8 else c))
+    else:
+        c = _together(_word(data, last - 8) + _K1, a, _CITY)
+        d = _together(b + size, c + _word(data, last - 16), _CITY)
+        a = a + d
+        while at < last - 16:
+            a = (a ^ (_mixed(_word(data, at) * _K1) * _K1)) * _K1
+            b = b ^ a
+            c = (c ^ (_mixed(_word(data, at + 8) * _K1) * _K1)) * _K1
+            d = d ^ c
+            at += 16
+    low = _together(a, c, _CITY)
+    high = _together(d, b, _CITY)
+    return low ^ high, _together(high, low, _CITY)
+
+
+def _city_long(data: Array, start: int, size: int, x: int, y: int) -> tuple[int, int]:
+    z = size * _K1
+    v0 = _rotated(y ^ _K1, 49) * _K1 + _word(data, start)
+    v1 = _rotated(v0, 42) * _K1 + _word(data, start + 8)
+    w0 = _rotated(y + z, 35) * _K1 + x
+    w1 = _rotated(x + _word(data, start + 88), 53) * _K1
+    at = start + 0
+    while at < start + (size >> 7 << 7):
+        x = (_rotated(x + y + v0 + _word(data, at + 8), 37) * _K1) ^ w1
+        y = _rotated(y + v1 + _word(data, at + 48), 42) * _K1 + v0 + _word(data, at + 40)
+        z = _rotated(z + w0, 33) * _K1
+        v0, v1 = _weak(data, at, v1 * _K1, x + w0)
+        w0, w1 = _weak(data, at + 32, z + w1, y + _word(data, at + 16))
+        x, z = z, x
+        at += 64
+    x = x + _rotated(v0 + z, 49) * _K0
+    y = y * _K0 + _rotated(w1, 37)
+    z = z * _K0 + _rotated(w0, 27)
+    w0 = w0 * 9
+    v0 = v0 * _K0
+    # What is left, 32 bytes at a time from the end; the last of them may overlap the blocks.
+    at = start + size - 32
+    while at > start + (size >> 7 << 7) - 32:
+        y = _rotated(x + y, 42) * _K0 + v1
+        w0 = w0 + _word(data, at + 16)
+        x = x * _K0 + w0
+        z = z + w1 + _word(data, at)
+        w1 = w1 + v0
+        v0, v1 = _weak(data, at, v0 + z, v1)
+        v0 = v0 * _K0
+        at -= 32
+    x = _together(x, v0, _CITY)
+    y = _together(y + z, w0, _CITY)
+    return _together(x + v1, w1, _CITY) + y, _together(x + w1, y + v1, _CITY)
 
 
 def _murmur(begin: int, end: int, out: Array, data: Array, bounds: Array) -> None:
@@ -210,6 +295,7 @@ def _sip_round(a: int, b: int, c: int, d: int) -> tuple[int, int, int, int]:
 
 
 _FARM: Final = Looped(_farm)
+_CITIES: Final = Looped(_city)
 _MURMURED: Final = Looped(_murmur)
 _SIPPED: Final = Looped(_sip)
 
@@ -227,6 +313,15 @@ def murmur(strings: Packed) -> Array | None:
 def sip(strings: Packed, key: Sequence[int]) -> Array | None:
     """SipHash-2-4 of each under a key of two 64-bit integers."""
     return _hashed(_SIPPED, strings, *(_signed(k & 0xFFFFFFFFFFFFFFFF) for k in key))
+
+
+def city(strings: Packed) -> Array | None:
+    """Fingerprint128 of each, its low and its high half in two columns."""
+    count = strings.starts.size
+    out = np.empty((count, 2), np.int64)
+    steps = strings.data.size + _STEPS * count
+    done = _CITIES(count, steps, out, strings.data, strings.bounds)
+    return out.view(np.uint64) if done else None
 
 
 def _hashed(function: Looped, strings: Packed, *key: int) -> Array | None:

@@ -17,6 +17,7 @@ from opdock.graph.nodes.constant_value import constant_for_shapes
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import PartialShape
 from opdock.graph.nodes.traits import Control, Cost
+from opdock.kernels.rank_words import refusal
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
@@ -349,7 +350,7 @@ def refine_shapes(block: Block) -> None:
             node.infer()
         except ValueError as e:
             raise errors.InvalidArgumentError(
-                None, node.origin, _runtime_text(node, str(e))
+                None, node.origin, runtime_text(node, str(e))
             ) from None
 
 
@@ -402,9 +403,13 @@ def forget_claims(block: Block) -> None:
         node.claimed = tuple(i for i in node.claimed if Value(node, i) in used)
 
 
-def _runtime_text(node: Node, text: str) -> str:
+def runtime_text(node: Node, text: str) -> str:
+    """What a step says where a shape function refuses the shapes that it has, and where."""
     inputs = node.inputs
-    if len(inputs) == 2 and text.startswith("Dimensions must be equal"):
+    words = refusal(node.spec, [v.shape for v in inputs], node.attrs) if node.spec else None
+    if words is not None:
+        text = f"{words.removesuffix('.')}. {text}"
+    elif len(inputs) == 2 and text.startswith("Dimensions must be equal"):
         a, b = shapes.text(inputs[0].shape), shapes.text(inputs[1].shape)
         if node.traits.cost is Cost.PRODUCT:
             text = f"Matrix size-incompatible: In[0]: {a}, In[1]: {b}. {text}"

@@ -130,6 +130,21 @@ class Members:
                     found.add(root_of(node.inputs[first + i].node, self.roots))
         return found
 
+    def changed(self, node: Node) -> frozenset[int]:
+        """The inputs of a node that are variables which it changes: as its bodies do, if any."""
+        blocks = self._inner.get(node)
+        if not blocks:
+            return written(node)
+        first = 1 if node.traits.control is Control.COND else 0
+        found: set[int] = set()
+        for block in blocks.values():
+            roots = self._changed_in(block)
+            found.update(first + i for i, v in enumerate(block.feeds) if v.node in roots)
+        return frozenset(found)
+
+    def _changed_in(self, block: Block) -> set[Node]:
+        return {root_of(n.inputs[i].node, self.roots) for n in block.nodes for i in self.changed(n)}
+
     def meets(self, block: Block) -> None:
         """Notes which values of a block are used."""
         self.used.update(v for n in block.nodes for v in n.inputs)
@@ -213,9 +228,7 @@ class Members:
 
     def _body(self, name: str, block: Block, target: Target, outer: Node) -> Segment:
         state = [is_state(v) for v in block.feeds]
-        changed = {
-            Value(root_of(n.inputs[i].node, self.roots), 0) for n in block.nodes for i in written(n)
-        }
+        changed = {Value(root, 0) for root in self._changed_in(block)}
         return self._made(name, block, target, state, changed, outer)
 
     def _made(

@@ -11,14 +11,14 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import field
-from typing import Any, Final
+from typing import Final
 
 from opdock.compiler.emit.asking import asked
 from opdock.compiler.emit.members import Members, embedded, is_local
 from opdock.compiler.emit.partition import location
 from opdock.compiler.ir.block import COPY, FEED, HOST, SEGMENT, Block, Fused, Node, Value
 from opdock.compiler.ir.order import preceding, root_of, state_order
-from opdock.compiler.ir.state import is_state, written
+from opdock.compiler.ir.state import is_state
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.target import Target
 from opdock.devices.segment import Refusal
@@ -55,14 +55,14 @@ class _Group:
     results: list[Value] = field(default_factory=list)
 
     def form(
-        self, users: Mapping[Value, list[Node]], roots: dict[Node, Any], fetched: set[Value]
-    ) -> None:
+        self, users: Mapping[Value, list[Node]], knows: Members, fetched: set[Value]
+    ) -> None:  # fmt: skip
         """Makes the node."""
-        inside = set(self.members)
+        inside, roots = set(self.members), knows.roots
         taken: dict[Value, None] = {}
         cells: dict[Value, bool] = {}  # of each variable whether it is written
         for node in self.members:
-            changed = written(node)
+            changed = knows.changed(node)
             for i, value in enumerate(node.inputs):
                 if is_state(value):
                     root = Value(root_of(value.node, roots), 0)
@@ -177,7 +177,7 @@ class _Former:
         if all(n.kernel is None and n.traits.control is Control.NONE for n in group.members):
             self.members.refused.update(group.members)  # nothing is gained where values only move
             return False
-        group.form(self.users, self.members.roots, self.fetched)
+        group.form(self.users, self.members, self.fetched)
         assert group.node is not None
         if torn := self._torn(group):
             self.members.refused.update(torn)

@@ -34,12 +34,14 @@ def fuse(block: Block, placer: Placer, disabled: frozenset[str] = frozenset()) -
         placer: knows the devices, and which kernels gave up at run time.
         disabled: names of patterns to leave out.
     """
-    ops = {node.op for node in block.nodes}
+    ops: dict[Target | None, set[str]] = {}
+    for node in block.nodes:
+        ops.setdefault(node.target, set()).add(node.op)
     patterns = [
         (target, pattern)
         for target in placer.targets
-        if target.is_open
-        for pattern in target.fusions.among(ops)
+        if target in ops
+        for pattern in target.fusions.among(ops[target])
         if pattern.name not in disabled
     ]
     if patterns:

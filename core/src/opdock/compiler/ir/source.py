@@ -26,6 +26,7 @@ class Source:
         home: of a branch, the device where its arguments are.
         results_at: where the results must end.
         cells: indices of fetches that are a variable itself, not its value.
+        done: operations that ran before: what is needed of them is fed.
     """
 
     fetches: Sequence[Tensor]
@@ -34,3 +35,4 @@ class Source:
     home: Target | None = None
     results_at: str = HOST
     cells: frozenset[int] = frozenset()
+    done: frozenset[Operation] = frozenset()

@@ -129,9 +129,8 @@ class Placer:
         available = ", ".join(t.name for t in self.targets)
         text = (
             f"Cannot assign a device for operation {node.name}: {{{{node {node.name}}}}} was "
-            "explicitly "
-            f"assigned to {requested} but available devices are [ {available} ]. Make sure the "
-            "device specification refers to a valid device."
+            f"explicitly assigned to {requested} but available devices are [ {available} ]. Make "
+            "sure the device specification refers to a valid device."
         )
         why = self.unavailable(spec.device_type) if spec.device_type else None
         if why:

@@ -20,6 +20,7 @@ from opdock.ops.check import assert_greater_equal, assert_less_equal
 from opdock.ops.compare import greater, greater_equal
 from opdock.ops.composed.check_static import assert_type
 from opdock.ops.composed.division import div
+from opdock.ops.composed.variable_scatter import scatter_add
 from opdock.ops.control import cond, group
 from opdock.ops.elementary import abs as absolute
 from opdock.ops.elementary import floor
@@ -28,7 +29,6 @@ from opdock.ops.joining import stack
 from opdock.ops.reduce import reduce_sum
 from opdock.ops.scan import cumsum
 from opdock.ops.select import where
-from opdock.ops.state import scatter_add
 
 __all__ = [
     "PrecisionRecallData", "precision_at_recall", "precision_recall_at_equal_thresholds",

@@ -10,6 +10,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import control_dependencies
 from opdock.ops import control, state
+from opdock.ops.composed.variable_scatter import scatter_update
 from opdock.train.adaptive import AdamOptimizer
 
 __all__ = [
@@ -65,8 +66,8 @@ class AdaMaxOptimizer(AdamOptimizer):
         m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
         m_rows = _rows(m, indices) * beta1 + grad * (1 - beta1)
         v_rows = get("Maximum")(_rows(v, indices) * beta2, get("Abs")(grad))
-        m_set = state.scatter_update(m, indices, m_rows, use_locking=self._use_locking)
-        v_set = state.scatter_update(v, indices, v_rows, use_locking=self._use_locking)
+        m_set = scatter_update(m, indices, m_rows, use_locking=self._use_locking)
+        v_set = scatter_update(v, indices, v_rows, use_locking=self._use_locking)
         step = -rate / (1 - self._powers(var)[0]) * (m_rows / (v_rows + epsilon))
         return control.group(scatter_add(var, indices, step), m_set, v_set)
 
@@ -112,8 +113,8 @@ class LazyAdamOptimizer(AdamOptimizer):
         m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
         m_rows = beta1 * _rows(m, indices) + (1 - beta1) * grad
         v_rows = beta2 * _rows(v, indices) + (1 - beta2) * grad * grad
-        m_set = state.scatter_update(m, indices, m_rows, use_locking=self._use_locking)
-        v_set = state.scatter_update(v, indices, v_rows, use_locking=self._use_locking)
+        m_set = scatter_update(m, indices, m_rows, use_locking=self._use_locking)
+        v_set = scatter_update(v, indices, v_rows, use_locking=self._use_locking)
         step = -rate * m_rows / (get("Sqrt")(v_rows) + epsilon)
         return control.group(scatter_add(var, indices, step), m_set, v_set)
 

@@ -14,6 +14,7 @@ from opdock.ops.arithmetic import pow as power
 from opdock.ops.array import expand_dims, reshape
 from opdock.ops.cast import cast
 from opdock.ops.composed.eye import eye
+from opdock.ops.composed.variable_scatter import scatter_update
 from opdock.ops.decompositions import svd
 from opdock.ops.elementary import sqrt
 from opdock.ops.fill import zeros
@@ -90,7 +91,7 @@ class GGTOptimizer(Optimizer):
     def _apply_dense(self, grad: Any, var: Any) -> Any:
         self._applied.append((grad, var))
         rows = list(range(*self._places[var.op]))
-        return state.scatter_update(self._get_flat_grad(), rows, reshape(grad, [-1]))
+        return scatter_update(self._get_flat_grad(), rows, reshape(grad, [-1]))
 
     def _resource_apply_dense(self, grad: Any, var: Any) -> Any:
         return self._apply_dense(grad, var)
@@ -109,7 +110,7 @@ class GGTOptimizer(Optimizer):
         beta, old = self._cast("beta1", first), self._get_moment1()
         average = convert_to_tensor(state.assign(old, beta * old + (1.0 - beta) * flat))
         place = floormod(cast(count - 1.0, dtypes.int32), self._window)
-        last = convert_to_tensor(state.scatter_update(self._get_grad_buffer(), place, average))
+        last = convert_to_tensor(scatter_update(self._get_grad_buffer(), place, average))
         step = self._step(last, count, expand_dims(average, -1))
         rate = self._cast("learning_rate", first)
         moved = []

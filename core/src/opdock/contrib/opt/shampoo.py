@@ -18,6 +18,7 @@ from opdock.ops.array import shape as shape_of
 from opdock.ops.cast import cast
 from opdock.ops.composed.eye import eye
 from opdock.ops.composed.tensordot import tensordot
+from opdock.ops.composed.variable_scatter import scatter_add
 from opdock.ops.control import cond
 from opdock.ops.decompositions import svd
 from opdock.ops.fill import zeros, zeros_like
@@ -139,7 +140,7 @@ class ShampooOptimizer(Optimizer):
                 moved = transpose(moved, [*range(1, len(sizes)), 0]) * factors
         step = self._now(self._learning_rate) * moved
         if indices is not None:
-            return state.scatter_add(var, indices, -step)
+            return scatter_add(var, indices, -step)
         return state.assign_sub(var, step)
 
     def _power_of_matrix(self, var: Any, grad: Any, i: int, exponent: Any) -> Any:
@@ -189,7 +190,7 @@ class ShampooOptimizer(Optimizer):
                     f"mat_gbar_decay must be 1.0 for gradients of some rows of {var.name}, which "
                     f"has more than {self._largest} of them"
                 )
-            total = gather(state.scatter_add(sums, indices, new), indices)
+            total = gather(scatter_add(sums, indices, new), indices)
         else:
             total = convert_to_tensor(self._average(sums, self._mat_decay, new))
         return where(total > 0, power(total, exponent), zeros_like(total))

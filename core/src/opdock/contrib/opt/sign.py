@@ -10,6 +10,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import control_dependencies
 from opdock.ops import control, state
+from opdock.ops.composed.variable_scatter import scatter_add, scatter_sub
 from opdock.train.optimizer import Optimizer
 
 __all__ = ["AddSignOptimizer", "PowerSignOptimizer"]
@@ -66,13 +67,13 @@ class _SignOptimizer(Optimizer):
         beta, locked = self._cast("beta", var), self._use_locking
         m = self.get_slot(var, "m")
         with control_dependencies([state.assign(m, m * beta, use_locking=locked)]):
-            moved = state.scatter_add(m, indices, grad * (1 - beta), use_locking=locked)
+            moved = scatter_add(m, indices, grad * (1 - beta), use_locking=locked)
         with control_dependencies([moved]):
             average = get("GatherV2")(convert_to_tensor(m), indices, 0)
         agreed = get("Sign")(average) * get("Sign")(grad)
         factor = self._factor(self._cast(self._own, var), self._cast("sign_decay", var) * agreed)
         step = self._cast("learning_rate", var) * factor * grad
-        return control.group(state.scatter_sub(var, indices, step, use_locking=locked), moved)
+        return control.group(scatter_sub(var, indices, step, use_locking=locked), moved)
 
 
 class AddSignOptimizer(_SignOptimizer):

@@ -9,6 +9,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import control_dependencies
 from opdock.ops import control, state
+from opdock.ops.composed.variable_scatter import scatter_sub
 from opdock.train.adaptive import AdamOptimizer
 from opdock.train.gradient_descent import MomentumOptimizer
 from opdock.train.optimizer import Optimizer
@@ -87,7 +88,7 @@ class DecoupledWeightDecayExtension(Optimizer):
         if not self._decays(var):
             return control.no_op()
         rows = get("GatherV2")(convert_to_tensor(var), indices, 0)
-        return state.scatter_sub(var, indices, self._share(var) * rows, self._use_locking)
+        return scatter_sub(var, indices, self._share(var) * rows, self._use_locking)
 
     def _apply_dense(self, grad: Any, var: Any) -> Any:
         with control_dependencies([self._decay_weights_op(var)]):

@@ -18,6 +18,7 @@ from opdock.graph.variables.initializers import zeros_initializer
 from opdock.graph.variables.variable_scope import get_variable
 from opdock.ops import clip, control, state, summary
 from opdock.ops.composed.reduce_stats import count_nonzero
+from opdock.ops.composed.variable_scatter import scatter_sub
 from opdock.train.around import around_another
 from opdock.train.optimizer import Optimizer
 from opdock.train.training_util import get_global_step
@@ -86,7 +87,7 @@ class VariableClippingOptimizer(Optimizer):
         with self._where(var):
             excess = rows - clip.clip_by_norm(rows, self._max_norm, dims)
         with colocate_with(var.op):
-            return state.scatter_sub(var, grad.indices, excess, use_locking=self._use_locking)
+            return scatter_sub(var, grad.indices, excess, use_locking=self._use_locking)
 
     def _clip_dense(self, var: Any, dims: Sequence[int]) -> Any:
         with self._where(var):

@@ -13,6 +13,7 @@ from opdock.graph.nodes.scopes import colocate_with, control_dependencies
 from opdock.ops import control
 from opdock.ops import state as updates
 from opdock.ops.cast import cast
+from opdock.ops.composed.variable_scatter import scatter_add
 from opdock.ops.elementary import sqrt
 
 __all__ = ["AdamOptimizer"]
@@ -65,13 +66,13 @@ class AdamOptimizer(AppliedOptimizer):
     def _apply_sparse(self, grad: IndexedSlices, var: Any, state: OptimizerState) -> Any:
         return self._apply_sparse_shared(
             grad.values, var, grad.indices,
-            lambda x, i, v: updates.scatter_add(x, i, v, use_locking=self._use_locking), state,
+            lambda x, i, v: scatter_add(x, i, v, use_locking=self._use_locking), state,
         )  # fmt: skip
 
     def _resource_apply_sparse(
         self, grad: Any, var: Any, indices: Any, state: OptimizerState
     ) -> Any:
-        return self._apply_sparse_shared(grad, var, indices, updates.scatter_add, state)
+        return self._apply_sparse_shared(grad, var, indices, scatter_add, state)
 
     def _apply_sparse_shared(
         self, grad: Any, var: Any, indices: Any, scatter_add: Callable[..., Any],

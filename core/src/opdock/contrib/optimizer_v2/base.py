@@ -15,11 +15,11 @@ from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.composite import IndexedSlices
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.nodes.scopes import executing_eagerly, name_scope
 from opdock.graph.variables.variable import Variable
 from opdock.graph.variables.variable_lists import trainable_variables
 from opdock.ops import control
-from opdock.train.optimizer import Optimizer, deduplicate
+from opdock.train.optimizer import Optimizer, deduplicate, on_tape
 from opdock.train.replicated import apply_on_replicas, distributed_apply
 from opdock.util import nest
 
@@ -141,10 +141,15 @@ class _Told:
                 "gate_gradients must be one of: Optimizer.GATE_NONE, Optimizer.GATE_OP, "
                 f"Optimizer.GATE_GRAPH. Not {gate_gradients}"
             )
+
+        def scaled(value: Any) -> Any:
+            replicas = get_strategy().num_replicas_in_sync if scale_loss_by_num_replicas else 1
+            return value * (1.0 / replicas) if replicas > 1 else value
+
+        if executing_eagerly():
+            return on_tape(loss, var_list, grad_loss, scaled)
         made = callable(loss)
-        loss = loss() if made else loss
-        if scale_loss_by_num_replicas and get_strategy().num_replicas_in_sync > 1:
-            loss = loss * (1.0 / get_strategy().num_replicas_in_sync)
+        loss = scaled(loss() if made else loss)
         graph = get_default_graph()
         if var_list is not None:
             variables = nest.flatten(var_list)

@@ -71,7 +71,11 @@ def ignore_errors() -> Apply:
 
 
 def enumerate_dataset(start: Any = 0) -> Apply:
-    """Elements with their numbers; see `Dataset.enumerate`."""
+    """Elements with their numbers; see `Dataset.enumerate`.
+
+    Args:
+        start: the first number.
+    """
     return lambda dataset: dataset.enumerate(start)
 
 
@@ -81,7 +85,13 @@ def unbatch() -> Apply:
 
 
 def shuffle_and_repeat(buffer_size: Any, count: Any = None, seed: Any = None) -> Apply:
-    """Elements in random order, `count` times; the buffer goes from one time to the next."""
+    """Elements in random order, `count` times; the buffer goes from one time to the next.
+
+    Args:
+        buffer_size: how many elements there are to choose from.
+        count: the number of times; None or -1 for ever.
+        seed: the seed of the order.
+    """
 
     def apply(dataset: Any) -> Any:
         return dataset._unchanged(
@@ -161,7 +171,15 @@ def map_and_batch_with_legacy_function(
     map_func: Fn, batch_size: Any, num_parallel_batches: Any = None, drop_remainder: Any = False,
     num_parallel_calls: Any = None,
 ) -> Apply:  # fmt: skip
-    """`map_and_batch`, under the name for functions of TF's older kind."""
+    """`map_and_batch`, under the name for functions of TF's older kind.
+
+    Args:
+        map_func: the function.
+        batch_size: the number of elements in a batch.
+        num_parallel_batches: how many batches are made at once.
+        drop_remainder: whether a last, smaller batch is dropped.
+        num_parallel_calls: how many calls run at once, instead of `num_parallel_batches`.
+    """
     return map_and_batch(
         map_func, batch_size, num_parallel_batches, drop_remainder, num_parallel_calls
     )
@@ -223,5 +241,10 @@ def copy_to_device(target_device: str, source_device: str = "/cpu:0") -> Apply:
 
 
 def prefetch_to_device(device: str, buffer_size: Any = None) -> Apply:
-    """The same elements, made ahead of work on a device; see `copy_to_device`."""
+    """The same elements, made ahead of work on a device; see `copy_to_device`.
+
+    Args:
+        device: the device.
+        buffer_size: how many elements are made ahead.
+    """
     return lambda dataset: dataset.apply(copy_to_device(device)).prefetch(buffer_size)

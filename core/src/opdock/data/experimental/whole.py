@@ -27,7 +27,11 @@ __all__ = [
 
 
 def cardinality(dataset: DatasetV2) -> Tensor:
-    """The number of elements as a scalar of int64; -1 for no end, -2 where only a walk tells."""
+    """The number of elements as a scalar of int64; -1 for no end, -2 where only a walk tells.
+
+    Args:
+        dataset: a dataset.
+    """
     found: Tensor = dataset_cardinality_op(dataset._variant_tensor)
     return found
 
@@ -56,7 +60,13 @@ def make_saveable_from_iterator(iterator: Iterator) -> IteratorSaveable:
 
 
 def Counter(start: Any = 0, step: Any = 1, dtype: Any = dtypes.int64) -> Any:
-    """A dataset that counts without end."""
+    """A dataset that counts without end.
+
+    Args:
+        start: the first number.
+        step: what is added each time.
+        dtype: the element type.
+    """
     first = convert_to_tensor(start, dtype=dtype, name="start")
     by = convert_to_tensor(step, dtype=dtype, name="step")
     zeros = DatasetV1.from_tensors(convert_to_tensor(0, dtype=dtype)).repeat(None)

@@ -6,7 +6,7 @@ the definition of that type. It belongs to the graphs that call it, not to the r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from opdock import dtypes, shapes
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DefinedGraph",
     "FunctionSpec",
+    "behind",
     "copied_into",
     "copy_operation",
     "copy_operations",
@@ -179,6 +180,19 @@ def copied_into(function: FuncGraph, arguments: Sequence[Tensor]) -> list[Tensor
     values: dict[Tensor, Tensor] = dict(zip(function.inputs, arguments, strict=True))
     copy_operations(function, function.needed(), values)
     return [values[t] for t in function.outputs]
+
+
+def behind(ends: Iterable[Operation], values: Container[Tensor]) -> set[Operation]:
+    """The operations that ends depend on, as far as there are no values yet."""
+    found: set[Operation] = set()
+    stack = list(ends)
+    while stack:
+        op = stack.pop()
+        if op not in found:
+            found.add(op)
+            stack += [t.op for t in op.inputs if t not in values]
+            stack += op.control_inputs
+    return found
 
 
 def copy_operations(

@@ -55,15 +55,29 @@ def add_to_collection(name: str, value: Any) -> None:
 
 
 def add_to_collections(names: Any, value: Any) -> None:
-    """Appends `value` to each of the named collections of the default graph."""
+    """Appends `value` to each of the named collections of the default graph.
+
+    Args:
+        names: the names, or one.
+        value: what is appended.
+    """
     _graph().add_to_collections(names, value)
 
 
 def get_collection(key: str, scope: str | None = None) -> list[Any]:
-    """A copy of a collection, filtered by a name-prefix regular expression when given."""
+    """A copy of a collection, filtered by a name-prefix regular expression when given.
+
+    Args:
+        key: the collection's name.
+        scope: the expression that names have to begin with.
+    """
     return _graph().get_collection(key, scope)  # type: ignore[no-any-return]
 
 
 def get_collection_ref(key: str) -> list[Any]:
-    """The collection itself: changes to the list change the graph."""
+    """The collection itself: changes to the list change the graph.
+
+    Args:
+        key: the collection's name.
+    """
     return _graph().get_collection_ref(key)  # type: ignore[no-any-return]

@@ -279,7 +279,7 @@ class SparseTensor(CompositeTensor):
 def internal_convert_to_tensor_or_indexed_slices(
     value: Any, dtype: Any = None, name: str | None = None
 ) -> Any:
-    """`value` itself when it is IndexedSlices (or sparse), else as a Tensor."""
+    """`value` itself when it is IndexedSlices (or sparse), else as a Tensor of type `dtype`."""
     if isinstance(value, (IndexedSlices, SparseTensor)):
         if dtype is not None and not dtypes.as_dtype(dtype).is_compatible_with(value.dtype):
             raise ValueError(

@@ -269,7 +269,9 @@ class Graph(GraphMode, GraphContents):
             if name[-1] == "/":
                 new = name[:-1]
             else:
-                if not (_SCOPE_NAME if self._name_stack else _OP_NAME).match(name):
+                # Where operations run as they are made nobody looks for them by name.
+                known = _SCOPE_NAME if self._name_stack else _OP_NAME
+                if not self.eager and not known.match(name):
                     raise ValueError(f"'{name}' is not a valid scope name")
                 new = self._node_name(name)
         else:

@@ -107,20 +107,35 @@ class name_scope:
 
 @contextlib.contextmanager
 def op_scope(values: Any, name: str | None, default_name: str | None = None) -> Iterator[str]:
-    """`name_scope` with TF's older argument order."""
+    """`name_scope` with TF's older argument order.
+
+    Args:
+        values: tensors of the graph.
+        name: the scope's name.
+        default_name: the name where there is none.
+    """
     with name_scope(name, default_name, values) as scope:
         yield scope
 
 
 def device(device_name_or_function: Any) -> contextlib.AbstractContextManager[None]:
-    """Places operations made inside: a device string, DeviceSpec, function of the op, or None."""
+    """Places operations made inside: a device string, DeviceSpec, function of the op, or None.
+
+    Args:
+        device_name_or_function: the device; None ends what is said outside.
+    """
     return get_default_graph().device(device_name_or_function)
 
 
 def colocate_with(
     op: Any, ignore_existing: bool = False
 ) -> contextlib.AbstractContextManager[None]:
-    """Puts operations made inside on the device of `op`."""
+    """Puts operations made inside on the device of `op`.
+
+    Args:
+        op: the operation or tensor.
+        ignore_existing: whether colocations outside end here.
+    """
     return get_default_graph().colocate_with(op, ignore_existing)
 
 
@@ -130,7 +145,11 @@ def control_dependencies(control_inputs: Any) -> contextlib.AbstractContextManag
 
 
 def container(container_name: str) -> contextlib.AbstractContextManager[str]:
-    """Puts variables and queues made inside into a resource container."""
+    """Puts variables and queues made inside into a resource container.
+
+    Args:
+        container_name: the container's name.
+    """
     return get_default_graph().container(container_name)
 
 

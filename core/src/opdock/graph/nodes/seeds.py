@@ -13,6 +13,9 @@ def get_seed(op_seed: int | None) -> tuple[int | None, int | None]:
 
     With neither seed set, both are None: the op draws a fresh seed when it first runs. A graph
     seed alone numbers the ops by their position, so equal programs draw equal numbers.
+
+    Args:
+        op_seed: the seed that the user gave the operation, or None.
     """
     from opdock.graph.nodes.graph import get_default_graph
 

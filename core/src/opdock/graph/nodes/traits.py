@@ -186,6 +186,8 @@ class Traits(_Checked):
             for.
         commutes: the order of its two inputs does not matter, although TF does not flag it.
         blocks: it may wait for what another step does. Whatever does not need it runs before.
+        takes: it does nothing but take the next of what a handle, its first input, names, the shape
+            of which may be known only then.
         placeholder: it stands for a value that the caller supplies, and computes nothing.
         builtin: the runtime carries it out on every device; no backend brings a kernel for it.
         on_host: its results are numbers in host memory, wherever it runs.
@@ -221,6 +223,7 @@ class Traits(_Checked):
     fails: Fails = Fails.BY_VALUE
     commutes: bool = False
     blocks: bool = False
+    takes: bool = False
     placeholder: bool = False
     builtin: bool = False
     on_host: bool = False

@@ -129,8 +129,7 @@ class Constant(Initializer):
         if not (np.isscalar(value) or isinstance(value, (list, tuple, np.ndarray))):
             raise TypeError(
                 f"Invalid type for initial value: {value} (expected Python scalar, list or tuple "
-                "of "
-                "values, or numpy.ndarray)."
+                "of values, or numpy.ndarray)."
             )
         self.value = value
         self.dtype = dtypes.as_dtype(dtype)
@@ -433,20 +432,36 @@ glorot_normal_initializer = GlorotNormal
 
 
 def lecun_normal(seed: int | None = None) -> VarianceScaling:
-    """Truncated normal with variance 1 / fan_in."""
+    """Truncated normal with variance 1 / fan_in.
+
+    Args:
+        seed: the seed of the numbers.
+    """
     return VarianceScaling(1.0, "fan_in", "truncated_normal", seed)
 
 
 def lecun_uniform(seed: int | None = None) -> VarianceScaling:
-    """Uniform with variance 1 / fan_in."""
+    """Uniform with variance 1 / fan_in.
+
+    Args:
+        seed: the seed of the numbers.
+    """
     return VarianceScaling(1.0, "fan_in", "uniform", seed)
 
 
 def he_normal(seed: int | None = None) -> VarianceScaling:
-    """Truncated normal with variance 2 / fan_in."""
+    """Truncated normal with variance 2 / fan_in.
+
+    Args:
+        seed: the seed of the numbers.
+    """
     return VarianceScaling(2.0, "fan_in", "truncated_normal", seed)
 
 
 def he_uniform(seed: int | None = None) -> VarianceScaling:
-    """Uniform with variance 2 / fan_in."""
+    """Uniform with variance 2 / fan_in.
+
+    Args:
+        seed: the seed of the numbers.
+    """
     return VarianceScaling(2.0, "fan_in", "uniform", seed)

@@ -254,8 +254,7 @@ def get_partitioned(
     if reuse is True:
         raise ValueError(
             f"PartitionedVariable {name} does not exist, or was not created with "
-            "tf.get_variable(). "
-            "Did you mean to set reuse=False or reuse=tf.AUTO_REUSE in VarScope?"
+            "tf.get_variable(). Did you mean to set reuse=False or reuse=tf.AUTO_REUSE in VarScope?"
         )
     if not callable(partitioner):
         raise ValueError(f"Partitioner must be callable, but received: {partitioner}")
@@ -295,9 +294,8 @@ def _shared(
 ) -> PartitionedVariable:
     if reuse is False:
         raise ValueError(
-            f"Partitioned variable with name {name} already exists. Did you mean to set "
-            "reuse=True or "
-            "reuse=tf.AUTO_REUSE in VarScope?"
+            f"Partitioned variable with name {name} already exists. Did you mean to set reuse=True "
+            "or reuse=tf.AUTO_REUSE in VarScope?"
         )
     if shape is not None and not shapes.is_compatible(shape, found.shape.raw):
         raise ValueError(
@@ -307,9 +305,8 @@ def _shared(
         )
     if dtype is not None and dtype is not found.dtype:
         raise ValueError(
-            f"Trying to reuse partitioned variable {name}, but specified dtype {dtype.name} "
-            "and found "
-            f"dtype {found.dtype.name}."
+            f"Trying to reuse partitioned variable {name}, but specified dtype {dtype.name} and "
+            f"found dtype {found.dtype.name}."
         )
     return found
 
@@ -425,8 +422,7 @@ def _partitions(partitioner: Partitioner, shape: list[int], dtype: DType) -> lis
     if len(found) != len(shape):
         raise ValueError(
             "Partitioner returned a partition list that does not match the Variable's rank: "
-            f"{found} "
-            f"vs. {shape}"
+            f"{found} vs. {shape}"
         )
     if any(n < 1 for n in found):
         raise ValueError(f"Partitioner returned zero partitions for some axes: {found}")

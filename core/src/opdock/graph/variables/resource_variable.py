@@ -105,20 +105,11 @@ class ResourceVariable(Variable):
             # What is given may be wider: values of other shapes are to come.
             known = checked_shape(shape, value)
         self._initial_value = value
-        self._dtype = value.dtype.base_dtype
-        self._shape = known
-        self._handle = get("VarHandleOp")(
-            dtype=self._dtype, shape=self._shape, shared_name=graph._resource_name(true_name),
-            name=scope,
-        )  # fmt: skip
-        self._in_graph_mode = not graph.eager
+        self._hold(scope, value.dtype.base_dtype, known)
         if graph.eager:
-            self._handle.__dict__["variable"] = weakref.ref(self)
             get("AssignVariableOp")(self._handle, value, dtype=self._dtype)
             self._caching_device = caching_device
             return
-        with name_scope("IsInitialized"):
-            self._is_initialized_tensor = get("VarIsInitializedOp")(self._handle)
         with name_scope("Assign") as assign_scope, colocate_with(self._handle.op):
             self._initializer_op = get("AssignVariableOp")(
                 self._handle, _safe(value), dtype=self._dtype, name=assign_scope
@@ -129,6 +120,20 @@ class ResourceVariable(Variable):
             # The cache stands where it is asked for, whatever scopes are around.
             with colocate_with(None, ignore_existing=True), device(caching_device):
                 self._cached_value = get("Identity")(self._snapshot)
+
+    def _hold(self, scope: str, dtype: DType, shape: Shape) -> None:
+        """Makes the handle."""
+        graph = get_default_graph()
+        self._dtype, self._shape = dtype, shape
+        self._handle = get("VarHandleOp")(
+            dtype=dtype, shape=shape, shared_name=graph._resource_name(scope[:-1]), name=scope
+        )
+        self._in_graph_mode = not graph.eager
+        if graph.eager:
+            self._handle.__dict__["variable"] = weakref.ref(self)
+            return
+        with name_scope("IsInitialized"):
+            self._is_initialized_tensor = get("VarIsInitializedOp")(self._handle)
 
     def _read(self, name: str | None = None) -> Tensor:
         value: Tensor = get("ReadVariableOp")(self._handle, dtype=self._dtype, name=name)
@@ -344,6 +349,31 @@ class ResourceVariable(Variable):
     ) -> Any:
         """Subtracts `delta`; returns the new value, or the operation."""
         return self._update("AssignSubVariableOp", delta, name, read_value)
+
+
+class UninitializedVariable(ResourceVariable):
+    """A variable whose first value comes from elsewhere, as from the checkpoint of a model.
+
+    In a graph, whoever makes it gives it the operation that initializes it.
+
+    Args:
+        like: a variable of another graph whose type, shape, name and kind it has.
+        collections: those that it is added to.
+    """
+
+    def __init__(self, like: ResourceVariable, collections: list[str]) -> None:
+        self._trainable, self._constraint = like.trainable, like.constraint
+        self._synchronization, self._aggregation = like.synchronization, like.aggregation
+        self._save_slice_info = like._get_save_slice_info()
+        self._initial_value = None
+        with init_scope():
+            with name_scope(like.op.name) as scope, device(like.device or None):
+                self._hold(scope, like.dtype, like.shape.raw)
+                if self._in_graph_mode:
+                    with name_scope("Read"), colocate_with(self._handle.op):
+                        self._snapshot = self._read()
+            if self._in_graph_mode:
+                self._register(collections, self._trainable)
 
 
 class UnreadVariable(ResourceVariable):

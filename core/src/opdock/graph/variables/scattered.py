@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from opdock.graph.nodes.composite import IndexedSlices
 
-_STATE: Final = "opdock.ops.state"
+_SCATTER: Final = "opdock.ops.composed.variable_scatter"
 """Where the functions of the same names are, which stand above variables."""
 
 
@@ -17,11 +17,11 @@ class Scattered:
     def _scatter(self, op: str, delta: Any, use_locking: bool, name: str | None) -> Any:
         if not isinstance(delta, IndexedSlices):
             raise ValueError(f"sparse_delta is not IndexedSlices: {delta}")
-        function = getattr(import_module(_STATE), op)
+        function = getattr(import_module(_SCATTER), op)
         return function(self, delta.indices, delta.values, use_locking=use_locking, name=name)
 
     def _scatter_nd(self, op: str, indices: Any, updates: Any, name: str | None) -> Any:
-        return getattr(import_module(_STATE), op)(self, indices, updates, name=name)
+        return getattr(import_module(_SCATTER), op)(self, indices, updates, name=name)
 
     def scatter_sub(
         self, sparse_delta: Any, use_locking: bool = False, name: str | None = None
@@ -97,4 +97,4 @@ class Scattered:
 
     def count_up_to(self, limit: int) -> Any:
         """Increments the variable until it reaches `limit`, then OutOfRangeError."""
-        return import_module(_STATE).count_up_to(self, limit)
+        return import_module("opdock.ops.state").count_up_to(self, limit)

@@ -33,22 +33,38 @@ all_variables = global_variables
 
 
 def local_variables(scope: str | None = None) -> list[Any]:
-    """The variables of this process that are not saved."""
+    """The variables of this process that are not saved.
+
+    Args:
+        scope: a regular expression that names have to begin with; None for all.
+    """
     return _collection(GraphKeys.LOCAL_VARIABLES, scope)
 
 
 def model_variables(scope: str | None = None) -> list[Any]:
-    """The variables that inference needs."""
+    """The variables that inference needs.
+
+    Args:
+        scope: a regular expression that names have to begin with; None for all.
+    """
     return _collection(GraphKeys.MODEL_VARIABLES, scope)
 
 
 def trainable_variables(scope: str | None = None) -> list[Any]:
-    """The variables that optimizers update by default."""
+    """The variables that optimizers update by default.
+
+    Args:
+        scope: a regular expression that names have to begin with; None for all.
+    """
     return _collection(GraphKeys.TRAINABLE_VARIABLES, scope)
 
 
 def moving_average_variables(scope: str | None = None) -> list[Any]:
-    """The variables that have a moving average."""
+    """The variables that have a moving average.
+
+    Args:
+        scope: a regular expression that names have to begin with; None for all.
+    """
     return _collection(GraphKeys.MOVING_AVERAGE_VARIABLES, scope)
 
 
@@ -59,7 +75,12 @@ def _group(ops: list[Operation], name: str) -> Operation:
 
 
 def variables_initializer(var_list: list[Any], name: str = "init") -> Operation:
-    """An operation that initializes the given variables."""
+    """An operation that initializes the given variables.
+
+    Args:
+        var_list: the variables; by default all that there are.
+        name: a name for the operation.
+    """
     return _group([v.initializer for v in var_list], name)
 
 
@@ -85,7 +106,12 @@ initialize_local_variables = local_variables_initializer
 def report_uninitialized_variables(
     var_list: list[Any] | None = None, name: str = "report_uninitialized_variables"
 ) -> Any:
-    """A string tensor with the names of the variables that have no value yet."""
+    """A string tensor with the names of the variables that have no value yet.
+
+    Args:
+        var_list: the variables; by default all that there are.
+        name: a name for the operation.
+    """
     from opdock.graph.nodes.constant import constant
 
     if var_list is None:
@@ -100,7 +126,11 @@ def report_uninitialized_variables(
 
 
 def assert_variables_initialized(var_list: list[Any] | None = None) -> Any:
-    """A tensor that fails unless all variables have a value; None without variables."""
+    """A tensor that fails unless all variables have a value; None without variables.
+
+    Args:
+        var_list: the variables; by default all that there are.
+    """
     if var_list is None:
         var_list = global_variables() + local_variables()
     if not var_list:

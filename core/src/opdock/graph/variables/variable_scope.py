@@ -264,7 +264,25 @@ def get_local_variable(
     synchronization: Any = None,
     aggregation: Any = None,
 ) -> Any:
-    """`get_variable` for a local variable: not trained, not saved, in LOCAL_VARIABLES."""
+    """`get_variable` for a local variable: not trained, not saved, in LOCAL_VARIABLES.
+
+    Args:
+        name: the variable's name.
+        shape: its shape.
+        dtype: its element type, float32 by default.
+        initializer: makes its first value; the scope's by default.
+        regularizer: makes a loss of it.
+        trainable: it is not, whatever is given.
+        collections: beside LOCAL_VARIABLES, in which it is.
+        caching_device: where reads are cached.
+        partitioner: says into how many parts it is cut.
+        validate_shape: whether the first value's shape has to be known.
+        use_resource: whether it is a resource variable.
+        custom_getter: called in place of this.
+        constraint: what optimizers apply to it after each update.
+        synchronization: when copies of replicas are brought together.
+        aggregation: how copies of replicas are.
+    """
     keys = [k for k in collections or [] if k != GraphKeys.LOCAL_VARIABLES]
     return get_variable(
         name, shape, dtype, initializer, regularizer, False, [*keys, GraphKeys.LOCAL_VARIABLES],
@@ -453,7 +471,13 @@ def _chained(new: Callable[..., Any], old: Callable[..., Any] | None) -> Callabl
 def variable_op_scope(
     values: Any, name_or_scope: Any, default_name: str | None = None, **kwargs: Any
 ) -> Iterator[VariableScope]:
-    """`variable_scope` with TF's older argument order."""
+    """`variable_scope` with TF's older argument order.
+
+    Args:
+        values: tensors of the graph.
+        name_or_scope: the scope's name.
+        default_name: the name where there is none.
+    """
     with variable_scope(name_or_scope, default_name, values, **kwargs) as scope:
         yield scope
 

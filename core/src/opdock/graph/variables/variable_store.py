@@ -151,8 +151,7 @@ class VariableStore:
         if reuse is True:
             raise ValueError(
                 f"Variable {name} does not exist, or was not created with tf.get_variable(). Did "
-                "you "
-                "mean to set reuse=tf.AUTO_REUSE in VarScope?"
+                "you mean to set reuse=tf.AUTO_REUSE in VarScope?"
             )
         made = self._make(
             name,
@@ -189,14 +188,12 @@ class VariableStore:
         if given and not shapes.is_compatible(raw, found.shape.raw):
             raise ValueError(
                 f"Trying to share variable {name}, but specified shape {shapes.TensorShape(raw)} "
-                "and "
-                f"found shape {found.shape}."
+                f"and found shape {found.shape}."
             )
         if dtype is not None and dtype is not found.dtype.base_dtype:
             raise ValueError(
                 f"Trying to share variable {name}, but specified dtype {dtype.name} and found "
-                "dtype "
-                f"{found.dtype.name}."
+                f"dtype {found.dtype.name}."
             )
         return found
 

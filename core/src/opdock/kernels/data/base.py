@@ -226,7 +226,7 @@ class Dataset(ABC):
     @property
     def kind(self) -> str:
         """What `AssertNextDataset` calls it, as TF does."""
-        return self.label.partition("/")[0].removesuffix("V2").removesuffix("Dataset")
+        return self.label.partition("/")[0].replace("Dataset", "")
 
     @property
     def memory(self) -> Memory | None:

@@ -83,14 +83,16 @@ class CsvDataset(FileDataset):
         with tf_errors(filename), open_for_reading(filename, self.compression) as file:
             lines = _Lines(chunks(file))
             if self._header and next(self._rows(lines), None) is None:
-                raise invalid("Can't read header of file")
+                raise invalid(f"Can't read header of file {filename}")
+            begin = lines.count
             for row in self._rows(lines):
                 try:
                     if isinstance(row, Exception):
                         raise row
                     yield self._element(row)
                 except ValueError as e:  # what follows may still be read
-                    yield invalid(str(e))
+                    yield invalid(f"{e} (line {begin + 1} of {filename})")
+                begin = lines.count
 
     def _rows(self, lines: _Lines) -> Iterator[list[bytes] | Exception]:
         for line in lines:
@@ -174,10 +176,12 @@ class _Lines:
 
     Attributes:
         end: what ended the line that came last.
+        count: how many have come.
     """
 
     def __init__(self, parts: Iterator[bytes]) -> None:
         self.end = b""
+        self.count = 0
         self._found = self._split(parts)
 
     def __iter__(self) -> Iterator[bytes]:
@@ -185,6 +189,7 @@ class _Lines:
 
     def __next__(self) -> bytes:
         line, self.end = next(self._found)
+        self.count += 1
         return line
 
     def _split(self, parts: Iterator[bytes]) -> Iterator[tuple[bytes, bytes]]:

@@ -138,9 +138,15 @@ def broadcast_to(xp: Any, sig: NodeSig) -> Any:
 def broadcast_shape(source: Any, shape: Any) -> tuple[int, ...]:
     """The shape that is asked for; InvalidArgumentError where `source` cannot be repeated to it."""
     wanted = tuple(ints(shape))
-    lead = len(wanted) - len(source)
-    if lead < 0 or any(a not in (1, b) for a, b in zip(source, wanted[lead:], strict=True)):
-        raise invalid(f"Incompatible shapes: {dims(source)} vs. {dims(wanted)}")
+    if len(source) > len(wanted):
+        raise invalid(
+            f"Rank of input ({len(source)}) must be no greater than rank of output shape "
+            f"({len(wanted)})."
+        )
+    if broadcast_shapes(source, wanted) != wanted:
+        raise invalid(
+            f"Unable to broadcast tensor of shape {dims(source)} to tensor of shape {dims(wanted)}"
+        )
     return wanted
 
 

@@ -10,20 +10,27 @@ import numpy as np
 
 from opdock import dtypes
 from opdock.dtypes import DType
-from opdock.kernels.array_api import dims, invalid
+from opdock.kernels.array_api import dims, dtype_of, invalid
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
 _SCALARS = dtypes.NUMBERS | {dtypes.bool_}
 
 
-def check_choice(condition: Any, then: Any) -> None:
-    """Raises InvalidArgumentError unless there is one condition, or one for each element."""
-    if condition.ndim and condition.shape != then.shape:
-        raise invalid(
-            "'condition' must be of the same shape as 'then' and 'else': "
-            f"{dims(condition.shape)} vs. {dims(then.shape)}"
-        )
+def check_choice(condition: Any, then: Any) -> bool:
+    """Whether there is one condition a row.
+
+    Raises:
+        InvalidArgumentError: there is neither that, nor one for each element, nor one for all.
+    """
+    if not condition.ndim or condition.shape == then.shape:
+        return False
+    if condition.ndim == 1 and condition.shape == then.shape[:1]:
+        return True
+    raise invalid(
+        "'condition' must be of the same shape as 'then' and 'else', or a vector over their first "
+        f"dimension: {dims(condition.shape)} vs. {dims(then.shape)}"
+    )
 
 
 @portable("Select", T=_SCALARS)
@@ -31,10 +38,8 @@ def select(xp: Any, sig: NodeSig) -> Any:
     """A choice by element, or by row for a vector condition."""
 
     def choose(condition: Any, then: Any, otherwise: Any) -> Any:
-        if condition.ndim == 1 and then.ndim > 1:
+        if check_choice(condition, then):
             condition = xp.reshape(condition, (condition.shape[0],) + (1,) * (then.ndim - 1))
-        else:
-            check_choice(condition, then)
         return xp.where(condition, then, otherwise)
 
     return choose
@@ -46,7 +51,10 @@ def approximate_equal(xp: Any, sig: NodeSig) -> Any:
     tolerance = float(np.float32(sig.attrs["tolerance"]))
     dtype = sig.in_dtypes[0].base_dtype
     if dtype.is_integer:
-        return functools.partial(_whole_numbers_near, xp, _largest_below(tolerance, dtype))
+        # As in C, narrow ones are compared as int32, which no difference of theirs leaves.
+        wide = dtypes.int32 if dtype.size < dtypes.int32.size else dtype
+        most = _largest_below(tolerance, wide)
+        return functools.partial(_whole_numbers_near, xp, most, dtype_of(xp, wide))
 
     def compare(x: Any, y: Any) -> Any:
         if dtype.size == 2:
@@ -61,7 +69,10 @@ def _largest_below(limit: float, dtype: DType) -> int:
     return math.ceil(min(limit, dtype.max + 1)) - 1 if limit > 0 else -1
 
 
-def _whole_numbers_near(xp: Any, most: int, x: Any, y: Any) -> Any:
-    # The larger less the smaller: an unsigned difference the other way would wrap around.
+def _whole_numbers_near(xp: Any, most: int, element: Any, x: Any, y: Any) -> Any:
+    x, y = xp.astype(x, element), xp.astype(y, element)
+    # The larger less the smaller: an unsigned difference the other way would wrap around. A signed
+    # one that is too large for its type is negative.
     difference = xp.maximum(x, y) - xp.minimum(x, y)
-    return difference <= most if most >= 0 else xp.zeros_like(difference, dtype=xp.bool)
+    near = difference <= most if most >= 0 else xp.zeros_like(difference, dtype=xp.bool)
+    return near & (difference >= 0)

@@ -54,6 +54,11 @@ def check_rows(cell: Any, old: Any, indices: Any, updates: Any) -> tuple[int, ..
         raise invalid(f"Scatter into variable {cell.name} needs at least 1 dimension.")
     expected = (*indices.shape, *old.shape[1:])
     if tuple(updates.shape) not in (expected, ()):
+        if tuple(updates.shape[: len(indices.shape)]) != tuple(indices.shape):
+            raise invalid(
+                f"The shape of indices ({dims(indices.shape)}) must be a prefix of the shape of "
+                f"updates ({dims(updates.shape)})"
+            )
         raise invalid(
             "Must have updates.shape = indices.shape + params.shape[1:], got updates.shape "
             f"{dims(updates.shape)}, indices.shape {dims(indices.shape)}, params.shape "

@@ -7,7 +7,7 @@ from typing import Any
 
 from opdock.kernels.array_api import device_ints
 from opdock.kernels.portable import portable
-from opdock.kernels.scripts import CODES, LAST, STARTS
+from opdock.kernels.scripts import BLOCKS, CODES, IN_BLOCK, LAST
 from opdock.kernels.select.signature import NodeSig
 
 
@@ -17,11 +17,11 @@ def unicode_script(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
 
     def run(points: Any) -> Any:
         inside = (points >= 0) & (points <= LAST)
-        known = xp.reshape(xp.where(inside, points, xp.zeros_like(points)), (-1,))
-        starts = xp.asarray(STARTS, dtype=points.dtype, device=getattr(points, "device", None))
-        run_of = xp.searchsorted(starts, known, side="right") - 1
-        found = xp.take(device_ints(xp, CODES, points), run_of, axis=0)
-        found = xp.reshape(xp.astype(found, xp.int32), points.shape)
-        return xp.where(inside, found, xp.full_like(found, -1))
+        known = xp.reshape(xp.where(inside, points, xp.full_like(points, LAST + 1)), (-1,))
+        first = xp.take(device_ints(xp, BLOCKS, points), known >> IN_BLOCK, axis=0)
+        found = xp.take(
+            device_ints(xp, CODES, points), first + (known & ((1 << IN_BLOCK) - 1)), axis=0
+        )
+        return xp.reshape(xp.astype(found, xp.int32), points.shape)
 
     return run

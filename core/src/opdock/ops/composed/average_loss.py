@@ -91,6 +91,9 @@ def _beside(weight: Tensor, loss: Tensor) -> Tensor:
 def scale_regularization_loss(regularization_loss: Any) -> Tensor:
     """The sum of regularization losses, divided by the number of replicas.
 
+    Args:
+        regularization_loss: the losses, a tensor.
+
     Raises:
         RuntimeError: the call is made across replicas.
     """

@@ -9,9 +9,9 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.array import expand_dims, reshape, shape
 from opdock.ops.cast import cast
+from opdock.ops.composed.variable_scatter import scatter_nd_update
 from opdock.ops.fill import ones_like, range
 from opdock.ops.joining import concat
-from opdock.ops.state import scatter_nd_update
 
 __all__ = ["batch_scatter_update"]
 

@@ -31,6 +31,12 @@ def assert_type(
 ) -> Operation:
     """Checks, when the graph is built, that `tensor` has the type `tf_type`.
 
+    Args:
+        tensor: a tensor.
+        tf_type: the element type.
+        message: put in front of the text of the error.
+        name: a name for the operation.
+
     Returns:
         An operation that does nothing.
 
@@ -49,6 +55,11 @@ def assert_type(
 @extensible
 def assert_integer(x: Any, message: str | None = None, name: str | None = None) -> Operation:
     """Checks, when the graph is built, that `x` holds integers.
+
+    Args:
+        x: a tensor.
+        message: put in front of the text of the error.
+        name: a name for the operation.
 
     Returns:
         An operation that does nothing.
@@ -147,7 +158,16 @@ def assert_rank_at_least(
     x: Any, rank: Any, data: Any = None, summarize: Any = None, message: str | None = None,
     name: str | None = None,
 ) -> Operation:  # fmt: skip
-    """Asserts that `x` has at least the given rank; see `assert_rank`."""
+    """Asserts that `x` has at least the given rank; see `assert_rank`.
+
+    Args:
+        x: a tensor.
+        rank: a scalar int.
+        data: what to print in place of rank and shape.
+        summarize: print so many elements of each tensor.
+        message: put in front of the text of the error.
+        name: a name for the operation.
+    """
     with name_scope(name, "assert_rank_at_least", [x, rank]):
         return _rank_check(
             x, [rank], "GreaterEqual", "must have rank at least", data, summarize, message
@@ -159,7 +179,16 @@ def assert_rank_in(
     x: Any, ranks: Sequence[Any], data: Any = None, summarize: Any = None,
     message: str | None = None, name: str | None = None,
 ) -> Operation:  # fmt: skip
-    """Asserts that the rank of `x` is one of `ranks`; see `assert_rank`."""
+    """Asserts that the rank of `x` is one of `ranks`; see `assert_rank`.
+
+    Args:
+        x: a tensor.
+        ranks: scalar ints.
+        data: what to print in place of rank and shape.
+        summarize: print so many elements of each tensor.
+        message: put in front of the text of the error.
+        name: a name for the operation.
+    """
     with name_scope(name, "assert_rank_in", [x, *ranks]):
         return _rank_check(x, list(ranks), "Equal", "must have rank in", data, summarize, message)
 
@@ -212,6 +241,11 @@ def _scalar_rank(rank: Tensor) -> Operation:
 @extensible
 def assert_scalar(tensor: Any, name: str | None = None, message: str | None = None) -> Tensor:
     """Checks, when the graph is built, that `tensor` is a scalar.
+
+    Args:
+        tensor: a tensor.
+        name: a name for the operation.
+        message: put in front of the text of the error.
 
     Returns:
         The tensor.

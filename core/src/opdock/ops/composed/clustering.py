@@ -19,6 +19,7 @@ from opdock.ops.cast import cast
 from opdock.ops.composed.embedding import embedding_lookup
 from opdock.ops.composed.loops import while_loop
 from opdock.ops.composed.moments import l2_normalize
+from opdock.ops.composed.variable_scatter import scatter_add
 from opdock.ops.elementary import square
 from opdock.ops.fill import ones, ones_like, zeros, zeros_like
 from opdock.ops.gather import gather
@@ -204,8 +205,8 @@ class KMeans:
                 share = 1 / cast(before + new, part.dtype)
                 pull = sums - reshape(cast(new, part.dtype), [-1, 1]) * old
                 pull *= reshape(share, [-1, 1])
-            updates.append(state.scatter_add(counts, ids, new))
-            updates.append(state.scatter_add(centers, ids, pull))
+            updates.append(scatter_add(counts, ids, new))
+            updates.append(scatter_add(centers, ids, pull))
         return control.group(*updates)
 
     def _whole_step(

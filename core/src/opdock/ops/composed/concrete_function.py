@@ -9,16 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from opdock import shapes
 from opdock.graph.control.func_graph import FuncGraph
-from opdock.graph.control.function_op import copy_operations
+from opdock.graph.control.function_op import DefinedGraph, copy_operations
+from opdock.graph.nodes.composite import CompositeTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.graph.nodes.typespec import TensorSpec, TypeSpec
 from opdock.graph.variables.trackable import Trackable
+from opdock.graph.variables.tracked_attributes import SavedFunction
 from opdock.ops.identity import identity
 from opdock.ops.registry import get
+from opdock.shapes import Shape
 from opdock.util import nest
 
 __all__ = ["ConcreteFunction", "add_body", "plain_name"]
@@ -54,7 +58,24 @@ def run_body(body: FuncGraph, arguments: Sequence[Tensor], graph: Graph) -> list
     return list(made[: len(body.outputs)]) if function.outputs else []
 
 
-class ConcreteFunction(Trackable):
+def _of_ranks(body: FuncGraph, ranks: Sequence[int | None]) -> FuncGraph:
+    """A function's body for first parameters of other ranks."""
+    name = f"{body.func_name}_{'_'.join(map(str, ranks))}"
+    made = DefinedGraph(name, body.outer or get_default_graph())
+    with made.as_default():
+        known: list[Shape] = [None if rank is None else (None,) * rank for rank in ranks]
+        known += [t.raw_shape for t in body.inputs[len(ranks) :]]
+        values = {
+            t: made.add_input(t.dtype, shape, t.op.name)
+            for t, shape in zip(body.inputs, known, strict=True)
+        }
+        copies = copy_operations(body, body.needed(), values)
+        made.outputs = [values[t] for t in body.outputs]
+        made.targets = [copies[op] for op in body.targets if op in copies]
+    return made
+
+
+class ConcreteFunction(Trackable, SavedFunction):
     """A function for arguments of fixed types.
 
     Args:
@@ -80,6 +101,7 @@ class ConcreteFunction(Trackable):
         # How it is called: names of the tensors, and how many may be given without.
         self._arg_keywords: list[str] | None = None
         self._num_positional_args = 0
+        self._of_ranks: dict[tuple[int | None, ...], FuncGraph] = {}
 
     @property
     def graph(self) -> FuncGraph:
@@ -131,23 +153,31 @@ class ConcreteFunction(Trackable):
         given = list(_tensors(self.structured_input_signature, values))
         graph = get_default_graph()
         if graph.eager:
-            made = run_body(self._body(), [*given, *self._captures()], graph)
-            return self._structured(made) if made else self.structured_outputs
+            made = run_body(self._body_for(given), [*given, *self._captures()], graph)
+            return _filled(self.structured_outputs, made) if made else self.structured_outputs
         with name_scope(plain_name(self.name)):
             results, effects = add_body(self._body(), [*given, *self._captures()])
         flat = nest.flatten(self.structured_outputs, expand_composites=True)
         if not flat or all(leaf is None for leaf in flat):
             return effects[-1] if effects and not results else self.structured_outputs
-        return self._structured(results)
+        return _filled(self.structured_outputs, results)
 
-    def _structured(self, results: Sequence[Tensor]) -> Any:
-        found = iter(results)
-        flat = nest.flatten(self.structured_outputs, expand_composites=True)
-        return nest.pack_sequence_as(
-            self.structured_outputs,
-            [next(found) if isinstance(leaf, TensorSpec) else leaf for leaf in flat],
-            expand_composites=True,
-        )
+    def _body_for(self, given: Sequence[Tensor]) -> FuncGraph:
+        """The body that runs as one operation for some arguments, captures apart.
+
+        As in TF it takes other shapes than it was traced for. One is made of it then that says
+        nothing of sizes.
+        """
+        body = self._body()
+        if all(
+            shapes.is_compatible(t.raw_shape, inner.raw_shape)
+            for t, inner in zip(given, body.inputs, strict=False)
+        ):
+            return body
+        ranks = tuple(None if t.raw_shape is None else len(t.raw_shape) for t in given)
+        if ranks not in self._of_ranks:
+            self._of_ranks[ranks] = _of_ranks(body, ranks)
+        return self._of_ranks[ranks]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results.
@@ -156,6 +186,7 @@ class ConcreteFunction(Trackable):
             AssertionError: the function is one of several, which its arguments choose.
             TypeError: an argument is missing, or there is none of a name or place.
         """
+        args = tuple(part for value in args for part in _parts(value))
         names = self._arg_keywords
         if names is None:
             raise AssertionError(
@@ -179,12 +210,25 @@ class ConcreteFunction(Trackable):
 
     def _packed(self, tensors: Sequence[Any]) -> Any:
         """Tensors in the structure of the signature, with its values of Python between them."""
-        found = iter(tensors)
-        flat = nest.flatten(self.structured_input_signature)
-        return nest.pack_sequence_as(
-            self.structured_input_signature,
-            [next(found) if isinstance(leaf, TypeSpec) else leaf for leaf in flat],
-        )
+        return _filled(self.structured_input_signature, tensors)
+
+
+def _filled(structure: Any, tensors: Sequence[Any]) -> Any:
+    """A structure with tensors in the places of their specs, those of composites among them."""
+    found = iter(tensors)
+    flat = nest.flatten(structure, expand_composites=True)
+    return nest.pack_sequence_as(
+        structure, [next(found) if isinstance(leaf, TensorSpec) else leaf for leaf in flat],
+        expand_composites=True,
+    )  # fmt: skip
+
+
+def _parts(value: Any) -> Sequence[Any]:
+    """The tensors that a composite is made of; what is none is its own part."""
+    if not isinstance(value, CompositeTensor):
+        return (value,)
+    parts: list[Any] = nest.flatten(value, expand_composites=True)
+    return parts
 
 
 def _tensors(signature: Any, values: Any) -> Iterator[Tensor]:

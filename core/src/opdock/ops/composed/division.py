@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from opdock import dtypes
-from opdock.docstrings import explained
+from opdock.docstrings import ELEMENTWISE, PAIRWISE, explained
 from opdock.dtypes import DType
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
@@ -105,6 +105,7 @@ class _Named:
 
 
 @extensible
+@explained(PAIRWISE)
 def divide(x: Any, y: Any, name: str | None = None) -> Any:
     """`x / y` by Python 3's operator; plain numbers give a plain number."""
     return x / y if name is None else _Named(x, name) / y
@@ -122,6 +123,7 @@ def div_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
+@explained(PAIRWISE)
 def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
     """`x * y`, but 0 where `y` is 0 even if `x` is infinite or NaN; types as `tf.div_no_nan`."""
     with name_scope(name, "multiply_no_nan", [x, y]) as scope:
@@ -132,6 +134,7 @@ def multiply_no_nan(x: Any, y: Any, name: str | None = None) -> Tensor:
 
 
 @extensible
+@explained(ELEMENTWISE)
 def reciprocal_no_nan(x: Any, name: str | None = None) -> Tensor:
     """`1 / x`, but 0 where `x` is 0, elementwise, for floats and complex numbers."""
     with name_scope(name, "reciprocal_no_nan", [x]) as scope:

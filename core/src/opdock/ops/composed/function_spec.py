@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from opdock import dtypes, errors
+from opdock.graph.nodes.composite import CompositeTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.typespec import TensorSpec, TypeSpec
@@ -128,7 +129,7 @@ def _unfit(given: Any, signature: Any) -> ValueError:
 
 
 def described(value: Any) -> Any:
-    """An argument with specs in the place of tensors and arrays; None where it is of other kinds.
+    """An argument with specs in place of tensors, composites and arrays; None for other kinds.
 
     Numbers, strings and types stay; a function is traced for each value of these.
     """
@@ -146,6 +147,8 @@ def _described(flat: Sequence[Any]) -> Iterator[Any]:
             yield TensorSpec(leaf.shape, leaf.dtype.base_dtype)
         elif isinstance(leaf, (np.ndarray, np.generic)):
             yield TensorSpec(leaf.shape, dtypes.as_dtype(leaf.dtype))
+        elif isinstance(leaf, CompositeTensor):
+            yield leaf._type_spec
         elif isinstance(leaf, _PLAIN):
             yield leaf
         else:

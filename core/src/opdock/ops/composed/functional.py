@@ -101,7 +101,17 @@ def foldr(
     swap_memory: bool = False,
     name: str | None = None,
 ) -> Any:
-    """`foldl` from the last row to the first; see there."""
+    """`foldl` from the last row to the first; see there.
+
+    Args:
+        fn: called with what there is so far and a row.
+        elems: a tensor, or a structure of them, of as many rows.
+        initializer: what there is before the first row; the last row by default.
+        parallel_iterations: how many turns may run at once.
+        back_prop: whether gradients flow through.
+        swap_memory: whether memory may be swapped to the host.
+        name: a prefix for names.
+    """
     return _fold(fn, elems, initializer, parallel_iterations, back_prop, name or "foldr", True)
 
 

@@ -191,9 +191,8 @@ class _Loop:
             refers = start.dtype._is_ref_dtype
             if not alike or (refers and not tensor.dtype._is_ref_dtype):
                 raise TypeError(
-                    f"Loop variable {start.name} enters the loop with dtype {start.dtype.name} "
-                    "but has "
-                    f"dtype {tensor.dtype.name} after one iteration."
+                    f"Loop variable {start.name} enters the loop with dtype {start.dtype.name} but "
+                    f"has dtype {tensor.dtype.name} after one iteration."
                 )
             if not common_shapes.covers(shape, tensor.raw_shape):
                 raise ValueError(

@@ -65,10 +65,7 @@ def boolean_mask(tensor: Any, mask: Any, name: str = "boolean_mask", axis: Any =
         if at < 0 and known is not None:
             at += len(known)
         covered = array_util.subshape(known, at, at + n)
-        if not shapes.is_compatible(covered, mask_shape):
-            raise ValueError(
-                f"Shapes {shapes.text(covered)} and {shapes.text(mask_shape)} are incompatible"
-            )
+        shapes.TensorShape(covered).assert_is_compatible_with(mask_shape)
         if n > 1:
             full = shape(tensor)
             leading = reduce_prod(full[at : at + n], [0])

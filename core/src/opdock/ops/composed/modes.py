@@ -58,22 +58,32 @@ def load_op_library(library_filename: str) -> NoReturn:
     """Raises UnimplementedError: libraries built against TF's C++ interface cannot be loaded.
 
     Ops and kernels come to opdock as plugins (hooks `opdock_ops` and `opdock_kernels`).
+
+    Args:
+        library_filename: the library's path.
     """
     raise errors.UnimplementedError(
         None, None,
         f"Cannot load '{library_filename}': it is built for TensorFlow's C++ interface. Define "
-        "the ops "
-        "with the plugin hooks opdock_ops and opdock_kernels instead.",
+        "the ops with the plugin hooks opdock_ops and opdock_kernels instead.",
     )  # fmt: skip
 
 
 def load_library(library_location: str) -> NoReturn:
-    """Raises UnimplementedError; see `load_op_library`."""
+    """Raises UnimplementedError; see `load_op_library`.
+
+    Args:
+        library_location: the library's path.
+    """
     load_op_library(library_location)
 
 
 def load_file_system_library(library_filename: str) -> NoReturn:
-    """Raises UnimplementedError: file systems come to opdock through fsspec."""
+    """Raises UnimplementedError: file systems come to opdock through fsspec.
+
+    Args:
+        library_filename: the library's path.
+    """
     raise errors.UnimplementedError(
         None, None,
         f"Cannot load '{library_filename}': it is built for TensorFlow's C++ interface. Paths such "

@@ -348,6 +348,8 @@ def boolean_mask(data: Any, mask: Any, name: str | None = None) -> Any:
             raise ValueError("mask.shape.ndims must be known statically.")
         if rank == 0:
             raise ValueError("mask cannot be scalar.")
+        if data.shape.ndims is not None:
+            data.shape[:rank].assert_is_compatible_with(mask.shape)
         if rank == 1:
             return _masked_rows(data, mask)
         if not isinstance(mask, RaggedTensor):

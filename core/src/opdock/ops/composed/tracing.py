@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from opdock.graph.control.function_op import DefinedGraph, copy_operations, root_of
@@ -18,7 +18,7 @@ from opdock.ops.composed.concrete_function import ConcreteFunction
 from opdock.ops.composed.effects import in_order
 from opdock.util import nest
 
-__all__ = ["traced"]
+__all__ = ["keywords", "spec_of", "traced"]
 
 _numbers: Final[Iterator[int]] = itertools.count()
 
@@ -62,19 +62,23 @@ def traced(
     concrete = ConcreteFunction(
         graph.func_name, lambda: graph, lambda: [away for away, _ in graph.captures],
         (signature, {n: parameters.spec(n, kwargs[n]) for n in sorted(kwargs)}),
-        nest.map_structure(_spec_of, results),
+        nest.map_structure(spec_of, results),
     )  # fmt: skip
-    concrete._arg_keywords = parameters.keywords()
+    concrete._arg_keywords = keywords(parameters.asked)
     concrete._num_positional_args = _leading_tensors(args)
     return concrete
 
 
 class _Parameters:
-    """The parameters of a body, in the order in which it gets them."""
+    """The parameters of a body, in the order in which it gets them.
+
+    Attributes:
+        asked: the names that they ask for.
+    """
 
     def __init__(self, graph: DefinedGraph) -> None:
         self._graph = graph
-        self._asked: list[str] = []
+        self.asked: list[str] = []
 
     def of(self, name: str, value: Any) -> Any:
         """An argument with parameters in the place of specs."""
@@ -84,10 +88,10 @@ class _Parameters:
         if not isinstance(leaf, TypeSpec):
             return leaf
         if not isinstance(leaf, TensorSpec):
-            parts = nest.flatten(leaf._component_specs, expand_composites=True)
-            return leaf._from_tensor_list([self._made(name, part) for part in parts])
+            parts = leaf._component_specs
+            return leaf._from_components(nest.map_structure(lambda p: self._made(name, p), parts))
         wanted = leaf.name or name
-        self._asked.append(wanted)
+        self.asked.append(wanted)
         return self._graph.add_input(leaf.dtype, leaf.shape.raw, wanted)
 
     def spec(self, name: str, value: Any) -> Any:
@@ -100,20 +104,22 @@ class _Parameters:
 
         return nest.map_structure(named, value)
 
-    def keywords(self) -> list[str]:
-        """The names of the tensors; those that several ask for are numbered."""
-        found: list[str] = []
-        for name in self._asked:
-            proposal, number = name, 0
-            while proposal in found:
-                number += 1
-                proposal = f"{name}_{number}"
-            found.append(proposal)
-        return found
+
+def keywords(asked: Iterable[str]) -> list[str]:
+    """The names of tensors that are arguments; those that several ask for are numbered."""
+    found: list[str] = []
+    for name in asked:
+        proposal, number = name, 0
+        while proposal in found:
+            number += 1
+            proposal = f"{name}_{number}"
+        found.append(proposal)
+    return found
 
 
 def _leading_tensors(args: Sequence[Any]) -> int:
-    return len(list(itertools.takewhile(lambda a: isinstance(a, TensorSpec), args)))
+    leading = itertools.takewhile(lambda a: isinstance(a, TypeSpec), args)
+    return sum(len(nest.flatten(a, expand_composites=True)) for a in leading)
 
 
 def _result(found: Any) -> Any:
@@ -125,7 +131,8 @@ def _result(found: Any) -> Any:
     return convert_to_tensor(found)
 
 
-def _spec_of(result: Any) -> Any:
+def spec_of(result: Any) -> Any:
+    """What a concrete function says of a result: the spec of a tensor, None for nothing."""
     if isinstance(result, Tensor):
         return TensorSpec(result.shape, result.dtype.base_dtype)
     return None if result is None else type_spec_from_value(result)

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from opdock.graph.control.function_op import DefinedGraph, copy_operations
+from opdock.graph.control.function_op import DefinedGraph, behind, copy_operations
 from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
@@ -132,7 +132,7 @@ class WrappedFunction:
             arguments = [graph.add_input(t.dtype, t.raw_shape, t.op.name) for t in fed]
             values = dict(zip(fed, arguments, strict=True))
             ends = nest.flatten(wanted, expand_composites=True)
-            needed = _needed([getattr(e, "op", e) for e in ends if e not in values], values)
+            needed = behind([getattr(e, "op", e) for e in ends if e not in values], values)
             for away, inner in self.graph.captures:
                 if inner.op in needed:
                     values[inner] = graph._adopt(away)
@@ -173,19 +173,6 @@ def _fitting(given: Any, parameter: Tensor) -> Tensor:
             f"The argument '{parameter.op.name}' has shape {parameter.shape}, got {tensor}"
         )
     return tensor
-
-
-def _needed(ends: Sequence[Operation], values: dict[Tensor, Tensor]) -> set[Operation]:
-    """The operations that ends depend on, as far as there are no values yet."""
-    found: set[Operation] = set()
-    stack = list(ends)
-    while stack:
-        op = stack.pop()
-        if op not in found:
-            found.add(op)
-            stack += [t.op for t in op.inputs if t not in values]
-            stack += op.control_inputs
-    return found
 
 
 def _refuse_open(needed: set[Operation], values: dict[Tensor, Tensor]) -> None:

@@ -59,12 +59,22 @@ def dataset_op(
     return op
 
 
-def working_op(name: str, signature: str, attrs: str = "", *, stateful: bool = True) -> OpSpec:
-    """Defines an op that walks through a dataset, and runs what the user put there."""
+def working_op(
+    name: str, signature: str, attrs: str = "", *, stateful: bool = True, takes: bool = False
+) -> OpSpec:
+    """Defines an op that walks through a dataset, and runs what the user put there.
+
+    Args:
+        name: the op type.
+        signature: its arguments and results.
+        attrs: its attributes.
+        stateful: whether TF flags it as such.
+        takes: as `Traits` has it.
+    """
     op = define_op(name, signature, attrs, stateful=stateful)
     captures = _captures(signature, attrs)
-    op.declare(Traits(blocks=True, foreign=True, captures=captures)).not_differentiable()
-    return op
+    op.declare(Traits(blocks=True, takes=takes, foreign=True, captures=captures))
+    return op.not_differentiable()
 
 
 def handle_op(name: str, attrs: str = "") -> OpSpec:

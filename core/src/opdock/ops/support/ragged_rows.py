@@ -72,14 +72,15 @@ def ids_to_splits(
         name: a prefix for the names of the operations.
 
     Raises:
-        ValueError: the ids are no integers or no vector.
+        TypeError: the ids are no integers.
+        ValueError: they are no vector.
     """
     with name_scope(name, "SegmentIdsToRaggedSplits", [segment_ids]):
         if isinstance(segment_ids, (list, tuple)) and not segment_ids:
             segment_ids = np.zeros(0, np.int64)
         ids = convert_to_tensor(segment_ids, name="segment_ids", preferred_dtype=dtypes.int64)
         if ids.dtype not in (dtypes.int32, dtypes.int64):
-            raise ValueError("segment_ids must have dtype int32 or int64")
+            raise TypeError(f"segment_ids must be an integer tensor; dtype={ids.dtype}")
         ids.shape.assert_has_rank(1)
         wanted = ids.dtype if out_type is None else dtypes.as_dtype(out_type)
         count: Any = None

@@ -19,7 +19,7 @@ from opdock.shapes import Shape
 Key = tuple[Any, ...]
 """What is fed: each tensor, followed by the shape of its value."""
 
-_MOST: Final = 8  # programs by concrete shape before one with open shapes takes over
+_MOST: Final = 8
 _SETTLED: Final = 32  # uses of one shape that make it worth a program of its own; then twice that
 _COUNTED: Final = 256  # shapes whose uses are counted
 _LISTS: Final = 32  # lists of fed tensors
@@ -75,12 +75,17 @@ Compile = Callable[["Sequence[Tensor]", "Sequence[Shape]"], Entry]
 
 
 class Variants(dict[Any, Entry]):
-    """Key to entry, for keys that have a program of their own; bounded."""
+    """Key to entry, for keys that have a program of their own; bounded.
 
-    __slots__ = ("_groups",)
+    Args:
+        most: programs by concrete shape before one with open shapes takes over.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_groups", "_most")
+
+    def __init__(self, most: int = _MOST) -> None:
         super().__init__()
+        self._most = most
         self._groups: dict[tuple[Tensor, ...], _Group] = {}
 
     def find(self, key: Key, compile_: Compile) -> Entry:
@@ -91,7 +96,7 @@ class Variants(dict[Any, Entry]):
             if len(self._groups) >= _LISTS:
                 self._drop(next(iter(self._groups)))
             group = self._groups[tensors] = _Group()
-        if len(group.used) < _MOST:
+        if len(group.used) < self._most:
             return self._add(group, key, compile_)
         if group.settled(key):
             worst = min(group.used, key=lambda k: self[k].program.steps_run - group.used[k])

@@ -229,30 +229,34 @@ def _with_lost(why: str, row: Row) -> str:
 
 
 def explain(
-    program: Program, experience: Experience, unavailable: Callable[[str], str | None],
-    traced: Any = None,
+    programs: Sequence[Program], experience: Experience,
+    unavailable: Callable[[str], str | None], traced: Any = None,
 ) -> Explanation:  # fmt: skip
-    """The explanation of a compiled program.
+    """The explanation of a step.
 
     Args:
-        program: what was compiled.
+        programs: what was compiled, one after the other.
         experience: what moved in the session.
         unavailable: why there is no device of a type, or None if there is one.
         traced: the RunMetadata of a traced step, which says what nodes took, or None.
     """
     failures: list[str] = []
-    parts = list(parts_of(program, failures))
+    parts = list(parts_of(programs, failures))
     spans = [] if traced is None else clear(parts, spans_of(traced.step_stats))
     rows = [row for part in parts for row in part.rows(times_of(spans))]
     nodes = [node for part in parts for node in part.program.block.nodes]
     segments = {n.name: _segment(n) for n in nodes if n.op == SEGMENT}
     asked = sorted({parsed(r.requested).device_type or "" for r in rows if r.requested} - {""})
     missing = [reason for kind in asked if (reason := unavailable(kind))]
-    plan = program.plan
+    plans = [program.plan for program in programs]
+    memory = Memory(
+        sum(p.planned_bytes for p in plans), sum(p.naive_bytes for p in plans),
+        sum(len(p.buffers) for p in plans),
+    )  # fmt: skip
     return Explanation(
-        rows, Memory(plan.planned_bytes, plan.naive_bytes, len(plan.buffers)), experience.told(),
-        segments, missing + failures, _told(nodes), len(program.schedule.steps),
-        lives_of(program.schedule, plan), spans,
+        rows, memory, experience.told(), segments, missing + failures, _told(nodes),
+        sum(len(program.schedule.steps) for program in programs),
+        lives_of(programs[-1].schedule, plans[-1]), spans,
     )  # fmt: skip
 
 

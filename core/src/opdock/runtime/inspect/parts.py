@@ -72,14 +72,14 @@ class Part:
         )  # fmt: skip
 
 
-def parts_of(program: Program, failures: list[str]) -> Iterator[Part]:
-    """A step's program, and those of the loops and branches in it.
+def parts_of(programs: Sequence[Program], failures: list[str]) -> Iterator[Part]:
+    """A step's programs, and those of the loops and branches in them.
 
     Args:
-        program: the step's.
+        programs: the step's, one after the other.
         failures: takes why branches that no step took yet cannot be compiled.
     """
-    waiting = [Part(program)]
+    waiting = [Part(program) for program in programs]
     for part in waiting:
         yield part
         if part.program.once is not None:

@@ -242,13 +242,13 @@ def _members(node: Node) -> str:
     return f" {len(told)} ops: {', '.join(told)}"
 
 
-def partition_graphs(block: Block) -> list[Any]:
-    """One GraphDef a device of what a program runs; copies appear as _Send and _Recv."""
+def partition_graphs(blocks: Sequence[Block]) -> list[Any]:
+    """One GraphDef a device of what programs run; copies appear as _Send and _Recv."""
     from opdock.graph.serial.attr_proto import encode_attr
     from opdock.io import protos
 
     graphs: dict[str, Any] = {}
-    for node in block.nodes:
+    for node in (node for block in blocks for node in block.nodes):
         device = device_of(node)
         graph = graphs.get(device)
         if graph is None:

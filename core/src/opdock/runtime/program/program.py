@@ -76,6 +76,11 @@ class Program:
             self._detour = _limited(detour, bound.limited) if bound.limited else detour
 
     @property
+    def parts(self) -> tuple[Program, ...]:
+        """What is run one after the other: it alone."""
+        return (self,)
+
+    @property
     def shared_fetches(self) -> list[bool]:
         """For each fetch whether others may hold its buffer."""
         return [s in self.plan.shared for s in self.schedule.fetches]

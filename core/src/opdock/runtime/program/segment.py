@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import operator
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -28,8 +27,6 @@ _SHIFTS: Final = tuple(range(0, 128, 32))
 _WORD: Final = (1 << 32) - 1
 _FORM: Final = "a pair of results ({}) and new values of variables ({})"
 _SPECIAL: Final = frozenset({type(None), Loan})
-_BOX: Final = operator.attrgetter("box")
-_VALUE: Final = operator.itemgetter(0)
 
 
 def bind_segment(node: Node, resources: ResourceManager, call: Run) -> Callable[..., Any]:
@@ -133,8 +130,8 @@ class _Variables:
             for acquire in met.acquire:
                 acquire()
                 taken += 1
-            boxes = list(map(_BOX, cells))
-            state = list(map(_VALUE, boxes))
+            boxes = [cell.box for cell in cells]
+            state = [box[0] for box in boxes]
             if self._unread or not _SPECIAL.isdisjoint(map(type, state)):
                 self._settle(cells, state)
             results, fresh = self._run(data, state, places)

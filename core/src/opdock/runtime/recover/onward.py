@@ -70,7 +70,7 @@ class Onward:
         steps = self._compiled.schedule.steps
         values = {**values, **dict(zip(steps[at].outputs, error.results, strict=True))}
         past = [step for i, step in enumerate(steps) if i in ran]
-        done = _done(past)
+        done = _done(past, source.done)
         known = self._known(source, past, values)
         # What met the error would meet it again.
         once = _drawn(past) | {m.origin for m in _members(steps[at]) if m.origin is not None}
@@ -135,9 +135,9 @@ def _members(step: Step) -> Iterator[Node]:
             waiting += node.fused.members
 
 
-def _done(ran: Sequence[Step]) -> set[Operation] | None:
+def _done(ran: Sequence[Step], before: AbstractSet[Operation]) -> set[Operation] | None:
     """The operations with effects that have run; None where that cannot be said."""
-    done: set[Operation] = set()
+    done = set(before)
     for member in (m for step in ran if step.kind in _MAKING for m in _members(step)):
         if (member.spec is not None and member.spec.has_effect) or written(member):
             if not _same(member):

@@ -15,7 +15,7 @@ from opdock import errors
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import device, init_scope
-from opdock.graph.variables.trackable import Trackable
+from opdock.graph.variables.trackable import VARIABLE_VALUE_KEY, Trackable
 from opdock.io.checkpoint_reader import CheckpointReader
 from opdock.ops.io import restore_v2_op
 from opdock.train.saveable import SaveableObject
@@ -199,6 +199,13 @@ class Position:
     def restore_uid(self) -> int:
         """The number of the restore."""
         return self.restoration.uid
+
+    def plain_value(self) -> Any:
+        """The value of a variable on which nothing depends; None where there is something else."""
+        node = self.restoration.proto.nodes[self.number]
+        if node.children or [a.name for a in node.attributes] != [VARIABLE_VALUE_KEY]:
+            return None
+        return self.restoration.reader.get_tensor(node.attributes[0].checkpoint_key)
 
     def restore(self, trackable: Trackable) -> None:
         """Gives an object what the checkpoint says of it and of all behind it."""

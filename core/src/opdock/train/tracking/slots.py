@@ -41,13 +41,27 @@ class TrackedSlots(Trackable):
     def _create_or_restore_slot_variable(
         self, slot_variable_position: Any, slot_name: str, variable: Any
     ) -> None:
-        """Takes what a checkpoint says of a slot, now or when the slot is made."""
+        """Takes what a checkpoint says of a slot, now or when the slot is made.
+
+        Where operations run as they are made it is made now: a checkpoint that is saved before the
+        next step of training has it too.
+        """
         slot = self.get_slot(variable, slot_name)
+        program = get_default_graph()._program
+        if slot is None and program.eager and not program._variable_creator_stack:
+            value = slot_variable_position.plain_value()
+            if value is not None:
+                with program.as_default():
+                    slot = self._made_slot(variable, slot_name, value)
         if slot is not None:
             slot_variable_position.restore(slot)
             return
         waiting = self._waiting_slots().setdefault((slot_name, variable.op), [])
         waiting.append(slot_variable_position)
+
+    def _made_slot(self, variable: Any, slot_name: str, value: Any) -> Any:
+        """A slot that did not exist, or None where only a step of training can make it."""
+        return None
 
     def _waiting_slots(self) -> dict[tuple[str, Any], list[Any]]:
         found: dict[tuple[str, Any], list[Any]] = self.__dict__.setdefault(

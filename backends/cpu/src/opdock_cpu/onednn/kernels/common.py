@@ -44,12 +44,14 @@ def size(shape: Any) -> int:
 
 def declined(sig: NodeSig, *inputs: int) -> str:
     """Why no oneDNN kernel takes the node: no library, unknown or empty inputs; "" otherwise."""
-    why = reason()
-    if why:
-        return why
-    if not known(sig, *inputs):
+    if not reason() and not known(sig, *inputs):
         return "shapes are not known when the program is prepared"
-    return _empty(sig, *inputs)
+    return declined_always(sig, *inputs)
+
+
+def declined_always(sig: NodeSig, *inputs: int) -> str:
+    """The same for kernels that choose what is best for the shapes of each call."""
+    return reason() or _empty(sig, *inputs)
 
 
 def declined_at_once(sig: NodeSig, *inputs: int) -> str:
@@ -57,15 +59,14 @@ def declined_at_once(sig: NodeSig, *inputs: int) -> str:
 
     The size that is not known is that of batches, as a rule: the last one of a data set is smaller.
     """
-    why = reason()
+    shapes = [*(sig.in_shapes[i] for i in inputs or range(len(sig.in_shapes))), *sig.out_shapes[:1]]
+    why = declined_always(sig, *inputs)
     if why:
         return why
-    shapes = [*(sig.in_shapes[i] for i in inputs or range(len(sig.in_shapes))), *sig.out_shapes[:1]]
     if any(s is None for s in shapes):
         return "ranks are not known when the program is prepared"
-    if any(s is not None and 0 in s for s in sig.out_shapes[:1]):
-        return "the result is empty"
-    return _empty(sig, *inputs)
+    empty = any(s is not None and 0 in s for s in sig.out_shapes[:1])
+    return "the result is empty" if empty else ""
 
 
 def _empty(sig: NodeSig, *inputs: int) -> str:

@@ -1,0 +1,91 @@
+"""The gradients of an LSTM's gates over a sequence as one loop, for small cells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from opdock.plugin import KernelTable, NodeSig, dtypes
+from opdock_cpu.jit.looped import Array, Looped
+from opdock_cpu.namespace import namespace
+from opdock_cpu.portable import portable_kernel
+
+__all__ = ["table"]
+
+table = KernelTable()
+
+_SMALL: Final = 96
+"""Cells up to which products of single rows cost less than NumPy's calls for a step."""
+
+
+def _back(
+    begin: int, end: int, gates: Array, d_cs: Array, d_h: Array, weights: Array, cs_prev: Array,
+    i: Array, cs: Array, f: Array, o: Array, ci: Array, co: Array, cs_grad: Array, h_grad: Array,
+    steps: int, batch: int, cells: int, of_i: int, of_c: int, of_f: int, of_o: int,
+) -> None:  # fmt: skip
+    """A turn is a row of the batch, from its last step to the first."""
+    for b in range(begin, end):
+        first = b * cells
+        for j in range(cells):
+            d_cs[first + j] = 0
+            d_h[first + j] = 0
+        for t in range(steps - 1, -1, -1):
+            at, to = (t * batch + b) * cells, (t * batch + b) * 4 * cells
+            for j in range(cells):
+                p, q = at + j, first + j
+                d_out = h_grad[p] + d_h[q]
+                state = (1 - co[p] * co[p]) * d_out * o[p] + cs_grad[p] + d_cs[q]
+                before = cs_prev[q] if t == 0 else cs[p - batch * cells]
+                gates[to + of_o + j] = o[p] * (1 - o[p]) * d_out * co[p]
+                gates[to + of_c + j] = (1 - ci[p] * ci[p]) * state * i[p]
+                gates[to + of_f + j] = f[p] * (1 - f[p]) * state * before
+                gates[to + of_i + j] = i[p] * (1 - i[p]) * state * ci[p]
+                d_cs[q] = state * f[p]
+            for j in range(cells):
+                d_h[first + j] = 0
+            for k in range(4 * cells):
+                value = gates[to + k]
+                for j in range(cells):
+                    d_h[first + j] = d_h[first + j] + value * weights[k * cells + j]
+
+
+_BACK: Final = Looped(_back, fixed=("cells",))
+
+
+@table.binder("BlockLSTMGrad", "BlockLSTMGradV2", T={dtypes.float32}, host_inputs=("seq_len_max",))
+def block_lstm_grad(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
+    """The gradients of all its inputs, from the last step to the first."""
+    plain, peephole = portable_kernel(sig), bool(sig.attrs["use_peephole"])
+    order = "icfo" if sig.op == "BlockLSTMGrad" else "ifco"
+
+    def run(seq_len_max: Any, x: Array, cs_prev: Array, h_prev: Array, *rest: Array) -> Any:
+        w, wci, wcf, wco, b, i, cs, f, o, ci, co, h, cs_grad, h_grad = rest
+        count, width = int(seq_len_max), x.shape[2]
+        batch, cells = cs_prev.shape
+        given = seq_len_max, x, cs_prev, h_prev, *rest
+        if peephole or not 0 < count <= len(x) or not 0 < cells <= _SMALL or not batch:
+            return plain(*given)
+        gates = np.empty((count, batch, 4 * cells), x.dtype)
+        d_cs, d_h = np.empty_like(cs_prev), np.empty_like(h_prev)
+        weights = np.ascontiguousarray(w[width:].T)
+        arrays = gates, d_cs, d_h, weights, cs_prev, i, cs, f, o, ci, co, cs_grad, h_grad
+        places = [order.index(gate) * cells for gate in "icfo"]
+        steps = gates.size * (cells + 8)
+        if not _BACK(batch, steps, *arrays, count, batch, cells, *places):
+            return plain(*given)
+        # What only the gates of a step decide is one product for all steps.
+        every = gates.reshape(-1, 4 * cells)
+        d_x = np.zeros(x.shape, x.dtype)
+        d_x[:count] = namespace.matmul(every, w[:width].T).reshape(count, *x.shape[1:])
+        d_w = np.empty(w.shape, w.dtype)
+        d_w[:width] = namespace.matmul(x[:count].reshape(-1, width).T, every)
+        d_w[width:] = namespace.matmul(h_prev.T, gates[0])
+        if count > 1:
+            earlier = h[: count - 1].reshape(-1, cells)
+            d_w[width:] += namespace.matmul(earlier.T, every[batch:])
+        peepholes = (np.zeros_like(p) for p in (wci, wcf, wco))
+        return d_x, d_cs, d_h, d_w, *peepholes, every.sum(axis=0, dtype=b.dtype)
+
+    return run
