@@ -11,7 +11,12 @@ from pathlib import Path
 
 WAYS = ("burn", "quota")
 _GROUPS = Path("/sys/fs/cgroup")
-_PERIOD = 100_000
+_MEMBERS = "cgroup.procs"
+_PERIOD = "100000"
+_LIMITS = {
+    ".": {"cpu.max": f"{_PERIOD} {_PERIOD}"},
+    "cpu": {"cpu.cfs_period_us": _PERIOD, "cpu.cfs_quota_us": _PERIOD},
+}
 
 
 @contextlib.contextmanager
@@ -48,40 +53,40 @@ def burning(count: int) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def one_processor(groups: Path = _GROUPS) -> Iterator[None]:
-    """The time of one for this process and its children.
+def one_processor() -> Iterator[None]:
+    """The time of one for this process and its children."""
+    group = _group()
+    if group is None:
+        with pinned():
+            yield
+        return
+    try:
+        yield
+    finally:
+        (group.parent / _MEMBERS).write_text(str(os.getpid()), encoding="ascii")
+        group.rmdir()
 
-    Args:
-        groups: where control groups are mounted.
+
+def _group() -> Path | None:
+    """A control group of this process with the time of one processor, if one may be made.
+
+    Of version 2, or of version 1, where processor time has a folder of its own. What is written are
+    files that come with the group: a folder without them is none.
     """
-    for parent, limits in (
-        (groups, {"cpu.max": f"{_PERIOD} {_PERIOD}"}),  # version 2, and 1
-        (groups / "cpu", {"cpu.cfs_period_us": _PERIOD, "cpu.cfs_quota_us": _PERIOD}),
-    ):
-        group = parent / f"opdock-bench-{os.getpid()}"
+    for folder, limits in _LIMITS.items():
+        group = _GROUPS / folder / f"opdock-bench-{os.getpid()}"
         try:
             group.mkdir()
-            for name, limit in limits.items():
-                _set(group / name, limit)
-            _set(group / "cgroup.procs", os.getpid())
         except OSError:
-            with contextlib.suppress(OSError):
-                group.rmdir()
             continue
         try:
-            yield
-        finally:
-            _set(parent / "cgroup.procs", os.getpid())
+            for name, value in {**limits, _MEMBERS: str(os.getpid())}.items():
+                with (group / name).open("r+", encoding="ascii") as file:
+                    file.write(value)
+            return group
+        except OSError:
             group.rmdir()
-        return
-    with pinned():
-        yield
-
-
-def _set(file: Path, value: object) -> None:
-    """Writes to a file that the kernel has made; one of our own would limit nothing."""
-    with file.open("r+", encoding="ascii") as found:
-        found.write(str(value))
+    return None
 
 
 @contextlib.contextmanager

@@ -310,6 +310,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "get_gradient_function": "opdock.graph.nodes.gradient_registry:gradient_of",
         "prepend_name_scope": "opdock.train.collection_defs:prepend_name_scope",
         "strip_name_scope": "opdock.train.collection_defs:strip_name_scope",
+        "_gradient_registry": "opdock.graph.nodes.gradient_table:GRADIENTS",
         "_TensorLike": "opdock.util.graph_helpers:TensorLike",
         "name_from_scope_name": "opdock.util.node_kinds:name_from_scope_name",
         "tensor_id": "opdock.util.node_kinds:tensor_id",

@@ -7,7 +7,7 @@ from typing import Any
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.variables.trackable import Trackable
 from opdock.graph.variables.trackable_resources import CapturableResource, owns_resource
-from opdock.graph.variables.tracked_attributes import SavedFunction
+from opdock.graph.variables.tracked_attributes import DictWrapper, ListWrapper, SavedFunction
 from opdock.ops.composed.concrete_function import ConcreteFunction
 from opdock.ops.composed.function import Function
 from opdock.saved_model.signature_functions import SIGNATURES, SignatureMap
@@ -148,11 +148,14 @@ def _all_traced(function: Any) -> list[ConcreteFunction]:
 
 
 def _own_functions(owner: Any) -> dict[str, Any]:
-    """The functions of signatures, and those that make a resource."""
+    """The functions of signatures, lists and dicts, and those that make a resource."""
     if isinstance(owner, SignatureMap):
         return dict(owner)
     if owns_resource(owner) and "_create_resource" not in vars(owner):
         return _of_resource(owner)
+    if isinstance(owner, (ListWrapper, DictWrapper)):
+        pairs = owner.items() if isinstance(owner, DictWrapper) else enumerate(owner)
+        return {str(key): value for key, value in pairs if isinstance(value, SavedFunction)}
     return {}
 
 

@@ -208,12 +208,13 @@ class _Loader:
 
     def _make_variable(self, proto: Any, number: int) -> ResourceVariable:
         dtype = dtypes.as_dtype(proto.dtype)
-        return ResourceVariable(
-            self._saved(number, proto.name, dtype, TensorShape(proto.shape)),
-            trainable=proto.trainable, name=proto.name or None, dtype=dtype,
-            synchronization=VariableSynchronization(proto.synchronization),
-            aggregation=VariableAggregation(proto.aggregation),
-        )  # fmt: skip
+        with name_scope(None):
+            return ResourceVariable(
+                self._saved(number, proto.name, dtype, TensorShape(proto.shape)),
+                trainable=proto.trainable, name=proto.name or None, dtype=dtype,
+                synchronization=VariableSynchronization(proto.synchronization),
+                aggregation=VariableAggregation(proto.aggregation),
+            )  # fmt: skip
 
     def _saved(self, number: int, name: str, dtype: Any, shape: Any) -> Callable[[], Tensor]:
         """What gives the value that a variable has in the checkpoint.
@@ -276,7 +277,9 @@ class _Loader:
             self._setters[owning](owner, name, child)
         elif isinstance(owner, ListWrapper):
             if name.isdigit():
-                owner.append(child)
+                # What is no object of the model left its place.
+                owner.extend([None] * (int(name) + 1 - len(owner)))
+                owner[int(name)] = child
         elif isinstance(owner, DictWrapper):
             owner[name] = child
         elif isinstance(owner, SignatureMap):
