@@ -2,14 +2,17 @@
 
     python tools/soak.py --rounds 10000
     python tools/soak.py --minutes 60
+    python tools/soak.py --rounds 1100 --only reading
 
-After the first tenth, in which caches fill, memory may grow by 32 MB, and neither threads nor file
-handles by any. Rounds close what they open in turn, or drop it for the collector to find.
+After the first tenth, in which caches fill, memory may grow by 32 MB, and neither threads, file
+handles nor child processes by any. Rounds close what they open in turn, or drop it for the
+collector to find.
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
 import gc
 import os
 import sys
@@ -38,6 +41,7 @@ class Level:
     memory: int
     threads: int
     handles: int
+    children: int
 
     @classmethod
     def now(cls) -> Level:
@@ -45,7 +49,8 @@ class Level:
         gc.collect()
         pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
         handles = len(os.listdir("/proc/self/fd"))
-        return cls(pages * os.sysconf("SC_PAGE_SIZE"), threading.active_count(), handles)
+        size = pages * os.sysconf("SC_PAGE_SIZE")
+        return cls(size, threading.active_count(), handles, len(_children()))
 
     def over(self, start: Level) -> str:
         """What has grown since; empty if nothing has."""
@@ -56,7 +61,15 @@ class Level:
             found.append(f"threads from {start.threads} to {self.threads}")
         if self.handles > start.handles:
             found.append(f"file handles from {start.handles} to {self.handles}")
+        if self.children > start.children:
+            found.append(f"child processes from {start.children} to {self.children}")
         return ", ".join(found)
+
+
+def _children() -> list[str]:
+    """The processes that threads of this one have started and that are still there."""
+    lists = Path("/proc/self/task").glob("*/children")
+    return [child for found in lists for child in found.read_text(encoding="ascii").split()]
 
 
 def training(closes: bool) -> None:
@@ -80,6 +93,33 @@ def iterating(closes: bool) -> None:
         following = tf.data.make_one_shot_iterator(data).get_next()
         session = tf.Session()
         for _ in range(3):
+            session.run(following)
+        if closes:
+            session.close()
+
+
+@functools.cache
+def _files() -> tuple[tempfile.TemporaryDirectory[str], list[str]]:
+    """A folder, which is there as long as the process, and files of 50 records in it."""
+    folder = tempfile.TemporaryDirectory()
+    names = [f"{folder.name}/{i}.tfrecord" for i in range(4)]
+    for name in names:
+        with tf.python_io.TFRecordWriter(name) as writer:
+            for number in range(50):
+                writer.write(b"%d" % number)
+    return folder, names
+
+
+def reading(closes: bool) -> None:
+    """A pipeline over files, several of which are open, that is left in the middle."""
+    _, names = _files()
+    with tf.Graph().as_default():
+        files = tf.data.Dataset.from_tensor_slices(names)
+        records = files.interleave(tf.data.TFRecordDataset, 2, 1, num_parallel_calls=2)
+        data = records.shuffle(20).map(tf.strings.length, 2).batch(10).prefetch(2)
+        following = tf.data.make_one_shot_iterator(data).get_next()
+        session = tf.Session()
+        for _ in range(10):
             session.run(following)
         if closes:
             session.close()
@@ -178,18 +218,18 @@ def rewriting(closes: bool) -> None:
 
 
 ROUNDS: Sequence[Callable[[bool], Any]] = (
-    training, iterating, queueing, failing, saving, evaluating, eager, rewriting,
+    training, iterating, reading, queueing, failing, saving, evaluating, eager, rewriting,
 )  # fmt: skip
 
 
-def soak(rounds: int, minutes: float) -> str:
-    """Takes the rounds, or so many as fit into the time; what has grown."""
+def soak(rounds: int, minutes: float, kinds: Sequence[Callable[[bool], Any]] = ROUNDS) -> str:
+    """Takes the rounds of some kinds, or so many as fit into the time; what has grown."""
     begin = time.monotonic()
     end, warm_end = begin + 60 * minutes, begin + 6 * minutes
     warm = max(rounds // 10, 20)
     start = None
     for number in range(rounds):
-        ROUNDS[number % len(ROUNDS)](number // len(ROUNDS) % 2 == 0)
+        kinds[number % len(kinds)](number // len(kinds) % 2 == 0)
         late = number >= 20 and time.monotonic() > warm_end
         if start is None and (number == warm or late):
             start = Level.now()
@@ -208,8 +248,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=10_000)
     parser.add_argument("--minutes", type=float, default=float("inf"))
+    by_name = {kind.__name__: kind for kind in ROUNDS}
+    parser.add_argument("--only", action="append", choices=by_name)
     args = parser.parse_args()
-    grown = soak(args.rounds, args.minutes)
+    grown = soak(args.rounds, args.minutes, [by_name[name] for name in args.only or by_name])
     print(grown or "nothing has grown")
     return bool(grown)
 

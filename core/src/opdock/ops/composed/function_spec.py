@@ -129,7 +129,7 @@ def _unfit(given: Any, signature: Any) -> ValueError:
 
 
 def described(value: Any) -> Any:
-    """An argument with specs in the place of tensors, composites and arrays; None where it is of other kinds.
+    """An argument with specs in place of tensors, composites and arrays; None for other kinds.
 
     Numbers, strings and types stay; a function is traced for each value of these.
     """
