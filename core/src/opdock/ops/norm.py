@@ -208,7 +208,7 @@ def _fused_grad_parts(
         dscale = of.sum(dy * centred) * inverse
     else:
         dscale = (of.sum(dy * wide) - mean * total) * inverse
-    factor = of.spread(scale) * inverse
+    factor = inverse * of.spread(scale)  # in the order of the op itself: one product serves both
     if training:
         # What is one number a channel is multiplied out before it meets the images. No part of
         # these waits for one sum before the other.

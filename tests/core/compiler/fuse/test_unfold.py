@@ -89,6 +89,20 @@ def test_the_op_reads_and_writes_no_more_than_written_out(what, data_format, tra
 
 
 @pytest.mark.usefixtures("whole")
+@pytest.mark.parametrize("data_format", ["NHWC", "NCHW"])
+def test_what_an_op_and_its_gradient_make_of_a_channel_is_made_once(data_format):
+    feeds, sources, one, out = both(data_format, training=False)
+    read = []
+    with tf.Session() as session:
+        for y in (one, out):
+            fetches = tf.gradients(tf.square(y), sources)
+            nodes = session._program(fetches, feeds).block.nodes
+            over = [n for n in nodes if any(v.shape == y.shape.raw for v in n.inputs)]
+            read.append(sum(len(n.inputs) for n in over if n.kernel is not None))
+    assert 0 < read[0] <= read[1]
+
+
+@pytest.mark.usefixtures("whole")
 def test_images_that_a_variable_holds_are_read_as_they_are():
     x = tf.Variable(RNG.normal(1, 2, SHAPE).astype(np.float32))
     held, *_ = tf.nn.fused_batch_norm(x, tf.ones([16]), tf.zeros([16]))
