@@ -63,7 +63,7 @@ class TensorArraySpec(TypeSpec):
     def _of_legacy(dtype: Any, shape: Any) -> TensorArraySpec:
         """The spec of a type and of what `_to_legacy_output_shapes` gives."""
         dynamic_size, infer_shape, *_ = as_tensor_shape(shape).as_list()
-        known = [None if flag is None else bool(flag) for flag in (dynamic_size, infer_shape)]
+        known: Any = [None if flag is None else bool(flag) for flag in (dynamic_size, infer_shape)]
         return TensorArraySpec(shape[2:], dtype, *known)
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
