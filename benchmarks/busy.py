@@ -11,7 +11,12 @@ from pathlib import Path
 
 WAYS = ("burn", "quota")
 _GROUPS = Path("/sys/fs/cgroup")
-_PERIOD = 100_000
+_MEMBERS = "cgroup.procs"
+_PERIOD = "100000"
+_LIMITS = {
+    ".": {"cpu.max": f"{_PERIOD} {_PERIOD}"},
+    "cpu": {"cpu.cfs_period_us": _PERIOD, "cpu.cfs_quota_us": _PERIOD},
+}
 
 
 @contextlib.contextmanager
@@ -50,22 +55,38 @@ def burning(count: int) -> Iterator[None]:
 @contextlib.contextmanager
 def one_processor() -> Iterator[None]:
     """The time of one for this process and its children."""
-    group = _GROUPS / f"opdock-bench-{os.getpid()}"
-    try:
-        group.mkdir()
-        (group / "cpu.max").write_text(f"{_PERIOD} {_PERIOD}", encoding="ascii")
-        (group / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
-    except OSError:
-        with contextlib.suppress(OSError):
-            group.rmdir()
+    group = _group()
+    if group is None:
         with pinned():
             yield
         return
     try:
         yield
     finally:
-        (_GROUPS / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
+        (group.parent / _MEMBERS).write_text(str(os.getpid()), encoding="ascii")
         group.rmdir()
+
+
+def _group() -> Path | None:
+    """A control group of this process with the time of one processor, if one may be made.
+
+    Of version 2, or of version 1, where processor time has a folder of its own. What is written are
+    files that come with the group: a folder without them is none.
+    """
+    for folder, limits in _LIMITS.items():
+        group = _GROUPS / folder / f"opdock-bench-{os.getpid()}"
+        try:
+            group.mkdir()
+        except OSError:
+            continue
+        try:
+            for name, value in {**limits, _MEMBERS: str(os.getpid())}.items():
+                with (group / name).open("r+", encoding="ascii") as file:
+                    file.write(value)
+            return group
+        except OSError:
+            group.rmdir()
+    return None
 
 
 @contextlib.contextmanager

@@ -73,7 +73,7 @@ def layers() -> Layers:
         ("the program that opdock compiled, called with an array", lambda: compiled(array)),
         ("its result in memory of the caller's own", lambda: np.array(compiled(array)[0])),
         ("the same by two functions, a compiler's and a device's", crossing),
-        ("without them, by the least there is for a fetch and a dictionary", lambda: least(y, feed)),
+        ("without them, by the least for a fetch and a dictionary", lambda: least(y, feed)),
         ("the executable: variables, checks, errors", lambda: executable((array,), (), places)),
         ("the line of steps, with the download", lambda: program.line.function(array)),
         (

@@ -44,7 +44,7 @@ def commands(peers: Sequence[Side]) -> dict[str, list[str]]:
         "first_steps": ["first_steps.py", *write],
         "sessions": ["first_steps.py", "--sessions", "1000", *write],
         "whole": ["whole.py", "--turns", "3", *first, *write],
-        "threads": ["side_by_side.py", "--seconds", "10"],
+        "threads": ["side_by_side.py", "--seconds", "5", *first, *write],
     }
     for way in ("burn", "quota"):
         found[f"suite_{way}"] = ["run.py", "--busy", way, *every]

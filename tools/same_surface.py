@@ -5,7 +5,8 @@ earlier revision had in `tests/core` and `tests/programs` and that import nothin
 package, as programs do. Both revisions' packages run them, each in a process of its own, and those
 that pass with both count: all functions that they enter, whole, in lines of code as
 `tools/count_code.py` counts them. Statements of modules and classes, which an import runs, do not
-count: one statement defines what today has as well as what there was.
+count: one statement defines what today has as well as what there was. Functions that both have are
+those of one name in a class of one name, wherever they stand.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class Recorder:
             sys.settrace(None)
             threading.settrace(None)  # type: ignore[arg-type]
             if set(self.reports[item.nodeid]) == {"passed"}:
-                entered = {(c.co_filename, c.co_firstlineno) for c in self.seen.values()}
+                codes = list(self.seen.values())  # at once: other threads may still add some
+                entered = {(c.co_filename, c.co_firstlineno) for c in codes}
                 self.passed[item.nodeid] = sorted(entered)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -70,7 +72,8 @@ def record(package: Path, tests: Path, to: Path) -> None:
     sys.path.insert(0, str(package))
     recorder = Recorder()
     chosen = [str(path.relative_to(tests)) for path in sorted(tests.rglob("test_*.py"))]
-    options = ["-q", "--no-header", "--tb=no", "-p", "no:cacheprovider", f"--rootdir={tests}"]
+    options = ["-q", "--no-header", "--tb=no", "-p", "no:cacheprovider"]
+    options += ["--continue-on-collection-errors", "--timeout=60", f"--rootdir={tests}"]
     pytest.main([*options, *chosen], plugins=[recorder])
     inside = f"{package}{os.sep}"
     found = {
@@ -106,9 +109,9 @@ def unpack(revision: str, folder: Path) -> None:
             (about / "entry_points.txt").write_text("".join(lines), encoding="utf-8")
 
 
-def unpack_tests(revision: str, folder: Path) -> None:
+def unpack_tests(revision: str, under: list[str], folder: Path) -> None:
     """Writes the tests that import only the public package, and what they read."""
-    command = ["git", "archive", revision, *FOLDERS]
+    command = ["git", "archive", revision, *under]
     packed = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
         archive.extractall(folder, filter="data")
@@ -131,28 +134,41 @@ def _public(tree: ast.Module) -> bool:
 def run(package: Path, tests: Path) -> dict[str, set[tuple[str, int]]]:
     """What each test that passes with a package enters of it."""
     to = package.with_suffix(".json")
-    command = [sys.executable, "-W", "ignore", __file__, "--record", str(package), str(tests), str(to)]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        __file__,
+        "--record",
+        *map(str, (package, tests, to)),
+    ]
     kept = {"XDG_CACHE_HOME": str(package.with_suffix(".cache"))}
     subprocess.run(command, cwd=tests, env={**os.environ, **kept}, check=True, stdout=sys.stderr)
     found = json.loads(to.read_text(encoding="utf-8"))
     return {test: {(name, line) for name, line in entered} for test, entered in found.items()}
 
 
-def lines_of(package: Path, entered: set[tuple[str, int]]) -> Counter[str]:
-    """The lines of code of the functions that were entered, by file."""
-    found: Counter[str] = Counter()
+def lines_of(package: Path, entered: set[tuple[str, int]]) -> tuple[Counter[str], Counter[str]]:
+    """The lines of code of the functions that were entered, by file and by name."""
+    by_file, by_name = Counter[str](), Counter[str]()
     for name in {name for name, _ in entered}:
         text = (package / name).read_text(encoding="utf-8")
         tree = ast.parse(text)
-        within: set[int] = set()
-        for node in ast.walk(tree):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+        code, within = code_lines(text, tree), set[int]()
+        for owner in ast.walk(tree):
+            for node in ast.iter_child_nodes(owner):
+                if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                    continue
                 decorators = getattr(node, "decorator_list", [])
                 first = decorators[0].lineno if decorators else node.lineno
                 if (name, first) in entered:
-                    within.update(range(first, (node.end_lineno or first) + 1))
-        found[name] = len(within & code_lines(text, tree))
-    return found
+                    own = code.intersection(range(first, (node.end_lineno or first) + 1))
+                    if isinstance(owner, (ast.Module, ast.ClassDef)):
+                        place = f"{owner.name}." if isinstance(owner, ast.ClassDef) else ""
+                        by_name[place + getattr(node, "name", "lambda")] += len(own)
+                    within |= own
+        by_file[name] = len(within)
+    return by_file, by_name
 
 
 def folder_of(name: str) -> str:
@@ -167,6 +183,7 @@ def main() -> None:
     p.add_argument("then", nargs="?", default=THEN)
     p.add_argument("now", nargs="?", default="HEAD")
     p.add_argument("--files", action="store_true", help="each file of more than 50 lines as well")
+    p.add_argument("--under", default=[*FOLDERS], nargs="*", help="folders with the tests")
     p.add_argument("--record", nargs=3, type=Path, help=argparse.SUPPRESS)
     args = p.parse_args()
     if args.record:
@@ -174,13 +191,15 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         tests, packages = Path(folder, "run"), (Path(folder, "then"), Path(folder, "now"))
-        unpack_tests(args.then, tests)
+        unpack_tests(args.then, args.under, tests)
         for revision, package in zip((args.then, args.now), packages, strict=True):
             unpack(revision, package)
         ran = [run(package, tests) for package in packages]
         both = ran[0].keys() & ran[1].keys()
         entered = [set[tuple[str, int]]().union(*(of[test] for test in both)) for of in ran]
-        counts = [lines_of(*of) for of in zip(packages, entered, strict=True)]
+        found = [lines_of(*of) for of in zip(packages, entered, strict=True)]
+    counts, named = zip(*found, strict=True)
+    shared = named[0].keys() & named[1].keys()
     print(f"{len(both):,} of {len(ran[0]):,} tests that pass with {args.then} pass with {args.now}")
     by_folder = [Counter[str]() for _ in counts]
     for count, total in zip(counts, by_folder, strict=True):
@@ -189,10 +208,13 @@ def main() -> None:
     print(f"{'':32}", *(f"{revision[:12]:>12}" for revision in (args.then, args.now)))
     print(f"{'functions entered':32}", *(f"{len(of):12,}" for of in entered))
     print(f"{'their code':32}", *(f"{of.total():12,}" for of in counts))
-    for found, least in ((by_folder, 0), (counts, 50)):
-        rows = {name for of in found for name, lines in of.items() if lines > least}
+    print(f"{f'of {len(shared):,} that both have':32}", *(
+        f"{sum(of[name] for name in shared):12,}" for of in named
+    ))  # fmt: skip
+    for tables, least in ((by_folder, 0), (counts, 50)):
+        rows = {name for of in tables for name, lines in of.items() if lines > least}
         for name in sorted(rows) if least == 0 or args.files else ():
-            print(f"{name:48}", *(f"{of[name]:8,}" for of in found))
+            print(f"{name:48}", *(f"{of[name]:8,}" for of in tables))
 
 
 if __name__ == "__main__":

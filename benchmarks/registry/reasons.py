@@ -10,17 +10,25 @@ __all__ = ["NEAR", "OPEN", "REASONS", "reason"]
 OPEN: Final = "no reason known"
 NEAR: Final = "as quick, as far as a busy machine can tell"
 _STRINGS: Final = (
-    "each string is an object of Python's: of 40 to 60 ns, 15 look at what is fed, 10 read its "
-    "bytes, 15 make a new one"
+    "each string is an object of Python's: 13 ns to look at what is fed, 6 to read its bytes, 27 "
+    "to make a new one and let the old one go"
 )
 _PIECES: Final = "each string is an object of Python's, looked at one by one"
-_PATTERNS: Final = "Python calls RE2 for each string that differs, 1 µs; these are few, repeated"
+_PATTERNS: Final = (
+    "Python calls RE2 for each string that differs, 1.7 µs, and 0.45 by the cheapest of its calls; "
+    "these are few, repeated"
+)
 _SCIPY: Final = "SciPy's function, which computes in double precision"
 _DOUBLE: Final = "vectors in double precision, for two units in the last place"
 _LAPACK: Final = "LAPACK and products of small matrices, called from Python for each or for all"
-_STEPS: Final = "NumPy's calls for each step of the sequence"
+_BLOCKS: Final = (
+    "blocks of 64 columns by a loop, what is between them by products, called from Python"
+)
+_STEPS: Final = "NumPy's calls for each step of the sequence forward; back it is a loop"
 _TAPS: Final = "the portable kernel: a pass over the whole array for each place of a window"
 _REJECTION: Final = "few numbers: some thirty calls of NumPy's for normals and their choice"
+_COMPLEX: Final = "quotients of complex numbers by NumPy, which mind overflow"
+_SIGNED: Final = "NumPy's remainder, a call of C's fmod for each number"
 _FEW: Final = "few numbers, in NumPy until a process has drawn enough to load the compiler"
 _LITTLE: Final = "little work, in NumPy unless the process has other generated code"
 _ROWS: Final = "each row is looked at by Python"
@@ -29,15 +37,16 @@ _PASSES: Final = "several passes of NumPy's where TensorFlow has one loop"
 REASONS: Final = {
     "SpaceToBatch* BatchToSpace*": "NumPy copies pieces of a few elements",
     "Regex* StaticRegex*": _PATTERNS,
-    "StringNGrams Unicode* SdcaFprint Parse* Serialize* Deserialize*": _PIECES,
-    "String* AsString Decode* Encode* ReduceJoin* Substr UnsortedSegmentJoin": _STRINGS,
+    "Unicode* Parse* Serialize* Deserialize*": _PIECES,
+    "SparseCross": "columns of strings are split by rows, objects of Python's",
+    "SdcaFprint String* AsString Decode* Encode* ReduceJoin* Substr UnsortedSegmentJoin": _STRINGS,
     "Betainc* Lgamma* Erfinv* Ndtri*": _SCIPY,
     "RandomGammaGrad": "sums of some forty terms, in the tail of 48, in double precision",
     "Acos* Asin* Atan* Cosh* Sinh* Erf Erfc Bessel* Pow": _DOUBLE,
     "*FFT*": "SciPy's transform in single precision",
     "Matrix* Batch* Lu* Cholesky* SelfAdjoint* Svd* Qr* LogMatrix* Tridiagonal* Einsum*": _LAPACK,
     "BlockLSTM* GRU* LSTMBlock* CTC*": _STEPS,
-    "Fractional*": "where windows begin is drawn in each step, in Python",
+    "Fractional*": "where windows begin is drawn in each step, by NumPy: 87 µs of it",
     "*Pool*": _TAPS,
     "RandomPoisson*": "a block of random bits for each two draws, as TensorFlow, not in vectors",
     "RandomGamma* *TruncatedNormal": _REJECTION,

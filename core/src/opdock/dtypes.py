@@ -152,6 +152,8 @@ class DType:
             return True
         if other is None or isinstance(other, DType):
             return False
+        if isinstance(other, builtins.int):
+            return self._enum == other
         try:
             return self is as_dtype(other)
         except TypeError:
@@ -160,7 +162,9 @@ class DType:
     def __ne__(self, other: object) -> builtins.bool:
         return not self.__eq__(other)
 
-    __hash__ = object.__hash__  # there is one of each
+    def __hash__(self) -> builtins.int:
+        # It equals its number, so it is found where libraries keep tables by numbers.
+        return self._enum
 
     def __repr__(self) -> str:
         return f"tf.{self._name}"

@@ -139,6 +139,23 @@ def test_parts(both: Both, axis: int, count: int) -> None:
     _same(both(build, "_count", "_part"))
 
 
+@pytest.mark.parametrize("rank", [1, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.int8])
+def test_rows_without_cells(both: Both, rank: int, dtype: Any) -> None:
+    cells = _cells(rank, 60, 80)
+    shuffled = cells[RNG.permutation(len(cells))]
+
+    def build() -> Any:
+        found = []
+        for order in (cells, shuffled):
+            filled, empty = tf.sparse.fill_empty_rows(_sparse(order, 80, dtype), dtype(9))
+            found += [filled.indices, filled.values, empty]
+        texts = tf.SparseTensor(given(cells), tf.as_string(given(cells[:, 0])), [80] * rank)
+        return [*found, tf.sparse.fill_empty_rows(texts, "none")[0].values]
+
+    _same(both(build, "_gather"))
+
+
 # ---------------------------------------------------------------- ragged
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int32])
 def test_ranges(both: Both, dtype: Any) -> None:

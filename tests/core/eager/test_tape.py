@@ -147,3 +147,21 @@ def test_gradients_of_losses_of_many_classes():
         )
     found = tape.gradient(loss, logits).numpy()
     assert found[0, 0] == pytest.approx((1 / 40 - 1) / 64) and abs(found.sum()) < 1e-5
+
+
+def test_a_variable_is_a_target_too():
+    v = tf.Variable([[2.0]])
+    with tf.GradientTape() as tape:
+        pass
+    assert tape.gradient(v, v).numpy().tolist() == [[1.0]]
+    with tf.GradientTape() as tape:
+        y = v * v
+    (gradient,) = tape.gradient([y, v], [v])
+    assert gradient.numpy().tolist() == [[5.0]]
+    with tf.GradientTape(persistent=True) as tape:
+        z = 3.0 * v
+        assert tape.gradient([z, v], v).numpy().tolist() == [[4.0]]
+    assert tape.gradient(v, v).numpy().tolist() == [[1.0]]
+    with tf.GradientTape(watch_accessed_variables=False) as tape:
+        pass
+    assert tape.gradient(v, v) is None

@@ -140,3 +140,11 @@ def test_a_template_makes_no_trainable_variable_later():
         template("b")
     with pytest.raises(ValueError, match="unique_name_ cannot be used"):
         tf.make_template("t", lambda: None, unique_name_="u")
+
+
+def test_a_graph_is_asked_for_names_that_nobody_has() -> None:
+    graph = tf.get_default_graph()
+    with tf.name_scope("mine"):
+        names = [graph.unique_name("slot") for _ in range(2)]
+        assert names == ["mine/slot", "mine/slot_1"]
+        assert tf.Variable(1.0, name="slot").name == tf.Variable(1.0, name="slot").name

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
-from opdock.layers import utils
+from opdock.python.layers import utils
 
 
 @pytest.fixture(autouse=True)

@@ -61,6 +61,10 @@ def test_a_window_is_a_part():
         (lambda f: tf.image.decode_bmp(f), "Incomplete bmp content"),
         (tf.image.decode_gif, "Expected image .JPEG, PNG, or GIF., got unknown format"),
         (lambda f: tf.image.encode_jpeg(IMAGE, quality=101), r"quality must be in \[0,100\]"),
+        (
+            lambda f: tf.image.adjust_jpeg_quality(IMAGE, 200),
+            r"quality must be in \[0,100\], got 200",
+        ),
         (lambda f: tf.image.encode_jpeg(IMAGE[..., :2]), "image must have 1 or 3 channels"),
         (lambda f: tf.image.encode_jpeg(IMAGE, "grayscale"), "format grayscale expects 1 channels"),
         (lambda f: tf.image.encode_png(np.zeros((2, 2, 5), np.uint8)), "1, 2, 3, or 4 channels"),

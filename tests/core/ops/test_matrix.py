@@ -112,3 +112,12 @@ def test_an_axis_that_is_missing_is_found_when_the_graph_runs():
     turned = tf.transpose(tf.zeros([2, 3, 5]), [0, 1, 1])
     with pytest.raises(tf.errors.InvalidArgumentError, match="2 is missing from"):
         run(turned)
+
+
+@pytest.mark.parametrize("name", ["ksizes", "strides", "rates"])
+def test_patches_are_of_space_alone(name):
+    sizes = {key: [1, 1, 1, 1] for key in ("ksizes", "strides", "rates")}
+    with pytest.raises(tf.errors.UnimplementedError, match=f"Only support {name} across space"):
+        tf.extract_image_patches(
+            tf.zeros([2, 3, 3, 1]), **{**sizes, name: [2, 1, 1, 1]}, padding="VALID"
+        )

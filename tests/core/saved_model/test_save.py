@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.eager.modes import eager_mode
 from opdock.graph.nodes.typespec import TensorSpec
 
 VECTOR = TensorSpec([None], tf.float32)
@@ -57,6 +58,15 @@ def module(**parts: Any) -> tf.Module:
 
 
 # ---------------------------------------------------------------- objects
+def test_outputs_of_signatures_are_described_by_their_names(tmp_path: Path) -> None:
+    again = tf.saved_model.load_v2(save(Dense(3), tmp_path))
+    outputs = again.signatures["serving_default"].structured_outputs
+    assert outputs == {
+        "y": TensorSpec([None, 3], tf.float32, "y"),
+        "asked": TensorSpec([], tf.int32, "asked"),
+    }
+
+
 def test_variables_and_functions_come_back(tmp_path: Path) -> None:
     path = save(Dense(3), tmp_path)
     with tf.Graph().as_default():
@@ -196,6 +206,65 @@ def test_what_could_be_called_can_be_called(tmp_path: Path) -> None:
     inner = Dense(2)
     loaded = tf.saved_model.load_v2(save(module(inner=inner), tmp_path))
     assert callable(loaded.inner) and not callable(loaded)
+
+
+def test_lists_and_dicts_have_their_functions_and_places(tmp_path: Path) -> None:
+    v = tf.Variable(2.0, use_resource=True)
+    square = tf.function(lambda: v * v, input_signature=[])
+    thing = module(parts=[v, "no object", square], named={"v": v, "f": square, "n": 1})
+    loaded = tf.saved_model.load_v2(save(thing, tmp_path))
+    assert loaded.parts[1] is None and set(loaded.named) == {"v", "f"}
+    assert loaded.parts[0] is loaded.named["v"]
+    assert found([loaded.parts[2](), loaded.named["f"]()]) == [4.0, 4.0]
+
+
+def test_an_object_says_which_of_its_functions_a_model_has(tmp_path: Path) -> None:
+    class Library(tf.Module):
+        def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> Any:
+            hidden, self.step = self.step, None
+            found = super()._trackable_children(save_type, **kwargs)
+            self.step = hidden
+            return found
+
+    thing = Library()
+    thing.step = tf.function(lambda: tf.constant(1.0), input_signature=[])
+    thing.call = tf.function(lambda: tf.constant(2.0), input_signature=[])
+    loaded = tf.saved_model.load_v2(save(thing, tmp_path))
+    assert hasattr(loaded, "call") and not hasattr(loaded, "step")
+
+
+def test_variables_have_their_names_and_tags_are_those_of_the_model(tmp_path: Path) -> None:
+    path = save(module(v=tf.Variable(2.0, name="a/v", use_resource=True)), tmp_path)
+    with tf.Graph().as_default():
+        assert tf.saved_model.load_v2(path, ["serve"]).v.name == "a/v:0"
+        with tf.name_scope("scope"):
+            v = tf.saved_model.load_v2(path, "serve").v
+        assert v.name == "scope/a/v:0" and v.trainable
+        assert v in tf.global_variables() and not tf.trainable_variables()
+        with pytest.raises(ValueError, match="incompatible argument tags=eval"):
+            tf.saved_model.load_v2(path, "eval")
+
+
+def test_concrete_functions_take_other_shapes_where_operations_run_at_once() -> None:
+    with eager_mode(alone=True):
+        w = tf.Variable(3.0)
+        function = tf.function(lambda x: w * x**2.0, input_signature=[TensorSpec([None])])
+        call = function.get_concrete_function()
+        assert call(tf.constant(2.0)).numpy() == 12.0
+        assert call(tf.ones([2, 2])).shape == (2, 2)
+        with tf.GradientTape() as tape:
+            x = tf.constant(2.0)
+            tape.watch(x)
+            y = call(x)
+        assert [g.numpy() for g in tape.gradient(y, [x, w])] == [12.0, 4.0]
+
+
+def test_names_of_modules_may_begin_with_a_line_where_operations_run_at_once() -> None:
+    class _Part(tf.Module):
+        pass
+
+    with eager_mode(alone=True):
+        assert _Part().name == "__part"
 
 
 def test_a_concrete_function_of_a_loaded_function_is_called(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from opdock_cpu.jit.looped import Array, Looped
 
-__all__ = ["Merged", "divided", "flat", "found", "merged", "put"]
+__all__ = ["Merged", "by_row", "divided", "flat", "found", "merged", "put"]
 
 
 _WORD: Final = 8
@@ -179,6 +179,21 @@ def _part(
             out[at * rank + axis] = cells[i * rank + axis] - starts[p]
 
 
+def _gather(
+    begin: int, end: int, out: Array, place: Array, next: Array, cells: Array, rows: int, rank: int
+) -> None:  # fmt: skip
+    """Cells by row; `next` is where each row goes on."""
+    for _turn in range(begin, end):
+        for i in range(rows):
+            row = cells[i * rank]
+            at = next[row]
+            next[row] = at + 1
+            place[i] = at
+            for c in range(rank):
+                out[at * rank + c] = cells[i * rank + c]
+
+
+_GATHER: Final = Looped(_gather)
 _MERGE: Final = Looped(_merge)
 _FIND: Final = Looped(_find)
 _FLATTEN: Final = Looped(_flatten, fixed=("rank",))
@@ -252,6 +267,23 @@ def put(out: Array, places: Array, values: Array) -> None:
         if _PUT(places.size, places.size, cells, places, given, most=1):
             return
     flat_out[places] = values
+
+
+def by_row(cells: Array, first: Array, count: int) -> tuple[Array, Array] | None:
+    """Cells [n, rank] where their rows begin, in a tensor of so many; None without code.
+
+    Args:
+        cells: whose rows there are.
+        first: where each row begins among all cells.
+        count: how many cells there are; one that none is put to is zero.
+
+    Returns:
+        All cells, and where each of the given ones is among them.
+    """
+    out, place = np.zeros((count, cells.shape[1]), np.int64), np.empty(len(cells), np.int64)
+    if not _GATHER(1, cells.size, out, place, first.copy(), cells, *cells.shape):
+        return None
+    return out, place
 
 
 def divided(

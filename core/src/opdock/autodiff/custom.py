@@ -9,7 +9,7 @@ from typing import Any
 
 from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.nodes.convert import convert_to_tensor
-from opdock.graph.nodes.gradient_registry import _PYTHON_GRADIENTS
+from opdock.graph.nodes.gradient_registry import PYTHON_GRADIENTS
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation
 from opdock.graph.nodes.registry import get
@@ -69,7 +69,7 @@ def fenced_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return _apply(grad_fn, grads[:n_out], inputs, used, n_out)
 
     name = f"CustomGradient-{next(_counter)}"
-    _PYTHON_GRADIENTS[name] = gradient
+    PYTHON_GRADIENTS[name] = gradient
     # One IdentityN ties the outputs to the inputs and hides what is in between.
     with graph.gradient_override_map({"IdentityN": name}):
         fenced = get("IdentityN")([*outputs, *inputs, *reads])

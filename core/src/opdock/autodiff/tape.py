@@ -151,10 +151,10 @@ class GradientTape:
             raise RuntimeError(
                 "GradientTape.gradient can only be called once on non-persistent tapes."
             )
+        targets = [self._read(t) for t in nest.flatten(target)]
         if self._recording and not self._persistent:
             self._stop()
         flat = nest.flatten(sources)
-        targets = [convert_to_tensor(t) for t in nest.flatten(target)]
         given = None if output_gradients is None else nest.flatten(output_gradients)
         stops = [t for op in self._silent for t in op.outputs]
         known = [self._knows(s) for s in flat]
@@ -174,6 +174,16 @@ class GradientTape:
             if self._kept is not None:
                 self._kept.end()
         return nest.pack_sequence_as(sources, results) if nest.is_sequence(sources) else results[0]
+
+    def _read(self, target: Any) -> Tensor:
+        """A target as a tensor; a variable is read under the tape, so that it depends on itself."""
+        if self._recording or not isinstance(target, Variable):
+            return convert_to_tensor(target)
+        self._start()
+        try:
+            return convert_to_tensor(target)
+        finally:
+            self._stop()
 
     def _knows(self, source: Any) -> bool:
         """Whether a source is watched, or computed from what is."""

@@ -202,7 +202,7 @@ class EagerGraph(Graph):
             return function
 
     # ------------------------------------------------------------ names and scopes
-    def unique_name(self, name: str, mark_as_used: bool = True) -> str:
+    def _node_name(self, name: str, mark_as_used: bool = True) -> str:
         """The name under the current scope; others may have it, too."""
         name = as_text(name)
         return f"{self._name_stack}/{name}" if self._name_stack else name

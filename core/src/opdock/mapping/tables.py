@@ -249,7 +249,7 @@ def _in(place: str, **names: str) -> dict[str, str]:
 
 
 _LAYERS_UTILS: Final = _in(
-    "opdock.layers.utils:", conv_input_length="windowed_length",
+    "opdock.layers.utils:", constant_value="constant_value", conv_input_length="windowed_length",
     conv_output_length="window_length", convert_data_format="op_format_of_rank",
     deconv_output_length="transposed_length", normalize_data_format="to_data_format",
     normalize_padding="to_padding", normalize_tuple="to_tuple",
@@ -310,6 +310,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
         "get_gradient_function": "opdock.graph.nodes.gradient_registry:gradient_of",
         "prepend_name_scope": "opdock.train.collection_defs:prepend_name_scope",
         "strip_name_scope": "opdock.train.collection_defs:strip_name_scope",
+        "_gradient_registry": "opdock.graph.nodes.gradient_table:GRADIENTS",
         "_TensorLike": "opdock.util.graph_helpers:TensorLike",
         "name_from_scope_name": "opdock.util.node_kinds:name_from_scope_name",
         "tensor_id": "opdock.util.node_kinds:tensor_id",

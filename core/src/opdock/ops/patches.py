@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from opdock import dtypes, shapes
+from opdock import dtypes, errors, shapes
 from opdock.docstrings import explained
 from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -37,6 +37,9 @@ def _patches_shape(sig: ShapeSig, rank: int) -> Shape:
     for name in ("ksizes", "strides", "rates"):
         if name in sig.attrs:
             check_length(sig.attrs[name], rank, f"{sig.op} requires the {name}")
+            if sig.attrs[name][0] != 1 or sig.attrs[name][-1] != 1:
+                text = f"Only support {name} across space."
+                raise errors.UnimplementedError(None, None, text)
     sizes = sig.attrs["ksizes"][1:-1]
     space = Layout(sig.attrs).output(source[1:-1], sizes, empty=True)
     return (source[0], *space, array_util.multiply(source[-1], math.prod(sizes)))

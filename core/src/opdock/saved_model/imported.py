@@ -28,7 +28,7 @@ from opdock.ops.identity import placeholder
 from opdock.saved_model import constants, utils
 from opdock.saved_model.loader import SavedModelLoader, get_asset_tensors, get_init_op
 from opdock.saved_model.objects import load_objects, load_objects_around
-from opdock.saved_model.parts import Part, PartFunction
+from opdock.saved_model.parts import part
 from opdock.saved_model.signature_functions import SignatureMap
 from opdock.train.loops.scaffold import Scaffold
 from opdock.train.saver import import_meta_graph_with_return_elements
@@ -118,6 +118,14 @@ def load_partial(
 
 def _meta_graph(loader: SavedModelLoader, tags: Any) -> Any:
     graphs = loader.saved_model.meta_graphs
+    if tags is not None and len(graphs) == 1 and graphs[0].HasField("object_graph_def"):
+        given = {tags} if isinstance(tags, str) else set(tags)
+        if given != set(graphs[0].meta_info_def.tags):
+            raise ValueError(
+                f"The SavedModel has one MetaGraph with tags {list(graphs[0].meta_info_def.tags)}, "
+                f"but got an incompatible argument tags={tags} to tf.saved_model.load. You may "
+                "omit it, pass 'None', or pass matching tags."
+            )
     if tags is not None:
         found = loader.get_meta_graph_def_from_tags([tags] if isinstance(tags, str) else tags)
     elif len(graphs) != 1:
@@ -248,11 +256,14 @@ class _Imported:
         self, name: str, given: Sequence[Any], ends: Any, signature: Any
     ) -> ConcreteFunction:
         """A function from tensors to others."""
-        part = Part(self.graph, self._program, self._stands, name, given, ends)
+        body = part(self.graph, self._program, self._stands, name, given, ends)
         results = nest.map_structure(
             lambda e: None if isinstance(e, Operation) else spec_of(e), ends
         )
-        return PartFunction(part, signature, results)
+        return ConcreteFunction(
+            body.func_name, lambda: body, lambda: [outer for outer, _ in body.captures],
+            signature, results,
+        )  # fmt: skip
 
 
 class _Initializer(CapturableResource):

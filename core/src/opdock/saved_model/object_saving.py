@@ -33,6 +33,7 @@ from opdock.saved_model.signature_functions import (
 )
 from opdock.train.tracking.util import TrackableSaver
 from opdock.util.identities import ObjectIdentityDictionary
+from opdock.util.nest_paths import map_structure_with_paths
 
 __all__ = ["save", "save_and_return_nodes"]
 
@@ -126,7 +127,15 @@ def _describe_concrete(
     proto.canonicalized_input_signature.CopyFrom(
         coder.encode_structure(function.structured_input_signature)
     )
-    proto.output_signature.CopyFrom(coder.encode_structure(function.structured_outputs))
+    outputs = map_structure_with_paths(_named_by_place, function.structured_outputs)
+    proto.output_signature.CopyFrom(coder.encode_structure(outputs))
+
+
+def _named_by_place(path: str, spec: Any) -> Any:
+    """A spec of an output with the name that TensorFlow gives it: where it is among all."""
+    if type(spec) is not TensorSpec:
+        return spec
+    return TensorSpec(spec.shape, spec.dtype, path)
 
 
 def _describe_node(thing: Any, view: ModelView, graph: ExportedGraph, node: Any) -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 from typing import Any
 
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.variables.trackable import Trackable
 from opdock.graph.variables.trackable_resources import CapturableResource, owns_resource
-from opdock.graph.variables.tracked_attributes import AutoTrackable
+from opdock.graph.variables.tracked_attributes import DictWrapper, ListWrapper, SavedFunction
 from opdock.ops.composed.concrete_function import ConcreteFunction
 from opdock.ops.composed.function import Function
 from opdock.saved_model.signature_functions import SIGNATURES, SignatureMap
 from opdock.train.tracking.object_graph import ObjectGraph
 
 __all__ = ["CapturedConstant", "ModelView"]
-
-_FUNCTIONS = (Function, ConcreteFunction)
 
 
 class CapturedConstant:
@@ -65,9 +62,9 @@ class ModelView:
     def _asked(self, owner: Trackable) -> tuple[Any, dict[str, Any], dict[str, Any]]:
         if id(owner) not in self._children:
             found = owner._trackable_children("savedmodel", cache=self._cache)
-            functions = {k: v for k, v in found.items() if isinstance(v, _FUNCTIONS)}
+            functions = {k: v for k, v in found.items() if isinstance(v, SavedFunction)}
             functions |= _own_functions(owner)
-            rest = {k: v for k, v in found.items() if not isinstance(v, _FUNCTIONS)}
+            rest = {k: v for k, v in found.items() if not isinstance(v, SavedFunction)}
             self._children[id(owner)] = owner, rest, functions
         return self._children[id(owner)]
 
@@ -115,7 +112,7 @@ class ModelView:
             for key, (owner, _, functions) in self._children.items()
         }
         for key, (owner, found, functions) in self._children.items():
-            rest = {k: v for k, v in found.items() if not isinstance(v, _FUNCTIONS)}
+            rest = {k: v for k, v in found.items() if not isinstance(v, SavedFunction)}
             self._children[key] = owner, rest, functions
 
     def _add(self, thing: Any) -> int:
@@ -151,21 +148,15 @@ def _all_traced(function: Any) -> list[ConcreteFunction]:
 
 
 def _own_functions(owner: Any) -> dict[str, Any]:
-    """The functions that are attributes of an object, and those that make a resource."""
+    """The functions of signatures, lists and dicts, and those that make a resource."""
     if isinstance(owner, SignatureMap):
         return dict(owner)
     if owns_resource(owner) and "_create_resource" not in vars(owner):
         return _of_resource(owner)
-    if not isinstance(owner, AutoTrackable):
-        return {}
-    found = {}
-    for name in dir(owner):
-        # To ask a property may make what it gives, such as a checkpoint's counter.
-        if not isinstance(inspect.getattr_static(owner, name, None), property):
-            value = getattr(owner, name, None)
-            if isinstance(value, _FUNCTIONS):
-                found[name] = value
-    return found
+    if isinstance(owner, (ListWrapper, DictWrapper)):
+        pairs = owner.items() if isinstance(owner, DictWrapper) else enumerate(owner)
+        return {str(key): value for key, value in pairs if isinstance(value, SavedFunction)}
+    return {}
 
 
 def _of_resource(resource: CapturableResource) -> dict[str, Any]:

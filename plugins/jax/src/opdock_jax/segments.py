@@ -36,8 +36,7 @@ def compile_segment(segment: Segment) -> Executable | Refusal:
     """An XLA program: at once where all shapes are known, else for the shapes that come."""
     trace = Trace(segment)
     # XLA may write over what it is given first: memory for the new values of variables.
-    spare = range(len(trace.updated))
-    run = jax.jit(trace, donate_argnums=tuple(spare), keep_unused=True)
+    run = jax.jit(trace, donate_argnums=tuple(range(len(trace.updated))), keep_unused=True)
     if not segment.is_static:
         return Program(trace, run)
     with segment.device.computing():
@@ -69,7 +68,6 @@ class Trace:
         updated: of those that are read and written.
         written: how many are written.
         refused: the nodes that cannot be traced, and why.
-        checked: whether what was traced last gives the verdict of checks.
     """
 
     def __init__(self, segment: Segment) -> None:
@@ -79,7 +77,6 @@ class Trace:
         self.updated = [i for i in self.read if variables[i].written]
         self.written = sum(v.written for v in variables)
         self.refused: dict[SegmentNode, str] = {}
-        self.checked = False
 
     def arguments(self) -> list[Any]:
         """What it will be called with, where all shapes are known."""
@@ -104,7 +101,6 @@ class Trace:
         places = next(rest).astype(jnp.int64) if segment.streams else ()
         with tracing.deferring() as checks:
             results, fresh = segment.run(inputs, state, places, self.call)
-        self.checked = bool(checks)
         return *fresh, *results, *([functools.reduce(jnp.logical_or, checks)] if checks else [])
 
     def call(self, node: SegmentNode, inputs: list[Any]) -> Any:
@@ -159,8 +155,7 @@ class Trace:
             (more,), _, failed = carry.through(condition, self.call, values)
             if failed is not values[2]:
                 raise NotImplementedError("the condition of the loop checks values")
-            more = jnp.reshape(more, ())
-            return more if limit is None else more & (turn < limit)
+            return jnp.reshape(more, ()) & (limit is None or turn < limit)
 
         def once(state: Any) -> Any:
             turn, values = state
@@ -195,7 +190,7 @@ class Program:
         settled: whether it is compiled; then JAX's settings, whose change takes as long as a small
             program, count no more, but for what it makes of NumPy's 64 bits. Otherwise shapes may
             change from step to step.
-        bare: whether its results are all there is to a run.
+        bare: whether its results are all there is to a run, unless there are checks.
     """
 
     takes_host = True
@@ -214,8 +209,7 @@ class Program:
         self.count = trace.written + len(segment.outputs)
         self.large = [i for i, v in enumerate(segment.outputs) if _is_large(v)]
         self.draws = bool(segment.streams)
-        more = segment.variables or self.draws or self.large or trace.checked
-        self.bare = self.plain and not more
+        self.bare = not segment.variables and not self.large
 
     def __call__(self, inputs: Any, state: Any, places: Any) -> tuple[Any, Any]:
         """Runs once; results may not be finished yet, new values of variables are.
@@ -224,11 +218,6 @@ class Program:
             UnimplementedError: a check fails: the kernels themselves say what is wrong. Or shapes
                 that became known make a program that cannot be traced.
         """
-        if self.bare:
-            try:
-                return self.run(*inputs), ()
-            except jax.errors.JaxRuntimeError as e:
-                raise told(e) from None
         given = state if self.reads_all else [state[i] for i in self.trace.read]
         if self.draws:
             given = (*given, places)
@@ -236,6 +225,8 @@ class Program:
         spare = self.spare(state) if self.updated else ()
         try:
             out = run(*spare, *inputs, *given)
+            if self.bare and len(out) == self.count:
+                return out, ()
             if self.written:
                 out[0].block_until_ready()  # a program's results come together, or not at all
             if len(out) > self.count and bool(out[-1]):

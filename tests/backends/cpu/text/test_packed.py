@@ -289,8 +289,8 @@ def test_what_no_whole_number_holds_is_left_to_python(monkeypatch: pytest.Monkey
 
 
 def test_hashes(same: Same) -> None:
-    texts = _texts(bytes(range(256)), 200)
-    texts[:150] = [bytes(RNG.integers(0, 256, n).astype(np.uint8)) for n in range(150)]
+    texts = _texts(bytes(range(256)), 500)
+    texts[:300] = [bytes(RNG.integers(0, 256, n).astype(np.uint8)) for n in range(300)]
     key = [2**63 - 5, -9]
 
     def build() -> Sequence[Any]:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from opdock.plugin import philox
 from opdock_cpu.jit import llvm
 from opdock_cpu.jit.compiled import Function, caller, ffi, request
+from opdock_cpu.jit.draws import drawn
 
 __all__ = ["MANY", "swapped"]
 
@@ -18,6 +19,8 @@ MANY: Final = 1 << 12
 """Rows from which generated code pays."""
 _WORTH: Final = 1 << 17
 """Rows for which Python takes longer than the compiler."""
+_WORDS: Final = (1 << 32) - 1
+"""Rows of which a word can tell one."""
 _SOURCE: Final = """
 define void @NAME(ptr noalias %order, ptr noalias %targets, i64 %n) nounwind {
 entry:
@@ -48,6 +51,15 @@ def _function() -> Function:
     return request(lambda name: _SOURCE.replace("NAME", name))
 
 
+def _targets(place: philox.Place, length: int) -> npt.NDArray[np.int64]:
+    """What `philox.shuffle_targets` gives."""
+    words = drawn("words", *place, -(-(length - 1) // 4))
+    if words is None or length > _WORDS:
+        return np.ascontiguousarray(philox.shuffle_targets(place, length))
+    tails = np.arange(length, 1, -1, dtype=np.uint32)
+    return (words.reshape(-1)[: length - 1] % tails).astype(np.int64)
+
+
 def swapped(place: Any, length: int) -> npt.NDArray[np.int64]:
     """What `philox.shuffled` gives, by generated code as soon as there is some.
 
@@ -63,7 +75,7 @@ def swapped(place: Any, length: int) -> npt.NDArray[np.int64]:
     if function.address is None:
         return philox.shuffled(place, length)
     order = np.arange(length, dtype=np.int64)
-    targets = np.ascontiguousarray(philox.shuffle_targets(place, length))
+    targets = _targets(place, length)
     pointers = [ffi().from_buffer(a) for a in (order, targets)]
     caller(2)(function.address)(*pointers, length - 1)
     return order

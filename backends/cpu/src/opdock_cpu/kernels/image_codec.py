@@ -132,6 +132,11 @@ def _check_colors(image: Array) -> None:
         raise checks.invalid(f"image must have 1 or 3 channels, got {checks.dims(image.shape)}")
 
 
+def _check_quality(quality: int) -> None:
+    if not 0 <= quality <= 100:
+        raise checks.invalid(f"quality must be in [0,100], got {quality}")
+
+
 @table.binder("EncodeJpeg")
 def encode_jpeg(sig: NodeSig) -> Callable[[Array], Array]:
     """An image as a JPEG file."""
@@ -140,8 +145,7 @@ def encode_jpeg(sig: NodeSig) -> Callable[[Array], Array]:
     metadata = attrs["xmp_metadata"]
 
     def run(image: Array) -> Array:
-        if not 0 <= quality <= 100:
-            raise checks.invalid(f"quality must be in [0,100], got {quality}")
+        _check_quality(quality)
         _check_image(image)
         wanted = {"grayscale": 1, "rgb": 3}.get(form)
         if wanted is None:
@@ -169,6 +173,7 @@ def encode_jpeg_variable_quality(sig: NodeSig) -> Callable[[Array, Array], Array
         _check_image(image)
         if np.ndim(quality):
             raise checks.invalid(f"quality must be scalar: {checks.dims(np.shape(quality))}")
+        _check_quality(int(quality))
         _check_colors(image)
         return _scalar(host_ops.encode_jpeg(image, int(quality)))
 

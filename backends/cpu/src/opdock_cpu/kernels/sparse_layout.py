@@ -60,3 +60,32 @@ def sparse_split(sig: NodeSig) -> Callable[..., tuple[npt.NDArray[Any], ...]]:
         return (*np.split(moved, ends), *np.split(values.take(source), ends), *own)
 
     return run
+
+
+@table.binder("SparseFillEmptyRows", host_inputs=("indices", "dense_shape"))
+def sparse_fill_empty_rows(sig: NodeSig) -> Callable[..., tuple[npt.NDArray[Any], ...]]:
+    """A cell in the first column of each row that has none."""
+    plain = portable_kernel(sig)
+
+    def run(indices: Any, values: Any, shape: Any, default: Any) -> Any:
+        given = indices, values, shape, default
+        fits = indices.ndim == 2 and indices.shape == (values.size, shape.size)
+        if not fits or values.ndim != 1 or shape.ndim != 1 or np.ndim(default) or not indices.size:
+            return plain(*given)
+        rows, row = int(shape[0]), indices[:, 0]
+        if row.min() < 0 or row.max() >= rows:
+            return plain(*given)
+        counts = np.bincount(row, minlength=rows)
+        ends = np.cumsum(np.maximum(counts, 1))
+        first, missing = ends - np.maximum(counts, 1), counts == 0
+        found = merging.by_row(indices, first, int(ends[-1]))
+        if found is None:
+            return plain(*given)
+        filled, place = found
+        gaps = np.flatnonzero(missing)
+        filled[first[gaps], 0] = gaps
+        out = np.full(len(filled), np.asarray(default)[()], values.dtype)
+        merging.put(out, place, values)
+        return filled, out, missing, place
+
+    return run

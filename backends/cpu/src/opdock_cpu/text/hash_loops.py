@@ -12,7 +12,6 @@ from typing import Final
 import numpy as np
 
 from opdock_cpu.jit.looped import Array, Looped
-from opdock_cpu.text.hashing import fingerprint128
 from opdock_cpu.text.packed import Packed
 
 __all__ = ["city", "farm", "murmur", "sip"]
@@ -160,34 +159,79 @@ def _farm_long(data: Array, start: int, size: int) -> int:
 
 
 def _city(begin: int, end: int, out: Array, data: Array, bounds: Array) -> None:
-    """Both halves of Fingerprint128, of strings that are no longer than its short form takes."""
+    """Both halves of Fingerprint128."""
     for i in range(begin, end):
         at, last = bounds[i], bounds[i + 1]
-        if last - at < _LONG:
-            a, b = _K0, _K1
-            if last - at >= 16:
-                a = _word(data, at)
-                b = _word(data, at + 8) + _K0
-                at += 16
-            size = last - at
-            if size <= 16:
-                a = _mixed(a * _K1) * _K1
-                c = b * _K1 + _farm_16(data, at, size)
-                d = _mixed(a + (_word(data, at) if size >= 8 else c))
-            else:
-                c = _together(_word(data, last - 8) + _K1, a, _CITY)
-                d = _together(b + size, c + _word(data, last - 16), _CITY)
-                a = a + d
-                while at < last - 16:
-                    a = (a ^ (_mixed(_word(data, at) * _K1) * _K1)) * _K1
-                    b = b ^ a
-                    c = (c ^ (_mixed(_word(data, at + 8) * _K1) * _K1)) * _K1
-                    d = d ^ c
-                    at += 16
-            low = _together(a, c, _CITY)
-            high = _together(d, b, _CITY)
-            out[2 * i] = low ^ high
-            out[2 * i + 1] = _together(high, low, _CITY)
+        a, b = _K0, _K1
+        if last - at >= 16:
+            a = _word(data, at)
+            b = _word(data, at + 8) + _K0
+            at += 16
+        if last - bounds[i] < _LONG:
+            low, high = _city_short(data, at, last, a, b)
+            out[2 * i] = low
+            out[2 * i + 1] = high
+        else:
+            low, high = _city_long(data, at, last - at, a, b)
+            out[2 * i] = low
+            out[2 * i + 1] = high
+
+
+def _city_short(data: Array, start: int, last: int, a: int, b: int) -> tuple[int, int]:
+    at, size = start + 0, last - start
+    if size <= 16:
+        a = _mixed(a * _K1) * _K1
+        c = b * _K1 + _farm_16(data, at, size)
+        d = _mixed(a + (_word(data, at) if size >= 8 else c))
+    else:
+        c = _together(_word(data, last - 8) + _K1, a, _CITY)
+        d = _together(b + size, c + _word(data, last - 16), _CITY)
+        a = a + d
+        while at < last - 16:
+            a = (a ^ (_mixed(_word(data, at) * _K1) * _K1)) * _K1
+            b = b ^ a
+            c = (c ^ (_mixed(_word(data, at + 8) * _K1) * _K1)) * _K1
+            d = d ^ c
+            at += 16
+    low = _together(a, c, _CITY)
+    high = _together(d, b, _CITY)
+    return low ^ high, _together(high, low, _CITY)
+
+
+def _city_long(data: Array, start: int, size: int, x: int, y: int) -> tuple[int, int]:
+    z = size * _K1
+    v0 = _rotated(y ^ _K1, 49) * _K1 + _word(data, start)
+    v1 = _rotated(v0, 42) * _K1 + _word(data, start + 8)
+    w0 = _rotated(y + z, 35) * _K1 + x
+    w1 = _rotated(x + _word(data, start + 88), 53) * _K1
+    at = start + 0
+    while at < start + (size >> 7 << 7):
+        x = (_rotated(x + y + v0 + _word(data, at + 8), 37) * _K1) ^ w1
+        y = _rotated(y + v1 + _word(data, at + 48), 42) * _K1 + v0 + _word(data, at + 40)
+        z = _rotated(z + w0, 33) * _K1
+        v0, v1 = _weak(data, at, v1 * _K1, x + w0)
+        w0, w1 = _weak(data, at + 32, z + w1, y + _word(data, at + 16))
+        x, z = z, x
+        at += 64
+    x = x + _rotated(v0 + z, 49) * _K0
+    y = y * _K0 + _rotated(w1, 37)
+    z = z * _K0 + _rotated(w0, 27)
+    w0 = w0 * 9
+    v0 = v0 * _K0
+    # What is left, 32 bytes at a time from the end; the last of them may overlap the blocks.
+    at = start + size - 32
+    while at > start + (size >> 7 << 7) - 32:
+        y = _rotated(x + y, 42) * _K0 + v1
+        w0 = w0 + _word(data, at + 16)
+        x = x * _K0 + w0
+        z = z + w1 + _word(data, at)
+        w1 = w1 + v0
+        v0, v1 = _weak(data, at, v0 + z, v1)
+        v0 = v0 * _K0
+        at -= 32
+    x = _together(x, v0, _CITY)
+    y = _together(y + z, w0, _CITY)
+    return _together(x + v1, w1, _CITY) + y, _together(x + w1, y + v1, _CITY)
 
 
 def _murmur(begin: int, end: int, out: Array, data: Array, bounds: Array) -> None:
@@ -276,13 +320,8 @@ def city(strings: Packed) -> Array | None:
     count = strings.starts.size
     out = np.empty((count, 2), np.int64)
     steps = strings.data.size + _STEPS * count
-    if not _CITIES(count, steps, out, strings.data, strings.bounds):
-        return None
-    far = np.flatnonzero(strings.sizes >= _LONG)
-    places = zip(strings.starts[far].tolist(), strings.ends[far].tolist(), strict=True)
-    words = out.view(np.uint64)
-    words[far] = fingerprint128([strings.data[a:b].tobytes() for a, b in places])
-    return words
+    done = _CITIES(count, steps, out, strings.data, strings.bounds)
+    return out.view(np.uint64) if done else None
 
 
 def _hashed(function: Looped, strings: Packed, *key: int) -> Array | None:

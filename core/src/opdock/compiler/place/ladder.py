@@ -12,7 +12,7 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from opdock import errors
-from opdock.compiler.ir.block import Block, Node, Value
+from opdock.compiler.ir.block import COPY, Block, Node, Value
 from opdock.compiler.ir.state import cell_inputs, written
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.formats import in_other_format
@@ -65,7 +65,8 @@ def node_sig(
             consts[i] = before.attrs["value"]
         in_shapes.append(before.out_shapes[index])
         in_dtypes.append(before.out_dtypes[index].base_dtype)
-        in_names.append(before.name)
+        # A copy is ours: who is told of the input knows the node that made it.
+        in_names.append(before.inputs[0].node.name if before.op == COPY else before.name)
     out_dtypes = tuple([d.base_dtype for d in node.out_dtypes])
     return NodeSig(
         node.op, node.name, node.attrs, tuple(in_shapes), tuple(in_dtypes),

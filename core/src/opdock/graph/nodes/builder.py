@@ -68,7 +68,7 @@ class Builder:
             self._check_plain(flat, values)
             name = name or self._spec.name
             # A trailing slash is an open scope's own name, to be used as it is.
-            node_name = name[:-1] if name[-1] == "/" else graph.unique_name(name)
+            node_name = name[:-1] if name[-1] == "/" else graph._node_name(name)
         else:
             with graph.name_scope(name or self._spec.name) as scope:
                 flat = self._convert(inputs, values, attrs)

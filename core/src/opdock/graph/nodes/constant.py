@@ -74,7 +74,7 @@ def constant(
         array = array.copy()  # The caller may change their array; the graph may not.
     element = dtypes.as_dtype(array.dtype) if dtype is None else dtypes.as_dtype(dtype).base_dtype
     op = graph._create_op(
-        const_op, graph.unique_name(name or "Const") if not name or name[-1] != "/" else name[:-1],
+        const_op, graph._node_name(name or "Const") if not name or name[-1] != "/" else name[:-1],
         [], {"value": array, "dtype": element}, [element],
     )  # fmt: skip
     return op.outputs[0]

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 # Registered by programs; None for what they declare not differentiable.
-_PYTHON_GRADIENTS: dict[str, GradientFn | None] = {}
+PYTHON_GRADIENTS: dict[str, GradientFn | None] = {}
+# What programs have put in the place of the gradients of ops' own blocks, for a while.
+REPLACED: dict[str, GradientFn | None] = {}
 
 
 def gradient_of(op: Operation) -> GradientFn | None:
@@ -25,15 +27,17 @@ def gradient_of(op: Operation) -> GradientFn | None:
     """
     override = op.attrs.get("_gradient_op_type")
     if override is not None:
-        if override not in _PYTHON_GRADIENTS:
+        if override not in PYTHON_GRADIENTS:
             raise LookupError(f"No gradient registered under the name '{override}'.")
-        return _PYTHON_GRADIENTS[override]
+        return PYTHON_GRADIENTS[override]
     spec = op.spec
+    if spec.name in REPLACED:
+        return REPLACED[spec.name]
     if not spec.is_differentiable or (
-        spec.name in _PYTHON_GRADIENTS and _PYTHON_GRADIENTS[spec.name] is None
+        spec.name in PYTHON_GRADIENTS and PYTHON_GRADIENTS[spec.name] is None
     ):
         return None
-    fn = spec.gradient_fn or _PYTHON_GRADIENTS.get(spec.name)
+    fn = spec.gradient_fn or PYTHON_GRADIENTS.get(spec.name)
     if fn is None:
         raise LookupError(
             f"No gradient defined for operation '{op.name}' (op type: {spec.name}), created at "
@@ -64,9 +68,9 @@ class RegisterGradient:
         """Registers `f` and returns it."""
         spec = find(self._op_type)
         taken = spec is not None and (spec.gradient_fn is not None or not spec.is_differentiable)
-        if taken or self._op_type in _PYTHON_GRADIENTS:
+        if taken or self._op_type in PYTHON_GRADIENTS:
             raise KeyError(f"Registering two gradients with name '{self._op_type}'!")
-        _PYTHON_GRADIENTS[self._op_type] = f
+        PYTHON_GRADIENTS[self._op_type] = f
         return f
 
 
@@ -82,6 +86,6 @@ def not_differentiable(op_type: str) -> None:
     if not isinstance(op_type, str):
         raise TypeError("op_type must be a string")
     spec = find(op_type)
-    if _PYTHON_GRADIENTS.get(op_type) or (spec is not None and spec.gradient_fn is not None):
+    if PYTHON_GRADIENTS.get(op_type) or (spec is not None and spec.gradient_fn is not None):
         raise KeyError(f"Registering two gradients with name '{op_type}'!")
-    _PYTHON_GRADIENTS[op_type] = None
+    PYTHON_GRADIENTS[op_type] = None

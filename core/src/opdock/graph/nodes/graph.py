@@ -209,7 +209,7 @@ class Graph(GraphMode, GraphContents):
     def _copy_constant(self, tensor: Tensor) -> Tensor:
         op = tensor._op
         with self.control_dependencies(None):
-            name = self.unique_name(op.name.rpartition("/")[2])
+            name = self._node_name(op.name.rpartition("/")[2])
             return self._create_op(op.spec, name, [], dict(op.attrs), [tensor._dtype]).outputs[0]
 
     def _may_capture(self, other: Graph) -> bool:
@@ -232,6 +232,9 @@ class Graph(GraphMode, GraphContents):
         """A name that no operation or scope has, under the current name scope."""
         with self._lock:
             return self._unique_name(as_text(name), mark_as_used)
+
+    # What nodes are called, which graphs without nodes need not make unique.
+    _node_name = unique_name
 
     def _unique_name(self, name: str, mark_as_used: bool) -> str:
         if self._name_stack:
@@ -266,9 +269,11 @@ class Graph(GraphMode, GraphContents):
             if name[-1] == "/":
                 new = name[:-1]
             else:
-                if not (_SCOPE_NAME if self._name_stack else _OP_NAME).match(name):
+                # Where operations run as they are made nobody looks for them by name.
+                known = _SCOPE_NAME if self._name_stack else _OP_NAME
+                if not self.eager and not known.match(name):
                     raise ValueError(f"'{name}' is not a valid scope name")
-                new = self.unique_name(name)
+                new = self._node_name(name)
         else:
             new = ""
         old, self._name_stack = self._name_stack, new

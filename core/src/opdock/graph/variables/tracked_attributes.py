@@ -6,6 +6,7 @@ the variables, updates and losses of the layers in them, as layers do.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterable
 from typing import Any, Self, SupportsIndex
 
@@ -18,9 +19,13 @@ from opdock.graph.variables.trackable import (
 )
 
 __all__ = [
-    "AutoTrackable", "DictWrapper", "ListWrapper", "TrackableDataStructure",
+    "AutoTrackable", "DictWrapper", "ListWrapper", "SavedFunction", "TrackableDataStructure",
     "sticky_attribute_assignment", "wrap",
 ]  # fmt: skip
+
+
+class SavedFunction:
+    """A function that a model keeps with the object whose attribute it is."""
 
 
 class AutoTrackable(Trackable):
@@ -43,6 +48,22 @@ class AutoTrackable(Trackable):
 
     def _no_dependency(self, value: Any) -> Any:
         return NoDependency(value)
+
+    def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> dict[str, Any]:
+        """The dependencies by name, and in a model the functions: what overrides it may hide some.
+
+        Args:
+            save_type: "checkpoint" or "savedmodel".
+            kwargs: what those who override it hand to each other.
+        """
+        found = super()._trackable_children(save_type, **kwargs)
+        for name in dir(self) if save_type == "savedmodel" else ():
+            # To ask a property may make what it gives, such as a checkpoint's counter.
+            if not isinstance(inspect.getattr_static(self, name, None), property):
+                value = getattr(self, name, None)
+                if isinstance(value, SavedFunction):
+                    found[name] = value
+        return found
 
 
 def sticky_attribute_assignment(trackable: Trackable, name: str, value: Any) -> Any:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from opdock import shapes
 from opdock.graph.control.func_graph import FuncGraph
-from opdock.graph.control.function_op import copy_operations
+from opdock.graph.control.function_op import DefinedGraph, copy_operations
 from opdock.graph.nodes.composite import CompositeTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import Graph, get_default_graph
@@ -18,8 +19,10 @@ from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies, name_scope
 from opdock.graph.nodes.typespec import TensorSpec, TypeSpec
 from opdock.graph.variables.trackable import Trackable
+from opdock.graph.variables.tracked_attributes import SavedFunction
 from opdock.ops.identity import identity
 from opdock.ops.registry import get
+from opdock.shapes import Shape
 from opdock.util import nest
 
 __all__ = ["ConcreteFunction", "add_body", "plain_name"]
@@ -55,7 +58,24 @@ def run_body(body: FuncGraph, arguments: Sequence[Tensor], graph: Graph) -> list
     return list(made[: len(body.outputs)]) if function.outputs else []
 
 
-class ConcreteFunction(Trackable):
+def _of_ranks(body: FuncGraph, ranks: Sequence[int | None]) -> FuncGraph:
+    """A function's body for first parameters of other ranks."""
+    name = f"{body.func_name}_{'_'.join(map(str, ranks))}"
+    made = DefinedGraph(name, body.outer or get_default_graph())
+    with made.as_default():
+        known: list[Shape] = [None if rank is None else (None,) * rank for rank in ranks]
+        known += [t.raw_shape for t in body.inputs[len(ranks) :]]
+        values = {
+            t: made.add_input(t.dtype, shape, t.op.name)
+            for t, shape in zip(body.inputs, known, strict=True)
+        }
+        copies = copy_operations(body, body.needed(), values)
+        made.outputs = [values[t] for t in body.outputs]
+        made.targets = [copies[op] for op in body.targets if op in copies]
+    return made
+
+
+class ConcreteFunction(Trackable, SavedFunction):
     """A function for arguments of fixed types.
 
     Args:
@@ -81,6 +101,7 @@ class ConcreteFunction(Trackable):
         # How it is called: names of the tensors, and how many may be given without.
         self._arg_keywords: list[str] | None = None
         self._num_positional_args = 0
+        self._of_ranks: dict[tuple[int | None, ...], FuncGraph] = {}
 
     @property
     def graph(self) -> FuncGraph:
@@ -142,8 +163,21 @@ class ConcreteFunction(Trackable):
         return _filled(self.structured_outputs, results)
 
     def _body_for(self, given: Sequence[Tensor]) -> FuncGraph:
-        """The body that runs as one operation for some arguments, captures apart."""
-        return self._body()
+        """The body that runs as one operation for some arguments, captures apart.
+
+        As in TF it takes other shapes than it was traced for. One is made of it then that says
+        nothing of sizes.
+        """
+        body = self._body()
+        if all(
+            shapes.is_compatible(t.raw_shape, inner.raw_shape)
+            for t, inner in zip(given, body.inputs, strict=False)
+        ):
+            return body
+        ranks = tuple(None if t.raw_shape is None else len(t.raw_shape) for t in given)
+        if ranks not in self._of_ranks:
+            self._of_ranks[ranks] = _of_ranks(body, ranks)
+        return self._of_ranks[ranks]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The results.

@@ -13,6 +13,7 @@ from typing import Any
 from opdock.graph.control.function_op import root_of
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.variables.tracked_attributes import SavedFunction
 from opdock.ops.composed.concrete_function import ConcreteFunction
 from opdock.ops.composed.effects import after, in_order
 from opdock.ops.composed.function_spec import FunctionSpec, described
@@ -57,7 +58,7 @@ class _Signature:
         return found.replace(parameters=bound)
 
 
-class Function:
+class Function(SavedFunction):
     """A Python function that each call adds to the graph.
 
     Args:

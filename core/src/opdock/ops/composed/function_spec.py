@@ -129,10 +129,9 @@ def _unfit(given: Any, signature: Any) -> ValueError:
 
 
 def described(value: Any) -> Any:
-    """An argument with specs in the place of tensors and arrays; None where it is of other kinds.
+    """An argument with specs in place of tensors, composites and arrays; None for other kinds.
 
-    What is composed of tensors has a spec as well. Numbers, strings and types stay; a function is
-    traced for each value of these.
+    Numbers, strings and types stay; a function is traced for each value of these.
     """
     flat = list(_described(nest.flatten(value)))
     if len(flat) != len(nest.flatten(value)):

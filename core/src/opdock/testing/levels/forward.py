@@ -414,20 +414,28 @@ def _error_results(dut: DeviceUnderTest, op: str, found: Sequence[ErrorSample]) 
 
 def error_problem(dut: DeviceUnderTest, op: str, sample: ErrorSample) -> str:
     """What is wrong about how a bad call fails on a device; empty when it fails as it should."""
+    error = provoked(dut, op, sample)
+    if error is None:
+        return f"nothing was raised, expected {sample.exception}"
+    wanted = getattr(errors, sample.exception, None) or getattr(
+        __import__("builtins"), sample.exception
+    )
+    if not isinstance(error, wanted):
+        return f"raised {describe(error)}, expected {sample.exception}"
+    if sample.match and not re.search(sample.match, str(error)):
+        if sample.phase == "run" and f"(op: '{op}') with input shapes" in str(error):
+            return ""  # The shape function, which runs again on what is fed, spoke first.
+        return f"the message {str(error)[:300]!r} does not match {sample.match!r}"
+    return ""
+
+
+def provoked(dut: DeviceUnderTest, op: str, sample: ErrorSample) -> Exception | None:
+    """What a bad call fails with on a device; None if it does not."""
     try:
         _provoke(dut, op, sample)
     except Exception as error:
-        wanted = getattr(errors, sample.exception, None) or getattr(
-            __import__("builtins"), sample.exception
-        )
-        if not isinstance(error, wanted):
-            return f"raised {describe(error)}, expected {sample.exception}"
-        if sample.match and not re.search(sample.match, str(error)):
-            if sample.phase == "run" and f"(op: '{op}') with input shapes" in str(error):
-                return ""  # The shape function, which runs again on what is fed, spoke first.
-            return f"the message {str(error)[:300]!r} does not match {sample.match!r}"
-        return ""
-    return f"nothing was raised, expected {sample.exception}"
+        return error
+    return None
 
 
 def _provoke(dut: DeviceUnderTest, op: str, sample: ErrorSample) -> None:
