@@ -264,18 +264,15 @@ class Graph(GraphMode, GraphContents):
 
         A name that ends in "/" re-enters that scope; None or "" resets to the top.
         """
+        new = ""
         if name:
             name = as_text(name)
             if name[-1] == "/":
                 new = name[:-1]
             else:
-                # Where operations run as they are made nobody looks for them by name.
-                known = _SCOPE_NAME if self._name_stack else _OP_NAME
-                if not self.eager and not known.match(name):
+                if not (self.eager or (_SCOPE_NAME if self._name_stack else _OP_NAME).match(name)):
                     raise ValueError(f"'{name}' is not a valid scope name")
                 new = self._node_name(name)
-        else:
-            new = ""
         old, self._name_stack = self._name_stack, new
         try:
             # "/" is the top under a name that ends in "/", as scopes to re-enter do.
