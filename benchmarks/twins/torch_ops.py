@@ -86,7 +86,9 @@ def segment_sum(x: Any, ids: Any, count: Any) -> Any:
     """The sum of the rows of each id."""
     if ids.ndim != 1:
         x = x.reshape(-1, *x.shape[ids.ndim :])
-    return x.new_zeros((int(count), *x.shape[1:])).index_add_(0, ids.reshape(-1), x)
+    return x.new_zeros((int(count), *x.shape[1:])).index_add_(
+        0, torch.as_tensor(ids).reshape(-1), x
+    )
 
 
 def top(attrs: Mapping[str, Any]) -> Call:
@@ -124,7 +126,7 @@ WRITTEN: Final[dict[str, Callable[[Mapping[str, Any]], Call | None]]] = {
     "FFT2D": lambda a: torch.fft.fft2,
     "GatherNd": lambda a: lambda x, i: x[tuple(i.movedim(-1, 0))],
     "GatherV2": lambda a: None if a.get("batch_dims") else (
-        lambda x, i, axis: x.index_select(int(axis), i.reshape(-1)).reshape(
+        lambda x, i, axis: x.index_select(int(axis), torch.as_tensor(i).reshape(-1)).reshape(
             x.shape[: int(axis) % x.ndim] + i.shape + x.shape[int(axis) % x.ndim + 1 :])),
     "IFFT": lambda a: torch.fft.ifft,
     "Igamma": lambda a: torch.special.gammainc,

@@ -284,12 +284,12 @@ def _cut_all(
     if not (by_bytes or strings.ascii):
         return None
     if np.ndim(pos) == 0 and shape == strings.shape:
-        starts, ends = (np.empty(strings.starts.size, np.int64) for _ in range(2))
+        begins, ends = (np.empty(strings.starts.size, np.int64) for _ in range(2))
         wrong = np.empty(1, np.int64)
-        most, steps = strings.data.size + 1, starts.size
+        most, steps = strings.data.size + 1, begins.size
         where = max(-most, min(int(pos), most)), min(int(length), most)
-        if _CUT(1, steps, starts, ends, wrong, strings.bounds, steps, *where, int(by_bytes)):
-            return None if wrong[0] else strings.pieces(starts, ends, shape)
+        if _CUT(1, steps, begins, ends, wrong, strings.bounds, steps, *where, int(by_bytes)):
+            return None if wrong[0] else strings.pieces(begins, ends, shape)
     sizes, starts = (a.reshape(strings.shape) for a in (strings.sizes, strings.starts))
     at, count = np.asarray(pos, np.int64), np.asarray(length, np.int64)
     first = np.where(at < 0, at + sizes, at)
