@@ -218,11 +218,29 @@ def test_lists_and_dicts_have_their_functions_and_places(tmp_path: Path) -> None
     assert found([loaded.parts[2](), loaded.named["f"]()]) == [4.0, 4.0]
 
 
+def test_an_object_says_which_of_its_functions_a_model_has(tmp_path: Path) -> None:
+    class Library(tf.Module):
+        def _trackable_children(self, save_type: str = "checkpoint", **kwargs: Any) -> Any:
+            hidden, self.step = self.step, None
+            found = super()._trackable_children(save_type, **kwargs)
+            self.step = hidden
+            return found
+
+    thing = Library()
+    thing.step = tf.function(lambda: tf.constant(1.0), input_signature=[])
+    thing.call = tf.function(lambda: tf.constant(2.0), input_signature=[])
+    loaded = tf.saved_model.load_v2(save(thing, tmp_path))
+    assert hasattr(loaded, "call") and not hasattr(loaded, "step")
+
+
 def test_variables_have_their_names_and_tags_are_those_of_the_model(tmp_path: Path) -> None:
     path = save(module(v=tf.Variable(2.0, name="a/v", use_resource=True)), tmp_path)
-    with tf.Graph().as_default(), tf.name_scope("scope"):
+    with tf.Graph().as_default():
         assert tf.saved_model.load_v2(path, ["serve"]).v.name == "a/v:0"
-        assert tf.saved_model.load_v2(path, "serve").v.name == "a/v_1:0"
+        with tf.name_scope("scope"):
+            v = tf.saved_model.load_v2(path, "serve").v
+        assert v.name == "scope/a/v:0" and v.trainable
+        assert v in tf.global_variables() and not tf.trainable_variables()
         with pytest.raises(ValueError, match="incompatible argument tags=eval"):
             tf.saved_model.load_v2(path, "eval")
 

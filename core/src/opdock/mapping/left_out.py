@@ -32,7 +32,7 @@ CONTRIB: Final[dict[str, str]] = {
     "session_bundle": "was deprecated for tf.saved_model",
     "specs": "Python's text to be run",
     "stat_summarizer": "tf.profiler",
-    "timeseries": "estimators of time series, not written yet",
+    "timeseries": "no program was found that uses it",
 }
 
 # Module, or one name -> the reason why it is not meant to come.

@@ -147,6 +147,7 @@ class _Loader:
         self, meta: Any, export_dir: str, known: Mapping[int, tuple[Any, _Setter]] | None = None
     ) -> None:
         self._graph: Graph = get_default_graph()
+        self._outside = self._graph.get_name_scope()
         self._scope = self._graph.unique_name("loaded", mark_as_used=False)
         self._meta = protos.MetaGraphDef()
         self._meta.CopyFrom(meta)
@@ -208,13 +209,16 @@ class _Loader:
 
     def _make_variable(self, proto: Any, number: int) -> ResourceVariable:
         dtype = dtypes.as_dtype(proto.dtype)
-        with name_scope(None):
-            return ResourceVariable(
+        with name_scope(f"{self._outside}/" if self._outside else None):
+            # As in TF it can be trained, but no optimizer of the program does so by itself.
+            made = ResourceVariable(
                 self._saved(number, proto.name, dtype, TensorShape(proto.shape)),
-                trainable=proto.trainable, name=proto.name or None, dtype=dtype,
+                trainable=False, name=proto.name or None, dtype=dtype,
                 synchronization=VariableSynchronization(proto.synchronization),
                 aggregation=VariableAggregation(proto.aggregation),
             )  # fmt: skip
+            made._trainable = proto.trainable
+            return made
 
     def _saved(self, number: int, name: str, dtype: Any, shape: Any) -> Callable[[], Tensor]:
         """What gives the value that a variable has in the checkpoint.

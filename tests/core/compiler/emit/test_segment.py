@@ -153,6 +153,39 @@ def test_loops_and_branches_are_inside(weld: str) -> None:
     assert {n.op for s in welder.segments for n in s.nodes} >= {"While"}
 
 
+def test_a_loop_writes_the_variables_that_its_bodies_write(weld: str) -> None:
+    def program(device: str) -> list[np.ndarray]:
+        with tf.Graph().as_default(), tf.device(device):
+            seen, deep, kept = (
+                tf.get_variable(name, initializer=tf.ones([2]), use_resource=True)
+                for name in ("seen", "deep", "kept")
+            )
+
+            def body(i, y):
+                def grow():
+                    with tf.control_dependencies([deep.assign_add(seen.read_value())]):
+                        return y + kept.read_value()
+
+                return i + 1, tf.cond(i > 0, grow, lambda: y * seen.read_value())
+
+            _, y = tf.while_loop(lambda i, _: i < 3, body, [0, tf.ones([2])])
+            with tf.control_dependencies([y]):
+                changed = kept.assign(y * 2.0)
+            with session() as sess:
+                sess.run(tf.global_variables_initializer())
+                welder.segments.clear()
+                sess.run(changed)
+                return [*sess.run([y, seen, deep, kept])]
+
+    expected, got = program("/cpu:0"), program(weld)
+    for one, other in zip(expected, got, strict=True):
+        np.testing.assert_allclose(one, other)
+    segment = max(welder.segments, key=lambda g: len(g.nodes))
+    assert "While" in {n.op for n in segment.nodes}
+    told = {v.name: (v.read, v.written) for v in segment.variables}
+    assert told == {"seen": (True, False), "deep": (True, True), "kept": (True, True)}
+
+
 def test_random_ops_go_on_in_their_streams(weld: str) -> None:
     def draw(device: str) -> list[np.ndarray]:
         with tf.Graph().as_default(), tf.device(device):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -170,3 +172,26 @@ def test_gradients_see_what_each_turn_read():
 
     y = tf.while_loop(lambda i, _: i < 3, body, [0, 1.0])[1]
     assert run([y, *tf.gradients(y, v)]) == [3 * 4 * 5, 3 * 4 + 3 * 5 + 4 * 5]
+
+
+def test_a_branch_keeps_the_value_that_it_waited_for_before_it_writes() -> None:
+    with tf.Graph().as_default():
+        array = tf.Variable(lambda: tf.constant([1.0, 2.0]), validate_shape=False)
+        taken = tf.placeholder_with_default(True, [])
+
+        def grown() -> Any:
+            before = array.value()
+            with tf.control_dependencies([before]):
+                larger = tf.assign(array, tf.zeros([4]), validate_shape=False)
+            with tf.control_dependencies([larger]):
+                copied = array[:2].assign(before[:2])
+            with tf.control_dependencies([copied]):
+                return tf.no_op()
+
+        step = tf.cond(taken, grown, tf.no_op)
+        with tf.Session() as sess:
+            sess.run(tf.global_variables_initializer())
+            sess.run(step)
+            assert sess.run(array).tolist() == [1, 2, 0, 0]
+            sess.run(step, {taken: False})
+            assert sess.run(array).tolist() == [1, 2, 0, 0]

@@ -85,6 +85,7 @@ class FuncGraph(Graph):
         self.depth: int = 1 + getattr(outer, "depth", 0)
         self._captured: dict[Tensor, Tensor] = {}
         self._awaited: dict[Operation, Operation] = {}
+        self._waited_for: set[Tensor] = set()
         make_room(self.depth)
         if outer is not None:
             # Variables, seeds and collections belong to the program, not to a branch.
@@ -130,7 +131,7 @@ class FuncGraph(Graph):
 
     def _adopt(self, tensor: Tensor, user: str = "") -> Tensor:
         reference = read_reference(tensor)
-        if reference is not None and self._writes(reference):
+        if reference is not None and tensor not in self._waited_for and self._writes(reference):
             return self._read(reference)
         found = self._captured.get(tensor)
         if found is not None:
@@ -172,8 +173,16 @@ class FuncGraph(Graph):
     def _control_input(self, item: Any) -> Operation | None:
         op = item if isinstance(item, Operation) else getattr(item, "op", None)
         if isinstance(op, Operation) and op.graph is not self and self._may_capture(op.graph):
+            if op.outputs and read_reference(op.outputs[0]) is not None:
+                self._keep_value(op.outputs[0])
             return self._await(op)
         return super()._control_input(item)
+
+    def _keep_value(self, tensor: Tensor) -> None:
+        """Has a variable's value be that of now: what waits for it may write the variable."""
+        if tensor not in self._waited_for:
+            self._captured[tensor] = self._adopt(tensor)
+            self._waited_for.add(tensor)
 
     def _await(self, op: Operation) -> Operation | None:
         """What stands in here for an operation of a graph around; None if it ran long before."""
