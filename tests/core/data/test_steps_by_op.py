@@ -110,3 +110,4 @@ def test_what_is_not_known_of_a_tensor_array_stays_so(dynamic, inferred):
     found = structure.convert_legacy_structure(tf.int32, shape, tf.TensorArray)
     assert found == spec
     assert (found._dynamic_size, found._infer_shape) == (dynamic, inferred)
+    assert structure.legacy_shapes(found).as_list() == shape.as_list()

@@ -56,7 +56,10 @@ def ahead(
     """
     fed = {t for t, _, _ in feeds}
     needed = _needed([*(t.op for t in fetches if t not in fed), *targets], fed)
-    takers = sorted((op for op in needed if op.spec.traits.takes), key=lambda op: op._id)
+    takers = [op for op in needed if op._spec.traits.takes]
+    if not takers:
+        return None
+    takers.sort(key=lambda op: op._id)
     results = tuple([t for op in takers for t in op.outputs])
     if all(shapes.is_fully_defined(t._shape) for t in results):
         return None
@@ -81,7 +84,9 @@ def _needed(roots: Iterable[Operation], fed: AbstractSet[Tensor]) -> set[Operati
         op = waiting.pop()
         if op not in seen:
             seen.add(op)
-            waiting += [t._op for t in op._inputs if t not in fed]
+            for tensor in op._inputs:
+                if tensor not in fed:
+                    waiting.append(tensor._op)
             waiting += op._control_inputs
     return seen
 

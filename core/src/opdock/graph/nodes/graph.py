@@ -233,8 +233,7 @@ class Graph(GraphMode, GraphContents):
         with self._lock:
             return self._unique_name(as_text(name), mark_as_used)
 
-    # What nodes are called, which graphs without nodes need not make unique.
-    _node_name = unique_name
+    _node_name = unique_name  # graphs without nodes need not make theirs unique
 
     def _unique_name(self, name: str, mark_as_used: bool) -> str:
         if self._name_stack:
@@ -245,17 +244,15 @@ class Graph(GraphMode, GraphContents):
             self._names_in_use[key] = count + 1
         if count == 0:
             if not _OP_NAME.match(name):
-                raise ValueError(
-                    f"'{name}' is not a valid node name; it must match {_OP_NAME.pattern}"
-                )
+                told = f"'{name}' is not a valid node name; it must match {_OP_NAME.pattern}"
+                raise ValueError(told)
             return name
         base, unique = key, key
         while unique in self._names_in_use:
             unique = f"{base}_{count}"
             count += 1
         if mark_as_used:
-            self._names_in_use[base] = count
-            self._names_in_use[unique] = 1
+            self._names_in_use |= {base: count, unique: 1}
         return f"{name}_{count - 1}"
 
     @contextlib.contextmanager
@@ -264,18 +261,15 @@ class Graph(GraphMode, GraphContents):
 
         A name that ends in "/" re-enters that scope; None or "" resets to the top.
         """
+        new = ""
         if name:
             name = as_text(name)
             if name[-1] == "/":
                 new = name[:-1]
             else:
-                # Where operations run as they are made nobody looks for them by name.
-                known = _SCOPE_NAME if self._name_stack else _OP_NAME
-                if not self.eager and not known.match(name):
+                if not (self.eager or (_SCOPE_NAME if self._name_stack else _OP_NAME).match(name)):
                     raise ValueError(f"'{name}' is not a valid scope name")
                 new = self._node_name(name)
-        else:
-            new = ""
         old, self._name_stack = self._name_stack, new
         try:
             # "/" is the top under a name that ends in "/", as scopes to re-enter do.

@@ -27,15 +27,15 @@ class TensorArraySpec(TypeSpec):
     Args:
         element_shape: the shape of its elements.
         dtype: their type.
-        dynamic_size: whether it may grow.
-        infer_shape: whether its elements have equal shapes.
+        dynamic_size: whether it may grow, if that is known.
+        infer_shape: whether its elements have equal shapes, if that is known.
     """
 
     __slots__ = ("_dtype", "_dynamic_size", "_element_shape", "_infer_shape")
 
     def __init__(
-        self, element_shape: Any = None, dtype: Any = dtypes.float32, dynamic_size: bool = False,
-        infer_shape: bool = True,
+        self, element_shape: Any = None, dtype: Any = dtypes.float32,
+        dynamic_size: bool | None = False, infer_shape: bool | None = True,
     ) -> None:  # fmt: skip
         self._element_shape = as_tensor_shape(element_shape)
         self._dtype = dtypes.as_dtype(dtype)
@@ -63,7 +63,7 @@ class TensorArraySpec(TypeSpec):
     def _of_legacy(dtype: Any, shape: Any) -> TensorArraySpec:
         """The spec of a type and of what `_to_legacy_output_shapes` gives."""
         dynamic_size, infer_shape, *_ = as_tensor_shape(shape).as_list()
-        known = [None if flag is None else bool(flag) for flag in (dynamic_size, infer_shape)]
+        known: Any = [None if flag is None else bool(flag) for flag in (dynamic_size, infer_shape)]
         return TensorArraySpec(shape[2:], dtype, *known)
 
     def is_compatible_with(self, spec_or_value: Any) -> bool:
@@ -105,15 +105,16 @@ class TensorArraySpec(TypeSpec):
 
     def _from_components(self, components: Any) -> TensorArray:
         shape = self._element_shape.raw
-        elements = Elements(shape, shape is not None, self._infer_shape)
-        return ListArray(components[0], self._dtype, elements, self._dynamic_size)
+        elements = Elements(shape, shape is not None, bool(self._infer_shape))
+        return ListArray(components[0], self._dtype, elements, bool(self._dynamic_size))
 
     def _to_legacy_output_types(self) -> DType:
         return self._dtype
 
     def _to_legacy_output_shapes(self) -> TensorShape:
         # What no shape says goes before it.
-        flags = TensorShape([int(self._dynamic_size), int(self._infer_shape)])
+        known = (self._dynamic_size, self._infer_shape)
+        flags = TensorShape([None if flag is None else int(flag) for flag in known])
         return flags.concatenate(self._element_shape)
 
     def _to_legacy_output_classes(self) -> type:
