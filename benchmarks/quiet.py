@@ -42,6 +42,7 @@ def commands(peers: Sequence[Side]) -> dict[str, list[str]]:
         "suite": ["run.py", "--full", *plot, *every, *write],
         "start": ["start.py", *first, *write],
         "first_steps": ["first_steps.py", *write],
+        "fed": ["fed.py", *first, *write],
         "sessions": ["first_steps.py", "--sessions", "1000", *write],
         "whole": ["whole.py", "--turns", "3", *first, *write],
         "threads": ["side_by_side.py", "--seconds", "5", *first, *write],

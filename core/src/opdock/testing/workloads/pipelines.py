@@ -74,16 +74,17 @@ def examples_answer(data: SimpleNamespace) -> list[Any]:
 
 # ---------------------------------------------------------------- images
 def images_data(
-    folder: str, images: int, side: int, crop: int, batch: int, classes: int, channels: int = 0
-) -> SimpleNamespace:
-    """Waves of colour, where to cut them, and with channels a small convolutional network."""
+    folder: str, images: int, side: int, crop: int, batch: int, classes: int, channels: int = 0,
+    pool: int = 4,
+) -> SimpleNamespace:  # fmt: skip
+    """Waves of colour, where to cut them, and with channels a convolutional network."""
     rng = random(72)
     at = np.linspace(0, 1, side, dtype=np.float32)
     waves = rng.uniform(1, 5, (images, 2, 3)).astype(np.float32)
     angles = at[None, :, None, None] * waves[:, None, None, 0]
     angles = angles + at[None, None, :, None] * waves[:, None, None, 1]
     grain = normal(rng, images, side, side, 3, scale=0.01)
-    flat = (-(-crop // 8)) ** 2 * channels
+    flat = (-(-(crop // pool) // 2)) ** 2 * channels
     network = [
         weights(rng, 3, 3, 3, channels), np.zeros(channels, np.float32),
         weights(rng, flat, classes), np.zeros(classes, np.float32),
@@ -94,7 +95,7 @@ def images_data(
         corners=rng.randint(0, side - crop + 1, (images, 2)).astype(np.int32),
         flips=rng.uniform(size=images) < 0.5,
         labels=rng.randint(0, classes, images).astype(np.int32),
-        crop=crop, batch=batch, rate=0.01, parameters=network,
+        crop=crop, batch=batch, rate=0.01, parameters=network, pool=pool,
     )  # fmt: skip
 
 
@@ -149,9 +150,10 @@ def images_answer(data: SimpleNamespace) -> list[Any]:
 
 # ---------------------------------------------------------------- training
 def trained(tf: Any, data: SimpleNamespace, images: Any, labels: Any) -> Program:
-    """A step on these images: a mean of 4x4, a convolution, a maximum of 2x2, a dense layer."""
+    """A step on these images: means of squares, a convolution, a maximum of 2x2, a dense layer."""
     kernel, bias, w, b = (tf.Variable(p) for p in data.parameters)
-    h = tf.nn.avg_pool(images, [1, 4, 4, 1], [1, 4, 4, 1], "VALID")
+    square = [1, data.pool, data.pool, 1]
+    h = tf.nn.avg_pool(images, square, square, "VALID") if data.pool > 1 else images
     h = tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(h, kernel, [1, 1, 1, 1], "SAME"), bias))
     h = tf.nn.max_pool(h, [1, 2, 2, 1], [1, 2, 2, 1], "SAME")
     logits = tf.matmul(tf.reshape(h, [-1, w.shape[0]]), w) + b
@@ -178,8 +180,9 @@ def trained_answer(data: SimpleNamespace, batches: list[np.ndarray]) -> list[Any
     """The same in NumPy."""
 
     def loss(p: Any, x: np.ndarray, y: np.ndarray) -> float:
-        n, side = len(x), data.crop // 4
-        h = x[:, : side * 4, : side * 4].reshape(n, side, 4, side, 4, 3).mean(axis=(2, 4))
+        n, side, pool = len(x), data.crop // data.pool, data.pool
+        h = x[:, : side * pool, : side * pool].reshape(n, side, pool, side, pool, 3)
+        h = h.mean(axis=(2, 4))
         h = reference.max_pool(reference.relu(reference.conv(h, p[0]) + p[1]), 2, 2)
         return reference.cross_entropy(h.reshape(n, -1) @ p[2] + p[3], y)
 
@@ -260,12 +263,16 @@ IMAGES = {"images": 256, "side": 256, "crop": 224, "batch": 64, "classes": 10}
 FEW_IMAGES = {"images": 5, "side": 24, "crop": 16, "batch": 3, "classes": 3}
 
 
+SMALL = {"channels": 16, "pool": 4}
+LARGE = {"channels": 16, "pool": 1}
+
+
 def on_images(
-    name: str, about: str, program: Any, answer: Any, tolerance: float, network: bool = True
+    name: str, about: str, program: Any, answer: Any, tolerance: float, network: dict[str, int]
 ) -> Workload:
     """One of the workloads on JPEG files, with a network of some channels or without."""
-    sizes = IMAGES | {"channels": 16} if network else IMAGES
-    few = FEW_IMAGES | {"channels": 2} if network else FEW_IMAGES
+    sizes = IMAGES | network
+    few = FEW_IMAGES | (network and network | {"channels": 2})
     return Workload(
         name, about, sizes, few, images_data, program, answer, tolerance, changes=True,
         host=True, section="pipelines", files=images_files,
@@ -292,7 +299,7 @@ WORKLOADS = (
         images_program,
         images_answer,
         0.1,
-        network=False,
+        {},
     ),
     Workload(
         "input_slices",
@@ -325,6 +332,7 @@ WORKLOADS = (
         fed_program,
         fed_answer,
         0.01,
+        SMALL,
     ),
     on_images(
         "input_none",
@@ -332,5 +340,22 @@ WORKLOADS = (
         unfed_program,
         unfed_answer,
         1e-4,
+        SMALL,
+    ),
+    on_images(
+        "input_train_large",
+        "a step that takes longer than its batch: on the images as large as they are",
+        fed_program,
+        fed_answer,
+        0.01,
+        LARGE,
+    ),
+    on_images(
+        "input_none_large",
+        "the same step on images that are there",
+        unfed_program,
+        unfed_answer,
+        1e-4,
+        LARGE,
     ),
 )
