@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import opdock as tf
+from opdock.api import graph_util
 from opdock.cli.main import main
 from opdock.io import protos
 from opdock.io.checkpoint_v2 import BundleReader, BundleWriter
@@ -286,3 +287,9 @@ def test_what_a_node_is_colocated_with_is_kept() -> None:
             tf.constant(2.0, name="second")
     kept = tf.graph_util.extract_sub_graph(graph.as_graph_def(), ["second"])
     assert [n.name for n in kept.node] == ["first", "second"]
+    needs, nodes, numbers = graph_util.graph_summary(graph.as_graph_def())
+    assert needs == {"first": [], "second": ["first"]}
+    assert list(nodes) == list(numbers) == ["first", "second"]
+    # TensorFlow's own programs walk further names, which are not of the graph.
+    found = graph_util.reachable_nodes(["second", "elsewhere"], needs)
+    assert found == {"first", "second", "elsewhere"}

@@ -29,6 +29,37 @@ def _node_name(text: str) -> str:
     return parse_input(text)[0]
 
 
+def graph_summary(
+    graph_def: Any,
+) -> tuple[dict[str, list[str]], dict[str, Any], dict[str, int]]:
+    """What each node of a `GraphDef` needs, the nodes, and their numbers, all by name.
+
+    A node needs its inputs and the nodes with which it is colocated.
+    """
+    nodes = {n.name: n for n in graph_def.node}
+    needs = {
+        name: [*map(_node_name, node.input), *_colocated(node)] for name, node in nodes.items()
+    }
+    return needs, nodes, {name: number for number, name in enumerate(nodes)}
+
+
+def reachable_nodes(target_nodes: Iterable[str], name_to_input_name: Any) -> set[str]:
+    """The names of the given nodes and of all that they need.
+
+    Args:
+        target_nodes: names of nodes.
+        name_to_input_name: what each node needs, of `graph_summary`.
+    """
+    keep: set[str] = set()
+    waiting = list(target_nodes)
+    while waiting:
+        name = waiting.pop()
+        if name not in keep:
+            keep.add(name)
+            waiting.extend(name_to_input_name.get(name, ()))
+    return keep
+
+
 def extract_sub_graph(graph_def: Any, dest_nodes: Iterable[str]) -> Any:
     """The nodes that the given nodes need, and those with which they are colocated.
 
@@ -47,19 +78,12 @@ def extract_sub_graph(graph_def: Any, dest_nodes: Iterable[str]) -> Any:
         raise TypeError("graph_def must be a graph_pb2.GraphDef proto.")
     if isinstance(dest_nodes, str):
         raise TypeError("dest_nodes must be a list.")
-    nodes = {n.name: n for n in graph_def.node}
-    keep: set[str] = set()
-    waiting = list(dest_nodes)
-    for name in waiting:
-        if name not in nodes:
+    inputs, _, _ = graph_summary(graph_def)
+    wanted = list(dest_nodes)
+    for name in wanted:
+        if name not in inputs:
             raise AssertionError(f"{name} is not in graph")
-    while waiting:
-        name = waiting.pop()
-        if name in keep:
-            continue
-        keep.add(name)
-        waiting.extend(n for n in map(_node_name, nodes[name].input) if n in nodes)
-        waiting.extend(n for n in _colocated(nodes[name]) if n in nodes)
+    keep = reachable_nodes(wanted, inputs)
     out = protos.GraphDef()
     out.node.extend(n for n in graph_def.node if n.name in keep)
     out.library.CopyFrom(graph_def.library)

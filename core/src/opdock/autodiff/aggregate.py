@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from opdock.dtypes import int64
@@ -63,16 +64,43 @@ def _add_by_device(parts: list[Tensor]) -> Tensor:
     return get("AddN")(sums) if len(sums) > 1 else sums[0]
 
 
+def as_slices(inputs: Sequence[Any], optimize: bool = True) -> list[IndexedSlices]:
+    """Tensors and slices, all as slices with indices of one type: int64 if that of any is.
+
+    Args:
+        inputs: tensors and `IndexedSlices`.
+        optimize: whether a shape that is known is a constant.
+
+    Raises:
+        TypeError: they are no list, or one is something else.
+    """
+    if not isinstance(inputs, (list, tuple)):
+        raise TypeError(f"Expected a list or tuple, not a {type(inputs)}")
+    parts = [_slices(x, optimize) for x in inputs]
+    if len({p.indices.dtype for p in parts}) < 2:
+        return parts
+    cast = get("Cast")
+    return [
+        p if p.indices.dtype is int64
+        else IndexedSlices(p.values, cast(p.indices, DstT=int64), p.dense_shape)
+        for p in parts
+    ]  # fmt: skip
+
+
+def _slices(x: Any, optimize: bool) -> IndexedSlices:
+    if isinstance(x, IndexedSlices):
+        return x
+    if not isinstance(x, Tensor):
+        raise TypeError(f"Not a Tensor or IndexedSlices: {type(x)}")
+    known = x.raw_shape if optimize else None
+    size = get("Shape")(x) if known is None or None in known else convert_to_tensor(known)
+    return IndexedSlices(x, get("Range")(0, size[0], 1), size)
+
+
 def _concatenate(parts: list[IndexedSlices]) -> IndexedSlices:
     """Sparse gradients of one tensor side by side; repeated indices add up by definition."""
     concat = get("ConcatV2")
-    if len({p.indices.dtype for p in parts}) > 1:
-        cast = get("Cast")
-        parts = [
-            p if p.indices.dtype is int64
-            else IndexedSlices(p.values, cast(p.indices, DstT=int64), p.dense_shape)
-            for p in parts
-        ]  # fmt: skip
+    parts = as_slices(parts)
     values = concat([p.values for p in parts], 0)
     indices = concat([p.indices for p in parts], 0)
     return IndexedSlices(values, indices, parts[0].dense_shape)

@@ -63,7 +63,6 @@ MODULES: Final[dict[str, str]] = {
     "python.data.util.structure.NoneTensorSpec": "elements of datasets are never None",
     "python.debug": "tfdbg is out of scope: Session.explain and `opdock record` look into steps",
     "python.distribute": _STRATEGIES,
-    "python.distribute.all_reduce": "tf.distribute's strategies add up by themselves",
     "python.eager": _EAGER,
     "python.keras": "Keras is a library: pip install 'opdock[keras]' brings what runs on opdock",
     "python.ops.control_flow_ops.ControlFlowContext": "loops and branches are functions here",

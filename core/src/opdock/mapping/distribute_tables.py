@@ -11,6 +11,7 @@ DISTRIBUTE_SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.distribute.cluster_resolver.cluster_resolver": (
         "opdock.distribute.cluster_resolver.resolver",
     ),
+    "python.distribute.all_reduce": ("opdock.distribute.all_reduces",),
     "python.distribute.collective_all_reduce_strategy": (
         "opdock.distribute.collective_all_reduce",
     ),
@@ -71,6 +72,11 @@ DISTRIBUTE_NAMES: Final[dict[str, dict[str, str]]] = {
         "run_standard_tensorflow_server": (
             "opdock.distribute.distribute_coordinator:run_standard_tensorflow_server"
         ),
+    },
+    "python.distribute.all_reduce": {
+        "_build_ring_gather": "opdock.distribute.all_reduces:ring_gather",
+        "_flatten_tensors": "opdock.distribute.all_reduces:flatten_tensors",
+        "_ring_permutations": "opdock.distribute.all_reduces:ring_permutations",
     },
     "python.distribute.distribute_coordinator": {
         "_Barrier": "opdock.distribute.distribute_coordinator:WorkerBarrier",

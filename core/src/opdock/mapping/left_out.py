@@ -17,7 +17,7 @@ CONTRIB: Final[dict[str, str]] = {
     **dict.fromkeys(
         ("boosted_trees", "decision_trees"), "tf.estimator.BoostedTreesClassifier grows trees"
     ),
-    "all_reduce": "tf.distribute's strategies add up by themselves",
+    "all_reduce": "tensorflow.python.distribute.all_reduce has its functions",
     "bayesflow": "tf.contrib.distributions' library has Monte Carlo methods",
     "constrained_optimization": "became the library tensorflow_constrained_optimization",
     "ffmpeg": "tf.audio.decode_wav reads sound",

@@ -103,7 +103,10 @@ OPS_NAMES: Final[dict[str, dict[str, str]]] = {
         "IsMerge": "opdock.util.node_kinds:is_merge",
         "IsSwitch": "opdock.util.node_kinds:is_switch",
     },
-    "python.ops.math_ops": {"reduced_shape": "opdock.ops.reduce:reduced_shape"},
+    "python.ops.math_ops": {
+        "_as_indexed_slices_list": "opdock.autodiff.aggregate:as_slices",
+        "reduced_shape": "opdock.ops.reduce:reduced_shape",
+    },
     "python.ops.linalg_ops_impl": {"eye": "opdock:eye"},
     "python.ops.cond_v2": {
         "cond_v2": "opdock.ops.composed.second_control:cond_v2",

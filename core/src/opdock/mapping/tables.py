@@ -327,6 +327,10 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.framework.errors_impl": {
         "_make_specific_exception": "opdock.errors:make_specific_exception",
     },
+    "python.framework.graph_util_impl": {
+        "_bfs_for_reachable_nodes": "opdock.api.graph_util:reachable_nodes",
+        "_extract_graph_summary": "opdock.api.graph_util:graph_summary",
+    },
     "python.framework.subscribe": {
         "_is_subscribed_identity": "opdock.util.subscribing:is_subscribed"
     },
