@@ -133,3 +133,29 @@ def test_the_lengths_of_a_transform_are_a_vector():
     for transform in (tf.signal.rfft, tf.signal.irfft2d):
         with pytest.raises(ValueError, match=r"Shape \(1, 1\) must have rank 1"):
             transform(np.zeros([2, 2], np.float32), [[1]])
+
+
+@pytest.mark.parametrize(
+    "name, size, lengths, words",
+    [
+        ("RFFT", [2, 3], [5], "Input dimension 1 must have length of at least 5 but got: 3"),
+        ("RFFT2D", [2, 3], [4, 3], "Input dimension 0 must have length of at least 4 but got: 2"),
+        ("RFFT3D", [1, 0, 3], [1, 9, 5], "Input dimension 2 must .* at least 5 but got: 3"),
+        ("IRFFT", [3], [6], "Input dimension 0 must have length of at least 4 but got: 3"),
+        ("IRFFT2D", [2, 3], [3, 4], "Input dimension 0 must have length of at least 3 but got: 2"),
+    ],
+)
+def test_an_op_pads_nothing(name, size, lengths, words):
+    x = tf.placeholder(tf.complex64 if name.startswith("I") else tf.float32)
+    out = getattr(tf.raw_ops, name)(input=x, fft_length=lengths)
+    with tf.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match=words):
+        session.run(out, {x: np.zeros(size)})
+
+
+def test_an_op_takes_what_is_just_long_enough():
+    spectrum = np.arange(3.0).astype(np.complex64)
+    with tf.Session() as session:
+        for length in (4, 5):
+            got = session.run(tf.raw_ops.IRFFT(input=spectrum, fft_length=[length]))
+            np.testing.assert_allclose(got, np.fft.irfft(spectrum, length), atol=1e-6)
+        assert session.run(tf.raw_ops.RFFT(input=np.zeros(0), fft_length=[5])).shape == (3,)

@@ -42,7 +42,7 @@ def transform(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
     host_inputs=("fft_length",),
 )
 def real_transform(xp: Any, sig: NodeSig) -> Callable[[Any, Any], Any]:
-    """The transform of real numbers, forward or back; the input is cropped or padded to length."""
+    """The transform of real numbers, forward or back; the input is cropped to length."""
     axes, inverse = _axes(sig.op), sig.op.startswith("I")
     fn = xp.fft.irfftn if inverse else xp.fft.rfftn
     dtype = dtype_of(xp, sig.out_dtypes[0])
@@ -55,6 +55,13 @@ def real_transform(xp: Any, sig: NodeSig) -> Callable[[Any, Any], Any]:
             raise invalid(f"fft_length must have shape [{len(axes)}]")
         if min(lengths) < 0:
             raise invalid(f"fft_length must be >= 0, but got: {min(lengths)}")
+        for axis, length in zip(axes, lengths, strict=True):
+            least = length // 2 + 1 if inverse and axis == -1 else length
+            if 0 < x.shape[axis] < least:
+                raise invalid(
+                    f"Input dimension {len(x.shape) + axis} must have length of at least {least} "
+                    f"but got: {x.shape[axis]}"
+                )
         if 0 in tuple(x.shape) or 0 in lengths:
             last = lengths[-1] if inverse or not lengths[-1] else lengths[-1] // 2 + 1
             batch = tuple(x.shape)[: len(x.shape) - len(axes)]
