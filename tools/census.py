@@ -7,7 +7,8 @@ The file has the columns `name` (as `tf.nn.conv2d`) and `occurrences`; names tha
 `tf.` are methods of objects and are left out. A group is a module below `tf`, or below
 `tf.contrib` and `tf.python`. Of folders each is a group: a repository, which is read as `opdock
 check` reads it. `--without` leaves out modules wherever they are reached: `tf.keras` is also
-`tf.compat.v1.keras` and `tf.python.keras`. Uses of names that TensorFlow 1.15 does not have either,
+`tf.compat.v1.keras` and `tf.python.keras`; with a star or a dot it is a pattern of whole names, as
+`*TPU*` and `python.debug.*`. Uses of names that TensorFlow 1.15 does not have either,
 of TensorFlow 2 and misspelt ones, are counted by themselves: the share is that of all others. With
 `--least` the exit status is 1 where a group, or all together, have a smaller one.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import fnmatch
 import sys
 from collections import defaultdict
 from collections.abc import Collection
@@ -67,7 +69,7 @@ def read(path: Path, without: Collection[str] = ()) -> dict[str, Group]:
             raise ValueError(f"{path} has no columns name and occurrences")
         for row in rows:
             name = row["name"].removeprefix("tf.")
-            if name == row["name"] or top_of(name) in without:
+            if name == row["name"] or left_out(name, without):
                 continue
             uses = int(row["occurrences"])
             groups[group_of(name)].add(name, uses, coverage.covers(name))
@@ -85,9 +87,14 @@ def read_folder(path: Path, without: Collection[str] = ()) -> Group:
     group = Group()
     for name, uses in report.names.items():
         plain = name.removeprefix("tf.")
-        if top_of(plain) not in without:
+        if not left_out(plain, without):
             group.add(plain, uses, name not in lost)
     return group
+
+
+def left_out(name: str, without: Collection[str]) -> bool:
+    """Whether a name does not count: by the module in which it is, or by a pattern."""
+    return top_of(name) in without or any(fnmatch.fnmatchcase(name, p) for p in without)
 
 
 def top_of(name: str) -> str:

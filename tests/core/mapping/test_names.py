@@ -347,6 +347,8 @@ def test_census_counts_no_module_that_is_left_out(
     )
     found = census.read_folder(tmp_path / "one", ["contrib", "keras"])
     assert (found.uses, found.covered, found.missing) == (3, 1, {"nn.nope": 2})
+    found = census.read_folder(tmp_path / "one", ["contrib.*", "*keras.*", "nn.NOPE", "n.*"])
+    assert (found.uses, found.covered, found.missing) == (3, 1, {"nn.nope": 2})
     for words, status in ((["--without", "nn", "contrib", "keras"], 0), (["--least", "101"], 1)):
         command = ["census.py", str(tmp_path / "one"), "--least", "99.5", *words]
         monkeypatch.setattr(sys, "argv", command)
