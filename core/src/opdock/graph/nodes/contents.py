@@ -28,7 +28,7 @@ def is_slices(item: Any) -> bool:
 
 
 def as_operation(item: Any) -> Operation:
-    """The operation behind a value; TypeError where there is none."""
+    """The operation behind a value; that of a new tensor, where the value is one of Python's."""
     if isinstance(item, Operation):
         return item
     if is_slices(item):
@@ -36,7 +36,9 @@ def as_operation(item: Any) -> Operation:
     op = getattr(item, "op", None)
     if isinstance(op, Operation):
         return op
-    raise TypeError(f"Can not convert a {type(item).__name__} into an Operation.")
+    from opdock.graph.nodes.convert import convert_to_tensor
+
+    return convert_to_tensor(item).op
 
 
 class NotInGraphError(KeyError):
