@@ -173,3 +173,9 @@ def test_a_dataset_made_of_what_a_function_captures():
     assert [v.numpy().tolist() for v in tf.data.Dataset.range(2).map(lambda _: outside)] == [
         [5, 6]
     ] * 2
+
+
+def test_values_of_python_are_colocated_with_nothing():
+    for at in ([[1.0], [2.0]], np.ones(2), tf.constant(1)):
+        with tf.colocate_with(at):
+            assert tf.constant(3).numpy() == 3

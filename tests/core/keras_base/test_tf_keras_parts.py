@@ -50,6 +50,21 @@ def test_columns_are_a_layer_that_is_saved(keras: Any) -> None:
     np.testing.assert_array_equal(copy.predict(given), model.predict(given))
 
 
+@pytest.mark.parametrize("version", ["", "_v2"])
+def test_variables_of_columns_have_the_layers_name_once(keras: Any, version: str) -> None:
+    found = importlib.import_module(f"opdock.python.feature_column.dense_features{version}")
+    kinds = {found.DenseFeatures, keras.layers.DenseFeatures}
+    cities = tf.feature_column.categorical_column_with_vocabulary_list("city", ["a", "b"])
+    columns = [tf.feature_column.embedding_column(cities, dimension=2)]
+    for kind in kinds:
+        with tf.Graph().as_default():
+            with tf.variable_scope("dnn"):
+                layer = kind(columns, name="input_layer")
+                layer({"city": tf.constant([["a"], ["b"]])})
+            names = [v.name for v in tf.global_variables()]
+        assert names == ["dnn/input_layer/city_embedding/embedding_weights:0"]
+
+
 def test_an_estimator_of_a_model(keras: Any, tmp_path: Path) -> None:
     x, y = data()
     model = keras.Sequential([keras.layers.Dense(2, input_shape=(8,), name="all")])

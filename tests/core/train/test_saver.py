@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import weakref
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.io.restoration import Restoration
 from opdock.train import checkpoint_management as management
 from opdock.train.saveable import SaveableObject, SaveSpec
+from opdock_echo.device import EchoDevice
 
 
 @pytest.fixture(autouse=True)
@@ -405,3 +409,37 @@ def test_one_missing_folder_is_made(tmp_path: Path) -> None:
             with pytest.raises(ValueError, match=f"Parent directory of .*{place} doesn't exist"):
                 saver.save(sess, str(tmp_path / place))
     assert not (tmp_path / "a").exists()
+
+
+def test_host_memory_for_variables_of_a_device(tmp_path: Path, monkeypatch) -> None:
+    class Held(np.ndarray):
+        """An array whose end is told; a view keeps it."""
+
+    held: set[int] = set()
+    most = 0
+
+    def noted(array: Any) -> Any:
+        nonlocal most
+        found = np.array(array).view(Held)
+        if found.ndim:
+            held.add(id(found))
+            most = max(most, len(held))
+            weakref.finalize(found, held.discard, id(found))
+        return found
+
+    for kind, name in ((EchoDevice, "download"), (Restoration, "read")):
+        inner = getattr(kind, name)
+        monkeypatch.setattr(kind, name, lambda self, x, inner=inner: noted(inner(self, x)))
+    with tf.device("/device:ECHO:0"):
+        variables = [tf.get_variable(f"v{i}", [3], use_resource=i % 2 == 0) for i in range(6)]
+    whole, parts = tf.train.Saver(), [tf.train.Saver([v]) for v in variables]
+    with started() as sess:
+        path = whole.save(sess, str(tmp_path / "whole"))
+        assert 1 <= most <= len(variables)
+        most = 0
+        whole.restore(sess, path)
+        assert most == 1
+        most = 0
+        for i, saver in enumerate(parts):
+            saver.save(sess, str(tmp_path / f"part{i}"))
+        assert most == 1

@@ -215,7 +215,9 @@ class EagerGraph(Graph):
     @contextlib.contextmanager
     def colocate_with(self, op: Any, ignore_existing: bool = False) -> Iterator[None]:
         """Puts operations made inside on the device of `op`."""
-        device = "" if op is None else getattr(op, "op", op).device
+        at = getattr(op, "op", op)
+        # Other values are on no device of a plugin's.
+        device = at.device if isinstance(at, Operation) else ""
         with self.device(device or None) if ignore_existing or device else contextlib.nullcontext():
             yield
 

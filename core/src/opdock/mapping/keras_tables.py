@@ -97,6 +97,8 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
     **{f"compat.v2.{part}": (f"{_V2}.{part}",) * 2 for part in ("losses", "metrics", "optimizers")},
     "python.keras": (_SRC, _V1),
     **{f"python.keras.{path}": _place(modules) for path, modules in _MOVED.items()},
+    # The layer of TensorFlow 2, whose variables have the names of name scopes.
+    "python.feature_column.dense_features_v2": (f"{_SRC}.feature_column.dense_features_v2",) * 2,
 }
 
 # Names of tf.keras that tf_keras no longer has, or has under another name: "module:name".

@@ -277,6 +277,13 @@ def test_colocation(graph):
     with tf.colocate_with(a), graph.colocate_with(None, ignore_existing=True):
         d = tf.constant(1, name="d")
     assert d.op.colocation_groups() == [b"loc:@d"]
+    with tf.colocate_with([[1.0], [2.0]]):
+        e = tf.constant(1, name="e")
+    [group] = e.op.colocation_groups()
+    made = graph.get_operation_by_name(group.decode().removeprefix("loc:@"))
+    assert made.type == "Const" and made.outputs[0].shape == [2, 1]
+    with pytest.raises(TypeError, match="object"), tf.colocate_with(object()):
+        pass
 
 
 def test_containers_and_kernel_labels(graph):

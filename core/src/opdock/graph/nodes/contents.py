@@ -27,8 +27,16 @@ def is_slices(item: Any) -> bool:
     return hasattr(item, "values") and hasattr(item, "indices") and not isinstance(item, Tensor)
 
 
+_converters: Final[list[Callable[[Any], Tensor]]] = []
+
+
+def convert_by(function: Callable[[Any], Tensor]) -> None:
+    """Says what makes tensors of values: it stands on graphs, so that they cannot import it."""
+    _converters[:] = [function]
+
+
 def as_operation(item: Any) -> Operation:
-    """The operation behind a value; TypeError where there is none."""
+    """The operation behind a value; that of a new tensor, where the value is one of Python's."""
     if isinstance(item, Operation):
         return item
     if is_slices(item):
@@ -36,7 +44,7 @@ def as_operation(item: Any) -> Operation:
     op = getattr(item, "op", None)
     if isinstance(op, Operation):
         return op
-    raise TypeError(f"Can not convert a {type(item).__name__} into an Operation.")
+    return _converters[0](item).op
 
 
 class NotInGraphError(KeyError):

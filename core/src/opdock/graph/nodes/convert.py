@@ -10,6 +10,7 @@ import numpy as np
 from opdock import dtypes
 from opdock.dtypes import DType
 from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.contents import convert_by
 from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
@@ -252,3 +253,6 @@ def convert_n_to_tensor(
         convert_to_tensor(v, dtype, None if name is None else f"{name}_{i}", preferred_dtype)
         for i, v in enumerate(values)
     ]
+
+
+convert_by(convert_to_tensor)
