@@ -92,7 +92,14 @@ REASONS = (
     ),
     (r"InceptionV4", "its first half was too slow here"),
     (r"Categorical'> to Tensor", "tf_keras calls a network to save it; this gives a distribution"),
-    (r"Arrays are not equal", "interleaves as many streams as there are processors, here two"),
+    (
+        r"Arrays are not equal in testSingleDeterministicPassAsDatasetWithNumStepsBatchSize",
+        "interleaves as many streams as there are processors, here two",
+    ),
+    (
+        r"Arrays are not equal in test_pad_or_clip_nd_tensor",
+        "a size that TensorFlow does not know while it builds the graph is known here",
+    ),
     (r"references untracked object", "functions of TensorFlow 2"),
     (r"AssertionError: Exception raised", "downloads data"),
     (r"saved_model' has no attribute 'save'", "functions of TensorFlow 2"),
@@ -101,6 +108,8 @@ REASONS = (
     (r"there are no TPUs", "TPUs"),
     (r"does not (cover|map)|module '.*' has no attribute", "a name that opdock does not have"),
 )
+# What is said whatever the arrays are: the name of the test is told with it.
+BARE = "AssertionError: Arrays are not equal"
 
 
 def python() -> Path:
@@ -210,6 +219,8 @@ def run(suite: Suite, *, nets: bool) -> None:
     paths = [PROGRAMS, *([apart(suite)] if suite.apart else [])]
     env = {
         **os.environ, "OMP_NUM_THREADS": "1", "MPLBACKEND": "Agg",
+        # Steps that run before their code is compiled round otherwise: a busy machine has more.
+        "OPDOCK_JIT": "sync",
         "PYTHONPATH": os.pathsep.join(map(str, paths)),
     }  # fmt: skip
     with (HOME / f"{suite.name}.log").open("w", encoding="utf-8") as log:
@@ -230,7 +241,10 @@ def counted(suite: Suite) -> tuple[Counter[str], Counter[str]]:
         skipped = any(e.tag == "skipped" for e in case)
         numbers["failed" if bad else "skipped" if skipped else "passed"] += 1
         if bad:
-            messages[re.sub(r"0x[0-9a-f]+|/\S*/", "…", first_line(bad[0]))[:160]] += 1
+            message = first_line(bad[0])
+            if message == BARE:
+                message += f" in {case.get('name')}"
+            messages[re.sub(r"0x[0-9a-f]+|/\S*/", "…", message)[:160]] += 1
     return numbers, messages
 
 

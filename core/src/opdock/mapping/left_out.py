@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["CONTRIB", "reason"]
+__all__ = ["CONTRIB", "place", "reason"]
 
 # Packages of tf.contrib that are not there, and what serves instead, if anything.
 CONTRIB: Final[dict[str, str]] = {
@@ -32,11 +32,13 @@ CONTRIB: Final[dict[str, str]] = {
     "session_bundle": "was deprecated for tf.saved_model",
     "specs": "Python's text to be run",
     "stat_summarizer": "tf.profiler",
+    "tensor_forest.hybrid": "no program was found that uses it",
     "timeseries": "no program was found that uses it",
 }
 
 # Module, or one name -> the reason why it is not meant to come.
 _OUT: Final[dict[str, str]] = {
+    **{f"contrib.{package}": why for package, why in CONTRIB.items()},
     "config": "settings of TF 2's runtime",
     "distribute.cluster_resolver.TPUClusterResolver": "needs a TPU's own runtime",
     "distribute.experimental.TPUStrategy": "needs a TPU's own runtime",
@@ -61,10 +63,14 @@ _OUT: Final[dict[str, str]] = {
 }
 
 
+def place(path: str) -> str | None:
+    """The module or name left out that a public path is or is in; None where there is none."""
+    parts = path.split(".")
+    places = (".".join(parts[: i + 1]) for i in range(len(parts)))
+    return next((place for place in places if place in _OUT), None)
+
+
 def reason(path: str) -> str | None:
     """Why a public path, or a module that it is in, is left out; None where it is not."""
-    parts = path.split(".")
-    if parts[0] == "contrib" and len(parts) > 1:
-        return CONTRIB.get(parts[1])
-    places = (".".join(parts[: i + 1]) for i in range(len(parts)))
-    return next((_OUT[place] for place in places if place in _OUT), None)
+    found = place(path)
+    return None if found is None else _OUT[found]

@@ -46,7 +46,7 @@ def why(path: str, name: str) -> str:
         told = f"opdock does not cover tf.{full} yet ({PAGE} says what is planned)"
         return coded("OPD-NAME-001", told)
     if path.startswith("contrib") and (why_not := left_out.reason(full)) is not None:
-        package = ".".join(full.split(".")[:2])
+        package = left_out.place(full)
         told = f"opdock leaves tf.{package} out: {why_not} ({CONTRIB_PAGE} lists all that is out)"
         return coded("OPD-NAME-002", told)
     if path.startswith("compat.v2"):
