@@ -123,6 +123,15 @@ def test_as_default_nests(graph):
     assert tf.get_default_graph() is graph
 
 
+def test_an_error_ends_the_defaults_that_were_begun_inside():
+    before = tf.get_default_graph()
+    with pytest.raises(KeyboardInterrupt):
+        with tf.Graph().as_default():
+            tf.Graph().as_default().__enter__()  # what an interrupt has kept from its end
+            raise KeyboardInterrupt
+    assert tf.get_default_graph() is before
+
+
 def test_reset_inside_a_graph_is_refused():
     with pytest.raises(AssertionError, match="nested graphs"):
         tf.reset_default_graph()

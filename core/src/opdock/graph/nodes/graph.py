@@ -406,13 +406,16 @@ class Graph(GraphMode, GraphContents):
     @contextlib.contextmanager
     def as_default(self) -> Iterator[Graph]:
         """Makes this the default graph of the thread."""
-        _stack.graphs.append(self)
+        graphs, depth = _stack.graphs, len(_stack.graphs)
+        graphs.append(self)
         try:
             yield self
-        finally:
-            if _stack.graphs[-1] is not self:
-                raise AssertionError("Nesting violated for default stack of graphs.")
-            _stack.graphs.pop()
+        except BaseException:
+            del graphs[depth:]  # with what an interrupt has left there
+            raise
+        if graphs[-1] is not self:
+            raise AssertionError("Nesting violated for default stack of graphs.")
+        graphs.pop()
 
     # ------------------------------------------------------------ serialization
     def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> Any:
