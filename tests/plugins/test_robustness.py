@@ -103,7 +103,8 @@ def test_sessions_that_lose_their_device(demand, told, sessions):
 
     logging.getLogger("opdock.fallback").disabled = True
     try:
-        assert grown(work, sessions) < 200 * sessions
+        # A table of the process that grows meanwhile does so once.
+        assert min(grown(work, sessions) for _ in range(2)) < 200 * sessions
     finally:
         logging.getLogger("opdock.fallback").disabled = False
     gc.collect()

@@ -15,7 +15,7 @@ import opdock as tf
 from opdock import dtypes, plugin
 from opdock.data import Dataset
 from opdock.data.devices import MultiDeviceIterator
-from opdock.eager.modes import eager_mode
+from opdock.eager.graph import EagerGraph
 from opdock.plugin import BackendSpec, BaseDevice, DeviceAttributes, Probe, hookimpl
 
 NAME = "holder-for-tests"
@@ -242,7 +242,7 @@ def test_one_device_may_run_ahead_as_far_as_there_is_room() -> None:
 
 @pytest.mark.parametrize("prefetch", [0, 2])
 def test_devices_have_elements_in_turn_where_operations_run_as_they_are_made(prefetch: int) -> None:
-    with eager_mode(alone=True):
+    with EagerGraph().as_default():
         dealt = MultiDeviceIterator(
             Dataset.range(5), ["/cpu:0", HOLDER, "/cpu:0"], prefetch_buffer_size=prefetch
         )
