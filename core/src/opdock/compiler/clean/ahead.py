@@ -6,12 +6,13 @@ Whoever takes it first compiles what is left for arrays, as for those that a cal
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from opdock import shapes
 from opdock.compiler.clean.prune import has_switches
+from opdock.graph.control.function_op import behind
 from opdock.late import record
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def ahead(
         fetches, targets, feeds: as `Compiler.step` has them.
     """
     fed = {t for t, _, _ in feeds}
-    needed = _needed([*(t.op for t in fetches if t not in fed), *targets], fed)
+    needed = behind([*(t.op for t in fetches if t not in fed), *targets], fed)
     takers = [op for op in needed if op._spec.traits.takes]
     if not takers:
         return None
@@ -65,7 +66,7 @@ def ahead(
         return None
     if not all(t.dtype._is_data and t not in fed for t in results):
         return None
-    before = _needed(takers, fed)
+    before = behind(takers, fed)
     if needed == before or not all(op.spec.traits.takes or _free(op) for op in before):
         return None
     handles = {op.inputs[0] for op in takers}
@@ -74,21 +75,6 @@ def ahead(
     if has_switches(fetches, targets, feeds):
         return None
     return Ahead(tuple(takers), results)
-
-
-def _needed(roots: Iterable[Operation], fed: AbstractSet[Tensor]) -> set[Operation]:
-    """Operations, and all that has to run before them."""
-    seen: set[Operation] = set()
-    waiting = list(roots)
-    while waiting:
-        op = waiting.pop()
-        if op not in seen:
-            seen.add(op)
-            for tensor in op._inputs:
-                if tensor not in fed:
-                    waiting.append(tensor._op)
-            waiting += op._control_inputs
-    return seen
 
 
 def _free(op: Operation) -> bool:

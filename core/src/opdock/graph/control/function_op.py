@@ -190,8 +190,10 @@ def behind(ends: Iterable[Operation], values: Container[Tensor]) -> set[Operatio
         op = stack.pop()
         if op not in found:
             found.add(op)
-            stack += [t.op for t in op.inputs if t not in values]
-            stack += op.control_inputs
+            for tensor in op._inputs:
+                if tensor not in values:
+                    stack.append(tensor._op)
+            stack += op._control_inputs
     return found
 
 

@@ -109,7 +109,7 @@ class InTwo:
     def _go_on(
         self, values: Sequence[Any], came: Sequence[Any], observer: Observer | None
     ) -> Sequence[Any]:
-        self._latest = entry = self._entry([np.shape(value) for value in came])
+        self._latest = entry = self._entry([getattr(value, "shape", ()) for value in came])
         try:
             raw = _run(entry, values, observer)
         except errors.OpError as e:
