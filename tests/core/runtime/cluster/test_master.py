@@ -87,6 +87,18 @@ def test_what_asks_for_no_task_is_in_the_same_one_for_all_workers(cluster):
     assert PS in str(first.explain(add))
 
 
+def test_a_variable_that_asks_for_no_task_is_where_a_user_of_it_is_in_all_steps(cluster):
+    servers = cluster(worker=1, ps=1)
+    count = tf.get_variable("count", initializer=3, use_resource=True)
+    with tf.device("/job:worker"):
+        known = count.is_initialized()
+    with tf.Session(servers["worker"][0].target) as sess:
+        sess.run(count.initializer)
+        assert sess.run(known)
+        assert sess.run(count.assign_add(1)) == 4
+        assert WORKER in str(sess.explain(count.read_value()))
+
+
 def test_what_asks_for_no_task_is_where_a_preferred_kind_of_device_is(cluster, monkeypatch):
     servers = cluster(worker=2, ps=1)
     devices = task.TaskSession.devices
