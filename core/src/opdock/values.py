@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -188,7 +187,7 @@ def _string_array(value: Any) -> np.ndarray[Any, Any]:
     # As of numbers, an array of what it should be is handed on as it is.
     source = np.asarray(value, dtype=object)
     items = source.reshape(-1).tolist()
-    if operator.countOf(map(type, items), bytes) == len(items):  # half as long as a set takes
+    if list(map(type, items)).count(bytes) == len(items):  # half as long as a set takes
         return source
     out = np.empty(source.shape, object)
     flat_out = out.reshape(-1)
