@@ -104,7 +104,7 @@ def test_what_asks_for_no_task_is_where_a_preferred_kind_of_device_is(cluster, m
     devices = task.TaskSession.devices
 
     def with_accelerators(self):
-        host = next(found for found in devices(self) if found[1] == "CPU")
+        host = next(d for d in devices(self) if d[1] == "CPU")
         own = task_of(host[0])
         accelerator = [f"{own}/device:GPU:0", "GPU", 0, "", True]
         unasked = [f"{own}/device:XLA_CPU:0", "XLA_CPU", 0, "", False]
