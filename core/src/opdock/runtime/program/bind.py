@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from opdock import errors
@@ -156,14 +157,18 @@ def _known(step: Step, presets: dict[int, Any]) -> tuple[Any, ...]:
     return tuple(presets[s] for s in slots) if presets.keys() >= set(slots) else ()
 
 
-@contextlib.contextmanager
-def within(targets: Iterable[Target]) -> Iterator[None]:
+def within(targets: Iterable[Target]) -> AbstractContextManager[object]:
     """The limits that a session has set its devices."""
-    with contextlib.ExitStack() as limits:
-        for target in targets:
-            limit = target.within()
-            if limit is not None:
-                limits.enter_context(limit)
+    limits = [limit for target in targets if (limit := target.within()) is not None]
+    # One is what nearly all sessions have that have some, and each step pays for what is around it.
+    return limits[0] if len(limits) == 1 else _within_all(limits)
+
+
+@contextlib.contextmanager
+def _within_all(limits: Iterable[AbstractContextManager[object]]) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
+        for limit in limits:
+            stack.enter_context(limit)
         yield
 
 
