@@ -3,6 +3,7 @@
     python benchmarks/checkpoints.py                        # 64 variables of 16 MiB
     python benchmarks/checkpoints.py --tensors 8 --mib 4    # the same, shortly
     python benchmarks/checkpoints.py --peer tensorflow=PYTHON --write docs/benchmarks.md
+    python benchmarks/checkpoints.py --device /device:OPENCL:0      # variables of a device
 
 Each figure comes from processes of their own, which take turns; the largest resident size of each
 is read at its end, once with the step and once without. `disk` is as many bytes in one plain file,
@@ -24,6 +25,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -34,6 +36,14 @@ MODULES = {"opdock": "opdock", "tensorflow": "tensorflow.compat.v1"}
 def peak() -> float:
     """The largest size that this process had, in MiB."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def forget_peak() -> None:
+    """Has `peak` tell of what comes from now on, where the system can (Linux): to make variables
+    takes more than to hold them.
+    """
+    with suppress(OSError), open("/proc/self/clear_refs", "w") as file:
+        file.write("5")
 
 
 # ---------------------------------------------------------------- steps
@@ -70,18 +80,24 @@ def bundle(what: str, prefix: str, tensors: int, size: int) -> float:
     return time.perf_counter() - start
 
 
-def saver(library: str, what: str, prefix: str, tensors: int, size: int) -> float:
-    """Seconds that a Saver needs in a session."""
+def saver(library: str, what: str, prefix: str, tensors: int, size: int, device: str) -> float:
+    """Seconds that a Saver needs in a session for variables of a device."""
     tf = importlib.import_module(MODULES[library])
     if library == "tensorflow":
         tf.disable_v2_behavior()
-    for i in range(tensors):
+    with tf.device(device or None):
         # Random, since equal numbers would be kept as one.
-        start_value = tf.random_uniform_initializer()
-        tf.get_variable(f"v{i}", [size], initializer=start_value, use_resource=True)
+        variables = [
+            tf.get_variable(
+                f"v{i}", [size], initializer=tf.random_uniform_initializer(), use_resource=True
+            )
+            for i in range(tensors)
+        ]
     saver = tf.train.Saver()
     with tf.Session() as session:
         session.run(tf.global_variables_initializer())
+        session.run([v[:1] for v in variables])  # a device has made them by then
+        forget_peak()
         start = time.perf_counter()
         if what == "save":
             saver.save(session, prefix, write_meta_graph=False)
@@ -90,13 +106,13 @@ def saver(library: str, what: str, prefix: str, tensors: int, size: int) -> floa
         return time.perf_counter() - start
 
 
-def step(kind: str, what: str, place: str, tensors: int, size: int) -> float:
+def step(kind: str, what: str, place: str, tensors: int, size: int, device: str) -> float:
     """Seconds that a step of some kind takes."""
     if kind == "disk":
         return plain_file(what, place, tensors, size)
     if kind == "files":
         return bundle(what, place, tensors, size)
-    return saver(kind, what, place, tensors, size)
+    return saver(kind, what, place, tensors, size, device)
 
 
 # ---------------------------------------------------------------- measuring
@@ -125,6 +141,7 @@ class Measures:
         command = [python, __file__, "--step", f"{kind}-{what}"]
         command += ["--directory", str(Path(self.folder) / kind)]
         command += ["--tensors", str(self.args.tensors), "--mib", str(self.args.mib)]
+        command += ["--device", self.args.device]
         out = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
         return float(out[0]), float(out[1])
 
@@ -158,6 +175,7 @@ def main(words: Sequence[str]) -> None:
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--tensors", type=int, default=64)
     p.add_argument("--mib", type=int, default=16, help="size of each tensor")
+    p.add_argument("--device", default="", help="of the variables; the host's if none is named")
     p.add_argument("--turns", type=int, default=3, help="of which the median is told")
     p.add_argument("--directory", default=None, help="on the disk that is meant")
     p.add_argument("--warm", action="store_true", help="read from the system's cache")
@@ -168,7 +186,7 @@ def main(words: Sequence[str]) -> None:
     if args.step is not None:
         kind, what = args.step.split("-")
         size = args.mib * (1 << 20) // 4
-        print(step(kind, what, args.directory, args.tensors, size), peak())
+        print(step(kind, what, args.directory, args.tensors, size, args.device), peak())
         return
     from options import peer, quoted
     from report import machine

@@ -35,8 +35,11 @@ NEWER = {
     "GatherTree": "of tf.contrib.seq2seq, whose ops the listing leaves out",
     "_Arg": "a function's argument: internal, so no listing has it",
     "_DeadValue": "what a branch that is not taken gives: internal",
+    "_CreateCheckpoint": "what a save of many tensors is made of: internal",
+    "_FinishCheckpoint": "what a save of many tensors is made of: internal",
     "_OpenCheckpoint": "what a restore of many tensors is made of: internal",
     "_ReadCheckpoint": "what a restore of many tensors is made of: internal",
+    "_WriteCheckpoint": "what a save of many tensors is made of: internal",
 }
 _AXIS = "attributes of TF 2: graphs that it quantized have them; the defaults are 1.15's behaviour"
 _AVERAGE = "an attribute of TF 2 that tf.keras there writes; the default is 1.15's behaviour"

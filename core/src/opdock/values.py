@@ -184,7 +184,8 @@ def _typed_leaf(value: Any) -> bool:
 
 
 def _string_array(value: Any) -> np.ndarray[Any, Any]:
-    source = np.array(value, dtype=object)
+    # As of numbers, an array of what it should be is handed on as it is.
+    source = np.asarray(value, dtype=object)
     items = source.reshape(-1).tolist()
     if list(map(type, items)).count(bytes) == len(items):  # half as long as a set takes
         return source

@@ -8,6 +8,7 @@ import pytest
 import opdock as tf
 from opdock.plugin import RandomStream
 from opdock.testing.reference.random import Stream
+from opdock_cpu.kernels.random_dist import _truncated_rows
 from opdock_cpu.philox import Philox, PhiloxState, unit_float32, unit_float64
 
 # The known answers that Random123, the authors' library, ships: counter, key, block.
@@ -117,3 +118,17 @@ def test_the_gradient_of_gamma_moves_the_sample() -> None:
             got = session.run(slope)
     # The mean of a gamma variable is its shape parameter, so the mean slope is one.
     assert np.allclose(got / 2000, 1.0, atol=0.1)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("bounds", [(-1.0, 2.0), (3.0, 3.1), (2.0, 50.0), (-np.inf, -3.0)])
+@pytest.mark.parametrize("count", [0, 1, 40])
+def test_one_row_of_bounded_normals_is_what_it_is_beside_others(dtype, bounds, count):
+    stream, starts, wanted = Philox(7, 11), np.array([0, 5000, 9000]), np.full(3, count)
+    parameters = [np.full(3, value) for value in (0.25, 1.5, *bounds)]
+    together = _truncated_rows(stream, np.dtype(dtype), starts, wanted, parameters)
+    assert together.shape == (3, count)
+    for i in range(3):
+        one = [p[i : i + 1] for p in parameters]
+        row = _truncated_rows(stream, np.dtype(dtype), starts[i : i + 1], wanted[:1], one)
+        np.testing.assert_array_equal(row[0], together[i])

@@ -155,10 +155,28 @@ def test_estimators_of_both_kinds(tmp_path: Any) -> None:
     assert list(kmeans.predict_cluster_index(once)) == KINDS.tolist()
     squares = ((POINTS[:, None] - MEANS) ** 2).sum(2)
     np.testing.assert_allclose(list(kmeans.transform(once)), squares, rtol=1e-2, atol=1e-2)
-    mixture = factorization.GMM(3, str(tmp_path / "gmm"), initial_clusters=POINTS[:3])
+
+
+def test_a_mixture_is_an_estimator_of_contrib_learn(tmp_path: Any) -> None:
+    def data() -> Any:
+        return tf.constant(POINTS), None
+
+    mixture = factorization.GMM(3, str(tmp_path), initial_clusters=POINTS[:3])
+    assert isinstance(mixture, tf.contrib.learn.Estimator)
     mixture.fit(input_fn=data, steps=6)
     np.testing.assert_allclose(mixture.clusters(), MEANS, atol=1e-2)
     np.testing.assert_allclose(mixture.weights(), [1 / 3] * 3, atol=1e-3)
     assert mixture.covariances().shape == (3, 2, 2)
-    assert list(mixture.predict_assignments(once)) == KINDS.tolist()
-    assert mixture.score(once, steps=1) > 0
+    # Input that nothing ends is asked once.
+    assert list(mixture.predict_assignments(data)) == KINDS.tolist()
+    once, twice = (mixture.evaluate(input_fn=data, steps=n) for n in (1, 2))
+    np.testing.assert_allclose(twice[mixture.LOG_LIKELIHOOD], 2 * once[mixture.LOG_LIKELIHOOD])
+    scores = once[mixture.SCORES]
+    np.testing.assert_allclose(mixture.score(data, steps=1), np.log(np.exp(scores).sum()))
+
+
+def test_a_mixture_that_is_to_train_no_steps_has_its_beginning(tmp_path: Any) -> None:
+    mixture = factorization.GMM(3, str(tmp_path), initial_clusters=POINTS[:3])
+    mixture.fit(input_fn=lambda: (tf.constant(POINTS), None), steps=0)
+    assert mixture.clusters().shape == (3, 2)
+    assert mixture.weights().shape == (3,)

@@ -73,10 +73,12 @@ def test_zeros_like_a_list_are_a_list():
     words = lists.empty_tensor_list([], tf.string)
     words = raw.TensorListPushBack(input_handle=words, tensor="a")
     numbers = lists.tensor_list_from_tensor([[1, 2], [3, 4]], [2])
-    got = run([
+    stacked = [
         lists.tensor_list_stack(tf.zeros_like(words), tf.string),
         lists.tensor_list_stack(tf.zeros_like(numbers), tf.int32),
-    ])  # fmt: skip
+    ]
+    assert [s.shape.as_list() for s in stacked] == [[None], [None, 2]]
+    got = run(stacked)
     assert got[0].tolist() == [b""]
     assert got[1].tolist() == [[0, 0], [0, 0]]
 

@@ -180,6 +180,20 @@ def test_collections_that_cannot_be_written(caplog: pytest.LogCaptureFixture) ->
     assert "odd" in caplog.text
 
 
+def test_what_has_a_name_but_no_node_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    parts = tf.get_variable("parts", [4, 2], partitioner=tf.fixed_size_partitioner(2))
+    tf.add_to_collection("shared", parts)  # as shared_embedding_columns do
+    meta = tf.train.export_meta_graph()
+    assert "shared" not in meta.collection_def
+    assert "shared" in caplog.text
+    # TensorFlow writes the name.
+    meta.collection_def["shared"].node_list.value.extend(["parts", "parts/part_1"])
+    with tf.Graph().as_default() as graph:
+        tf.train.import_meta_graph(meta)
+        assert graph.get_collection("shared") == [graph.get_operation_by_name("parts/part_1")]
+    assert "Left out of collection shared" in caplog.text
+
+
 def test_savers_in_a_collection() -> None:
     model()
     tf.add_to_collection(tf.GraphKeys.SAVERS, tf.train.Saver())

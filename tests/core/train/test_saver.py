@@ -411,7 +411,10 @@ def test_one_missing_folder_is_made(tmp_path: Path) -> None:
     assert not (tmp_path / "a").exists()
 
 
-def test_host_memory_for_variables_of_a_device(tmp_path: Path, monkeypatch) -> None:
+@pytest.mark.parametrize("sharded", [False, True])
+def test_host_memory_for_variables_of_a_device(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sharded: bool
+) -> None:
     class Held(np.ndarray):
         """An array whose end is told; a view keeps it."""
 
@@ -431,15 +434,42 @@ def test_host_memory_for_variables_of_a_device(tmp_path: Path, monkeypatch) -> N
         inner = getattr(kind, name)
         monkeypatch.setattr(kind, name, lambda self, x, inner=inner: noted(inner(self, x)))
     with tf.device("/device:ECHO:0"):
-        variables = [tf.get_variable(f"v{i}", [3], use_resource=i % 2 == 0) for i in range(6)]
-    whole, parts = tf.train.Saver(), [tf.train.Saver([v]) for v in variables]
+        # Of a size that is let go of at once.
+        variables = [tf.get_variable(f"v{i}", [1 << 15], use_resource=i % 2 == 0) for i in range(6)]
+    saver = tf.train.Saver(sharded=sharded)
     with started() as sess:
-        path = whole.save(sess, str(tmp_path / "whole"))
-        assert 1 <= most <= len(variables)
-        most = 0
-        whole.restore(sess, path)
+        path = saver.save(sess, str(tmp_path / "model"))
         assert most == 1
+        values = [np.array(value) for value in sess.run(variables)]
+        sess.run([v.assign(tf.zeros_like(v)) for v in variables])
+        assert not held
         most = 0
-        for i, saver in enumerate(parts):
-            saver.save(sess, str(tmp_path / f"part{i}"))
+        saver.restore(sess, path)
         assert most == 1
+        for found, value in zip(sess.run(variables), values, strict=True):
+            np.testing.assert_array_equal(found, value)
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+def test_of_a_save_that_a_device_fails_nothing_remains(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sharded: bool
+) -> None:
+    with tf.device("/device:ECHO:0"):
+        for i in range(3):
+            tf.get_variable(f"v{i}", [i + 1])
+    inner, broken = EchoDevice.download, False
+
+    def download(self: EchoDevice, buffer: Any) -> Any:
+        if broken and buffer.shape == (3,):
+            raise RuntimeError("the third is not to be had")
+        return inner(self, buffer)
+
+    monkeypatch.setattr(EchoDevice, "download", download)
+    saver = tf.train.Saver(sharded=sharded)
+    with started() as sess:
+        path = saver.save(sess, str(tmp_path / "model"))
+        before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+        broken = True
+        with pytest.raises(tf.errors.InternalError, match="is not to be had"):
+            saver.save(sess, path)
+        assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before

@@ -105,7 +105,8 @@ TABLES: Final[Mapping[str, str]] = {
     "opdock_cpu.kernels.inplace:table": "DeepCopy Empty InplaceAdd InplaceSub InplaceUpdate",
     "opdock_cpu.kernels.io:table": (
         "MatchingFiles MergeV2Checkpoints ReadFile Restore RestoreSlice RestoreV2 Save SaveSlices "
-        "SaveV2 ShardedFilename ShardedFilespec WriteFile _OpenCheckpoint _ReadCheckpoint"
+        "SaveV2 ShardedFilename ShardedFilespec WriteFile _CreateCheckpoint _FinishCheckpoint "
+        "_OpenCheckpoint _ReadCheckpoint _WriteCheckpoint"
     ),
     "opdock_cpu.kernels.joining:table": "Concat ConcatV2 Pack ParallelConcat",
     "opdock_cpu.kernels.linalg:table": "BatchMatMul BatchMatMulV2 MatMul SparseMatMul",

@@ -8,7 +8,7 @@ step for all of them, so that LLVM makes a vector of them; it goes on while one 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import exp, floor, log, log1p
+from math import exp, floor, log, log1p, sqrt
 from typing import Any, Final
 
 import numpy as np
@@ -17,11 +17,13 @@ from opdock.plugin import codegen
 from opdock_cpu.jit.looped import Array, Looped, double
 
 __all__ = [
-    "beta_of", "gamma_of", "gamma_slope", "log_gammas", "polygamma", "slope_sum", "tail_integral",
-    "zeta",
+    "beta_of", "gamma_of", "gamma_slope", "log_gammas", "polygamma", "slope_sorts", "slope_sum",
+    "tail_integral", "zeta",
 ]  # fmt: skip
 
 _LANES: Final = 8
+_FAR, _REST = 254, 255
+"""What `slope_sorts` does not call near."""
 _ENOUGH: Final = 1e-9
 """What is left of a sum that does not count."""
 _EXACT: Final = 1e-12
@@ -45,6 +47,8 @@ _PARTS: Final = tuple(1.0 / bottom for bottom in codegen.SERIES["euler_maclaurin
 _HALF_LOG: Final = 0.9189385332046727
 """Half of the logarithm of two pi."""
 _NODES, _WEIGHTS = np.polynomial.laguerre.laggauss(48)
+_COUNTED: Final = int(np.count_nonzero(_WEIGHTS > 1e-13))
+"""Weights that count beside their sum, which is one; what they weigh does not grow beyond."""
 _LARGEST: Final = 128.0
 """Exponents of zeta from which its terms might not be numbers of double precision."""
 
@@ -155,6 +159,19 @@ def _slope(
                 more += 1 if left > 0.0 else 0
 
 
+def _sorts(begin: int, end: int, out: Array, a: Array, x: Array) -> None:
+    """Which function an element is for, and about how many terms it takes there."""
+    for i in range(begin, end):
+        shape, at = double(a[i]), double(x[i])
+        sort = _REST
+        if shape > 0 and at >= 0:
+            if at > shape + 6.0 * sqrt(shape) + 12.0:
+                sort = _FAR
+            elif at > 0 and shape - shape == 0:
+                sort = min(int(sqrt(at) * 8.0), _FAR - 1)
+        out[i] = sort
+
+
 def _tail(
     begin: int, end: int, out: Array, shift: Array, a: Array, x: Array, nodes: Array,
     weights: Array, count: int,
@@ -257,6 +274,7 @@ def _factorials(begin: int, end: int, out: Array, n: Array) -> None:
         out[i] = -size if even else size
 
 
+_SORTS: Final = Looped(_sorts)
 _SERIES: Final = Looped(_series)
 _FRACTION: Final = Looped(_fraction)
 _SLOPE: Final = Looped(_slope)
@@ -380,9 +398,24 @@ def slope_sum(a: Array, x: Array) -> Array | None:
     return _run(_SLOPE, 3, (a, x))
 
 
+def slope_sorts(a: Array, x: Array) -> tuple[Array, Array, Array] | None:
+    """Places of what `slope_sum` is for, of what `tail_integral` is for, and of the rest.
+
+    The first stand in an order by how many terms they take, since those beside each other wait for
+    the last of them. None if there is no code.
+    """
+    sorts = np.empty(a.size, np.uint8)
+    if not _SORTS(a.size, a.size, sorts, a, x):
+        return None
+    order = np.argsort(sorts, kind="stable")
+    counts = np.bincount(sorts, minlength=256)
+    near, far = a.size - counts[_FAR] - counts[_REST], a.size - counts[_REST]
+    return order[:near], order[near:far], order[far:]
+
+
 def tail_integral(a: Array, x: Array) -> Array | None:
     """What a sample x far beyond the mean moves by as its shape a grows, of positive vectors."""
-    return _run(_TAIL, 1, (a, x), _NODES, _WEIGHTS, _NODES.size)
+    return _run(_TAIL, 1, (a, x), _NODES, _WEIGHTS, _COUNTED)
 
 
 def zeta(s: Any, q: Any, other: Callable[[Array, Array], Array]) -> Array | None:

@@ -7,6 +7,7 @@ import functools
 import math
 import os
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from typing import Final
 
@@ -25,19 +26,28 @@ def use_threads(count: int) -> None:
     _limit.set(count)
 
 
-@contextlib.contextmanager
-def at_most(count: int) -> Iterator[None]:
+def at_most(count: int) -> AbstractContextManager[None]:
     """Limits kernels that are bound, and BLAS in whatever is computed, to `count` threads.
 
     Kernels keep to the limit under which they were bound. BLAS has one number of threads for the
     whole process, so while steps of several sessions compute, the lowest of their limits holds.
     """
-    before = _limit.set(count)
-    try:
-        with blas.at_most(count):
-            yield
-    finally:
-        _limit.reset(before)
+    return _Within(count)
+
+
+class _Within(AbstractContextManager[None]):
+    __slots__ = ("_blas", "_count", "_token")
+
+    def __init__(self, count: int) -> None:
+        self._count, self._blas = count, blas.at_most(count)
+
+    def __enter__(self) -> None:
+        self._token = _limit.set(self._count)
+        self._blas.__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        self._blas.__exit__(None, None, None)
+        _limit.reset(self._token)
 
 
 def threads() -> int:

@@ -35,6 +35,7 @@ from opdock.io.tensor_bytes import (
 
 if TYPE_CHECKING:
     from opdock.io.restoration import Restoration
+    from opdock.io.saving import Saving
 
 Array = np.ndarray[Any, Any]
 
@@ -67,11 +68,12 @@ def __getattr__(name: str) -> Any:
 
 
 __all__ = [
-    "JpegOptions", "audio_summary", "decode_bmp", "decode_image", "encode_jpeg", "encode_png",
-    "histogram_summary", "image_summary", "jpeg_shape", "json_example", "matching_files",
-    "merge_checkpoints", "merge_summaries", "open_restoration", "parse_tensor", "read_file",
-    "restore_v2", "save_v1", "save_v2", "scalar_summary", "sharded_filename", "sharded_filespec",
-    "tensor_from_bytes", "tensor_summary", "tensor_to_bytes", "write_file",
+    "JpegOptions", "audio_summary", "begin_saving", "decode_bmp", "decode_image", "encode_jpeg",
+    "encode_png", "histogram_summary", "image_summary", "jpeg_shape", "json_example",
+    "matching_files", "merge_checkpoints", "merge_summaries", "open_restoration",
+    "parse_tensor", "read_file", "restore_v2", "save_v1", "save_v2", "scalar_summary",
+    "sharded_filename", "sharded_filespec", "tensor_from_bytes", "tensor_summary",
+    "tensor_to_bytes", "write_file",
 ]  # fmt: skip
 
 
@@ -125,18 +127,21 @@ def save_v2(
         InvalidArgumentError: the numbers differ, a name repeats or a slice does not fit.
         NotFoundError: the directory does not exist.
     """
-    from opdock.io.checkpoint_v2 import BundleWriter
-    from opdock.io.tensor_slice import parse_shape_and_slice
+    saving = begin_saving(prefix, tensor_names, shape_and_slices, dtypes)
+    for index, tensor in enumerate(tensors):
+        saving.write(index, tensor)
+    saving.finish()
+
+
+def begin_saving(
+    prefix: Any, tensor_names: Any, shape_and_slices: Any, dtypes: Sequence[DType]
+) -> Saving:
+    """Begins what `save_v2` does at once, for whoever has the tensors one after the other."""
+    from opdock.io.saving import Saving
 
     names, specs = _texts(tensor_names), _texts(shape_and_slices)
-    _check_specs("SaveV2", names, specs, len(tensors))
-    with BundleWriter(scalar_text(prefix, "prefix")) as writer:
-        for name, spec, tensor, dtype in zip(names, specs, tensors, dtypes, strict=True):
-            if spec:
-                shape, part = parse_shape_and_slice(spec)
-                writer.add_slice(name, shape, part, tensor, dtype)
-            else:
-                writer.add(name, tensor, dtype)
+    _check_specs("SaveV2", names, specs, len(dtypes))
+    return Saving(scalar_text(prefix, "prefix"), names, specs, dtypes)
 
 
 def save_v1(

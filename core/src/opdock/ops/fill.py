@@ -49,6 +49,11 @@ zeros_like_op.shape(common_shapes.unchanged)
 ones_like_op.shape(common_shapes.unchanged)
 
 
+@zeros_like_op.elements
+def _elements_of_zeros(sig: ShapeSig) -> int:
+    return 0
+
+
 @fill_op.shape
 def _fill_shape(sig: ShapeSig) -> Shape:
     array_util.vector_length(sig.shapes[0])

@@ -34,7 +34,7 @@ merge_v2_checkpoints_op = define_op(
     "delete_old_dirs: bool = true",
     stateful=True,
 ).not_differentiable()
-# The same a tensor at a time, for the compiler: see the trait `pieces`.
+# The same a tensor at a time, for the compiler: see the traits `pieces` and `gathers`.
 open_checkpoint_op = define_op(
     "_OpenCheckpoint",
     "prefix: string, tensor_names: string, shape_and_slices: string -> checkpoint: variant",
@@ -44,8 +44,28 @@ open_checkpoint_op = define_op(
 read_checkpoint_op = define_op(
     "_ReadCheckpoint", "checkpoint: variant -> tensor: dtype", "dtype: type, index: int >= 0"
 ).not_differentiable()
-for _op in (save_v2_op, merge_v2_checkpoints_op, open_checkpoint_op):
+create_checkpoint_op = define_op(
+    "_CreateCheckpoint",
+    "prefix: string, tensor_names: string, shape_and_slices: string -> checkpoint: variant",
+    "dtypes: list(type) >= 1",
+    stateful=True,
+).not_differentiable()
+write_checkpoint_op = define_op(
+    "_WriteCheckpoint",
+    "checkpoint: variant, tensor: dtype -> same_checkpoint: variant",
+    "dtype: type, index: int >= 0",
+    stateful=True,
+).not_differentiable()
+finish_checkpoint_op = define_op(
+    "_FinishCheckpoint", "checkpoint: variant", stateful=True
+).not_differentiable()
+for _op in (
+    merge_v2_checkpoints_op, open_checkpoint_op, write_checkpoint_op, finish_checkpoint_op,
+):  # fmt: skip
     _op.declare(Traits(cost=Cost.WAIT))
+save_v2_op.declare(
+    Traits(cost=Cost.WAIT, gathers=("_CreateCheckpoint", "_WriteCheckpoint", "_FinishCheckpoint"))
+)
 restore_v2_op.declare(Traits(cost=Cost.WAIT, pieces=("_OpenCheckpoint", "_ReadCheckpoint")))
 read_checkpoint_op.declare(Traits(cost=Cost.WAIT, reads=("checkpoint",)))
 sharded_filename_op = define_op(
@@ -88,9 +108,21 @@ def _restore_v2_shape(sig: ShapeSig) -> list[Shape]:
 
 
 @open_checkpoint_op.shape
+@create_checkpoint_op.shape
 def _open_checkpoint_shape(sig: ShapeSig) -> list[Shape]:
     _check_names(sig)
     return [()]
+
+
+@write_checkpoint_op.shape
+def _write_checkpoint_shape(sig: ShapeSig) -> list[Shape]:
+    return [shapes.with_rank(sig.shapes[0], 0)]
+
+
+@finish_checkpoint_op.shape
+def _finish_checkpoint_shape(sig: ShapeSig) -> list[Shape]:
+    shapes.with_rank(sig.shapes[0], 0)
+    return []
 
 
 @read_checkpoint_op.shape

@@ -9,7 +9,7 @@ from typing import Any
 from google.protobuf.any_pb2 import Any as AnyMessage
 
 from opdock.graph.nodes.collections import GraphKeys
-from opdock.graph.nodes.contents import as_text
+from opdock.graph.nodes.contents import NotInGraphError, as_text
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.serial.proto_functions import (
     VARIABLE_COLLECTIONS,
@@ -87,7 +87,8 @@ def add_collection_def(
     if not items:
         return
     try:
-        _fill(meta_graph_def.collection_def[key], as_text(key), items, export_scope)
+        graph = graph or get_default_graph()
+        _fill(meta_graph_def.collection_def[key], as_text(key), items, graph, export_scope)
     except Exception as e:
         del meta_graph_def.collection_def[key]
         _log.warning(
@@ -106,7 +107,7 @@ def _is_exported(item: Any, scope: str | None, excluded: Container[str]) -> bool
     return name not in excluded and (isinstance(item, str) or in_scope(name, scope))
 
 
-def _fill(target: Any, key: str, items: list[Any], scope: str | None) -> None:
+def _fill(target: Any, key: str, items: list[Any], graph: Graph, scope: str | None) -> None:
     to_proto = get_to_proto_function(key)
     first = items[0]
     if to_proto is not None:
@@ -124,7 +125,9 @@ def _fill(target: Any, key: str, items: list[Any], scope: str | None) -> None:
     elif isinstance(first, AnyMessage):
         target.any_list.value.extend(items)
     else:
-        target.node_list.value.extend(strip_name_scope(item.name, scope) for item in items)
+        for item in items:
+            graph.as_graph_element(item.name)  # a variable in parts has a name, but no node
+            target.node_list.value.append(strip_name_scope(item.name, scope))
 
 
 # ---------------------------------------------------------------- read
@@ -172,7 +175,14 @@ def restore_collection(
             f"Collection '{key}' has {kind} where its items are serialized messages, in bytes_list"
         )
     for value in getattr(collection, kind).value:
-        if kind == "node_list":
-            graph.add_to_collection(key, graph.as_graph_element(prepend_name_scope(value, scope)))
+        try:
+            item = (
+                graph.as_graph_element(prepend_name_scope(value, scope))
+                if kind == "node_list"
+                else value
+            )
+        except NotInGraphError as e:
+            # TensorFlow writes the names of variables in parts, which it cannot read.
+            _log.warning("Left out of collection %s: %s", key, e)
         else:
-            graph.add_to_collection(key, value)
+            graph.add_to_collection(key, item)

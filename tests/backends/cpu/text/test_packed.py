@@ -361,3 +361,32 @@ def test_windows(both: Both, pad: int, widths: list[int], preserve: bool, mark: 
     (found, ends), (wanted, plain_ends) = both(build, "_measure", "_fill")
     assert found.tolist() == wanted.tolist()
     np.testing.assert_array_equal(ends, plain_ends)
+
+
+@pytest.mark.parametrize("mark", [b"", b"-", b"a mark of more than 16 bytes"])
+@pytest.mark.parametrize("longest", [3, 16, 17, 130, 600])
+def test_strings_of_any_length(mark: bytes, longest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short ones are copied in one piece, also where a page of memory ends behind them."""
+    monkeypatch.setenv("OPDOCK_JIT", "sync")
+    sizes = RNG.integers(0, longest + 1, (3, 5000))
+    columns = [np.empty(5000, object) for _ in sizes]
+    for column, row in zip(columns, sizes, strict=True):
+        column[:] = [RNG.bytes(n) for n in row]
+    columns[2] = np.broadcast_to(columns[2][:1], 5000)
+    whole = strings.packed(columns[0])
+    assert whole is not None
+    assert whole[0].tobytes() == b"".join(columns[0])
+    assert np.diff(whole[1]).tolist() == sizes[0].tolist()
+    together = strings.joined(columns, mark)
+    assert together is not None
+    assert together.tolist() == [mark.join(row) for row in zip(*columns, strict=True)]
+    matrix = np.stack(columns).T[::-1]
+    rows = strings.joined(matrix.T, mark)
+    assert rows is not None and rows.tolist() == together.tolist()[::-1]
+
+
+def test_what_is_no_string_is_not_joined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPDOCK_JIT", "sync")
+    columns = [np.array([b"a"] * 4999 + [last], object) for last in (b"b", 3)]
+    with pytest.raises(TypeError, match="expected bytes, int found"):
+        strings.joined(columns, b",")

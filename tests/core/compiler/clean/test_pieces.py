@@ -116,3 +116,73 @@ def test_a_checkpoint_that_goes_meanwhile_is_read_to_its_end(prefix: str) -> Non
         gone = tf.py_func(remove, [], tf.float32)
     with tf.Session() as session:
         assert session.run([first, gone * second])[1][0] == 5
+
+
+# ---------------------------------------------------------------- saves
+def saves(prefix: str, tensors: list[Any], specs: list[str] | None = None) -> Any:
+    """A save of tensors under their numbers."""
+    return tf.raw_ops.SaveV2(
+        prefix=prefix, tensor_names=[f"t{i}" for i in range(len(tensors))],
+        shape_and_slices=specs or [""] * len(tensors), tensors=tensors,
+    )  # fmt: skip
+
+
+def test_a_save_takes_one_tensor_after_the_other(tmp_path: Path) -> None:
+    save = saves(str(tmp_path / "m"), [tf.constant([1.0]), tf.constant([b"a"]), tf.constant(3)])
+    with tf.Session() as session:
+        rows = session.explain(save).rows
+        assert [r.op for r in rows if r.device and r.op.endswith("Checkpoint")] == [
+            "_CreateCheckpoint", *3 * ["_WriteCheckpoint"], "_FinishCheckpoint",
+        ]  # fmt: skip
+        session.run(save)
+    reader = tf.train.NewCheckpointReader(str(tmp_path / "m"))
+    assert [reader.get_tensor(f"t{i}") for i in range(3)] == [[1.0], [b"a"], 3]
+
+
+def test_who_waits_for_a_save_waits_for_its_end(tmp_path: Path) -> None:
+    prefix = str(tmp_path / "m")
+    with tf.control_dependencies([saves(prefix, [tf.constant(1.0), tf.constant(2.0)])]):
+        content = tf.read_file(f"{prefix}.index")
+    with tf.Session() as session:
+        assert session.run(content) == Path(f"{prefix}.index").read_bytes()
+
+
+def failing(value: Any) -> Any:
+    def fail(x: Any) -> Any:
+        raise ValueError("not this one")
+
+    return tf.py_func(fail, [value], tf.float32)
+
+
+@pytest.mark.parametrize(
+    ("tensors", "specs", "error"),
+    [
+        (lambda: [1.0, failing(2.0)], None, tf.errors.InvalidArgumentError),
+        (lambda: [[1.0], [2.0]], ["", "4 0,2"], tf.errors.InvalidArgumentError),
+    ],
+)
+def test_of_a_save_that_fails_nothing_remains(
+    tmp_path: Path, tensors: Any, specs: Any, error: Any
+) -> None:
+    prefix = str(tmp_path / "m")
+    with tf.Session() as session:
+        session.run(saves(prefix, [tf.constant(7.0), tf.constant(8.0)]))
+        before = {p.name: p.read_bytes() for p in tmp_path.iterdir()}
+        save = saves(prefix, [tf.convert_to_tensor(t) for t in tensors()], specs)
+        with pytest.raises(error):
+            session.run(save)
+        assert {p.name: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+def test_a_save_of_a_value_that_is_changed_later_has_the_value_of_its_moment(
+    tmp_path: Path,
+) -> None:
+    prefix = str(tmp_path / "m")
+    a, b = (tf.get_variable(f"v{i}", initializer=[1.0], use_resource=i == 0) for i in range(2))
+    with tf.control_dependencies([saves(prefix, [a.read_value(), b.read_value()])]):
+        changed = [v.assign([5.0]) for v in (a, b)]
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        session.run(changed)
+    reader = tf.train.NewCheckpointReader(prefix)
+    assert [reader.get_tensor(f"t{i}") for i in range(2)] == [[1.0], [1.0]]

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.compiler.tasks.assign import task_of
+from opdock.runtime.cluster import task
 
 PS, WORKER = "/job:ps/replica:0/task:0", "/job:worker/replica:0/task:0"
 
@@ -52,7 +54,8 @@ def test_replicas_between_graphs_share_what_is_on_servers(cluster):
             with tf.device(setter):
                 shared = tf.Variable(1.0, name="shared")
                 add = shared.assign_add(10.0)
-            own = tf.Variable(index, name="own")  # of no server: the worker's own
+            with tf.device(f"/job:worker/task:{index}"):
+                own = tf.Variable(index, name="own")
             sess = tf.Session(servers["worker"][index].target)
             sess.run(own.initializer)
             if index == 0:
@@ -63,6 +66,56 @@ def test_replicas_between_graphs_share_what_is_on_servers(cluster):
     second.run(add2)
     assert (first.run(shared), second.run(shared2)) == (21.0, 21.0)
     assert (first.run(own), second.run(own2)) == (0, 1)
+
+
+def test_what_asks_for_no_task_is_in_the_same_one_for_all_workers(cluster):
+    servers = cluster(worker=2, ps=1)
+    sessions = []
+    for index in range(2):
+        with tf.Graph().as_default():
+            count = tf.get_variable("count", initializer=0)
+            queue = tf.FIFOQueue(2, [tf.int32], shapes=[[]], shared_name="queue")
+            put, taken = queue.enqueue(count + 10 * index), queue.dequeue()
+            sess = tf.Session(servers["worker"][index].target)
+            sessions.append((sess, count, count.assign_add(1), put, taken))
+    (first, count, add, put, _), (second, count2, add2, _, taken) = sessions
+    first.run(count.initializer)
+    second.run(add2)
+    assert (first.run(add), second.run(count2)) == (2, 2)
+    first.run(put)
+    assert second.run(taken) == 2
+    assert PS in str(first.explain(add))
+
+
+def test_a_variable_that_asks_for_no_task_is_where_a_user_of_it_is_in_all_steps(cluster):
+    servers = cluster(worker=1, ps=1)
+    count = tf.get_variable("count", initializer=3, use_resource=True)
+    with tf.device("/job:worker"):
+        known = count.is_initialized()
+    with tf.Session(servers["worker"][0].target) as sess:
+        sess.run(count.initializer)
+        assert sess.run(known)
+        assert sess.run(count.assign_add(1)) == 4
+        assert WORKER in str(sess.explain(count.read_value()))
+
+
+def test_what_asks_for_no_task_is_where_a_preferred_kind_of_device_is(cluster, monkeypatch):
+    servers = cluster(worker=2, ps=1)
+    devices = task.TaskSession.devices
+
+    def with_accelerators(self):
+        host = next(d for d in devices(self) if d[1] == "CPU")
+        own = task_of(host[0])
+        accelerator = [f"{own}/device:GPU:0", "GPU", 0, "", True]
+        unasked = [f"{own}/device:XLA_CPU:0", "XLA_CPU", 0, "", False]
+        return [host] if own == PS else [accelerator, host, unasked]
+
+    monkeypatch.setattr(task.TaskSession, "devices", with_accelerators)
+    with tf.Session(servers["worker"][1].target) as sess:
+        assert len(sess.list_devices()) == 7
+        explained = str(sess.explain(tf.random_uniform([])))
+    assert WORKER in explained
+    assert PS not in explained
 
 
 def test_replicas_in_one_graph(cluster):
@@ -273,7 +326,7 @@ def test_lines_of_where_operations_run(cluster, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert f"v: (VariableV2): {PS}/device:CPU:0" in lines
     assert f"total: (Sum): {WORKER}/device:CPU:0" in lines
-    assert f"{unused.op.name}: ({unused.op.type}): {WORKER}/device:CPU:0" in lines
+    assert f"{unused.op.name}: ({unused.op.type}): {PS}/device:CPU:0" in lines
     assert len(set(lines)) == len(lines)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from opdock.plugin import KernelTable, NodeSig, checks, dtypes
 from opdock_cpu.jit import llvm
 from opdock_cpu.jit.looped import Array, Looped, larger
+from opdock_cpu.jit.swaps import swapped
 from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
@@ -102,8 +103,8 @@ def _to_largest(
                     out[place] += grad[o + c]
 
 
-_LARGEST, _MEANS = Looped(_largest), Looped(_means)
-_SHARES, _TO_LARGEST = Looped(_shares), Looped(_to_largest)
+_LARGEST, _MEANS = Looped(_largest, ("depth",)), Looped(_means, ("depth",))
+_SHARES, _TO_LARGEST = Looped(_shares, ("depth",)), Looped(_to_largest, ("depth",))
 
 
 def _when(sig: NodeSig) -> bool | str:
@@ -113,7 +114,7 @@ def _when(sig: NodeSig) -> bool | str:
 @table.binder("FractionalMaxPool", "FractionalAvgPool", T=_FLOATS, when=_when)
 def fractional_pool(sig: NodeSig) -> Callable[[Array], Any]:
     """The pooled values and where windows begin."""
-    draw, shared = checks.drawn_windows(sig), int(bool(sig.attrs["overlapping"]))
+    draw, shared = checks.drawn_windows(sig, swapped), int(bool(sig.attrs["overlapping"]))
     loop = _LARGEST if sig.op == "FractionalMaxPool" else _MEANS
     plain: Callable[[Array], Any] = portable_kernel(sig)
 

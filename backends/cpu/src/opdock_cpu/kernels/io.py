@@ -39,6 +39,32 @@ def save_v2(sig: NodeSig) -> Callable[..., tuple[()]]:
     return run
 
 
+@table.binder("_CreateCheckpoint")
+def create_checkpoint(sig: NodeSig) -> Callable[..., Any]:
+    """Begins a checkpoint, to which tensors are added one by one."""
+    dtypes = list(sig.attrs["dtypes"])
+    return lambda prefix, names, specs: host_ops.begin_saving(prefix, names, specs, dtypes)
+
+
+@table.binder("_WriteCheckpoint", keeps="checkpoint", may_alias={0: 0})
+def write_checkpoint(sig: NodeSig) -> Callable[[Any, Any], Any]:
+    """Adds one of them."""
+    index = int(sig.attrs["index"])
+
+    def run(saving: Any, tensor: Any) -> Any:
+        saving.write(index, _plain(tensor))
+        return saving
+
+    return run
+
+
+@table.kernel("_FinishCheckpoint")
+def finish_checkpoint(ctx: Any, saving: Any) -> tuple[()]:
+    """Puts the checkpoint into its place."""
+    saving.finish()
+    return ()
+
+
 @table.binder("RestoreV2")
 def restore_v2(sig: NodeSig) -> Callable[..., Any]:
     """Reads tensors from a checkpoint."""

@@ -107,9 +107,12 @@ def _truncated(dtype: np.dtype[Any]) -> Fill:
         if len(starts) <= _AHEAD:
             places = np.concatenate([starts, starts + 1]).reshape(2, -1).T.reshape(-1)
             drawn = draw(stream, places).reshape(len(starts), 2 * group)
-            order = np.argsort(~(np.abs(drawn) < _TRUNCATE), axis=1, kind="stable")[:, :group]
-            out = np.take_along_axis(drawn, order, 1)
-            if (np.abs(out) < _TRUNCATE).all():
+            out, fits = drawn[:, :group], np.abs(drawn) < _TRUNCATE
+            if not fits[:, :group].all():
+                order = np.argsort(~fits, axis=1, kind="stable")[:, :group]
+                rows = np.arange(len(starts))[:, None]
+                out, fits = drawn[rows, order], fits[rows, order]
+            if fits[:, :group].all():
                 return out.reshape(-1)[:count].astype(dtype, copy=False)
         out = drawn = draw(stream, starts)
         # Most groups are full at once; the others are filled anew, from these draws and more.

@@ -290,8 +290,8 @@ def _batched(parameters: tuple[Array, ...], batches: int) -> list[Floats]:
     """The parameters for each batch, checked."""
     out = []
     for name, given in zip(("means", "stddevs", "minvals", "maxvals"), parameters, strict=True):
-        flat = checks.batch_parameter(name, given, batches)
-        out.append(np.broadcast_to(flat, (batches,)).astype(np.float64))
+        flat = checks.batch_parameter(name, given, batches).astype(np.float64)
+        out.append(flat if flat.shape == (batches,) else np.full(batches, flat))
     _, deviations, low, high = out
     bounded = np.isfinite(low) | np.isfinite(high)
     if not np.all((deviations > 0) & (low < high) & bounded):
@@ -306,17 +306,19 @@ def _truncated_rows(
     means, deviations, low, high = parameters
     # One bound at least is finite, and above the mean if one is: so the lower one is.
     turned = (np.isneginf(low)) | (high < means)
-    low, high = np.where(turned, high, low), np.where(turned, low, high)
-    deviations = np.where(turned, -deviations, deviations)
+    if turned.any():
+        low, high = np.where(turned, high, low), np.where(turned, low, high)
+        deviations = np.where(turned, -deviations, deviations)
     low, high = (low - means) / deviations, (high - means) / deviations
-    root = np.sqrt(low * low + 4)
-    cutoff = 2 * np.exp(0.5 + low * (low - root) / 4) / (low + root)
     plain = ((low < -_INSIDE) & (high >= 0)) | ((high > _INSIDE) & (low <= 0))
-    flat = ~plain & (high - low < cutoff)
+    ways: list[tuple[Array, Callable[[np.dtype[Any]], Propose]]] = [(plain, _plain_normals)]
+    if not plain.all():
+        root = np.sqrt(low * low + 4)
+        cutoff = 2 * np.exp(0.5 + low * (low - root) / 4) / (low + root)
+        flat = ~plain & (high - low < cutoff)
+        ways += [(flat, _uniforms), (~plain & ~flat, _exponentials)]
     out = np.zeros((len(starts), int(wanted.max(initial=0))))
-    for chosen, propose in (
-        (plain, _plain_normals), (flat, _uniforms), (~plain & ~flat, _exponentials),
-    ):  # fmt: skip
+    for chosen, propose in ways:
         rows = np.flatnonzero(chosen)
         # Two at least: uniforms come by the pair of blocks.
         blocks = min(-(-3 * out.shape[1] // 8) * 2 + 2, _DRAWN_AT_ONCE)
@@ -334,6 +336,8 @@ def _fill_rows(
     low: Floats, high: Floats, blocks: int,
 ) -> Floats:  # fmt: skip
     """Proposals that fit, in their order; all rows that still lack some draw together."""
+    if len(starts) == 1 and wanted[0]:
+        return _fill_row(propose, stream, int(starts[0]), int(wanted[0]), low, high, blocks)
     out = np.zeros((len(starts), int(wanted.max(initial=0))))
     have, idle, drawn = np.zeros_like(wanted), np.zeros_like(wanted), 0
     active = np.flatnonzero(wanted > 0)
@@ -349,10 +353,31 @@ def _fill_rows(
         have[active], drawn = rank[:, -1], drawn + blocks
         active = active[have[active] < wanted[active]]
         if np.any(idle[active] > _MOST_DRAWS):
-            raise errors.InternalError(
-                None, None, "TruncatedNormal rejection sampler failed to accept a sample."
-            )
+            raise _none_fits()
     return out
+
+
+def _fill_row(
+    propose: Propose, stream: Philox, start: int, wanted: int,
+    low: Floats, high: Floats, blocks: int,
+) -> Floats:  # fmt: skip
+    """The same for one row, which needs no places."""
+    kept, have, idle, drawn = [], 0, 0, 0
+    while have < wanted:
+        words = stream.skip(start + drawn).blocks(blocks)
+        values, fits = propose(words, 1, low[:, None], high[:, None])
+        kept.append(values[fits][: wanted - have])
+        have, drawn = have + kept[-1].size, drawn + blocks
+        idle = 0 if kept[-1].size else idle + fits.size
+        if idle > _MOST_DRAWS:
+            raise _none_fits()
+    return (kept[0] if len(kept) == 1 else np.concatenate(kept)).reshape(1, -1)
+
+
+def _none_fits() -> errors.InternalError:
+    return errors.InternalError(
+        None, None, "TruncatedNormal rejection sampler failed to accept a sample."
+    )
 
 
 def _per_block(dtype: np.dtype[Any]) -> int:
@@ -423,22 +448,20 @@ def _random_gamma_grad(sig: NodeSig) -> Callable[[Array, Array], Array]:
     plain: Callable[[Array, Array], Array] = portable_kernel(sig)
 
     def run(alpha: Array, sample: Array) -> Array:
-        a, x = (v.astype(np.float64) for v in np.broadcast_arrays(alpha, sample))
-        if a.size < _MANY:
+        a, x = (np.ascontiguousarray(v) for v in np.broadcast_arrays(alpha, sample))
+        sorts = gammas.slope_sorts(a, x) if a.size >= _MANY else None
+        if sorts is None:
             return plain(alpha, sample)
-        valid = (a > 0) & (x >= 0)
-        tail = valid & (x > a + 6.0 * np.sqrt(np.abs(a)) + 12.0)
-        bulk = valid & ~tail & (x > 0) & np.isfinite(a)
-        out = np.where(valid & (x == 0), np.float32(0), np.float32(np.nan))
-        for places, loop in (
-            (np.flatnonzero(bulk), _moved_near),
-            (np.flatnonzero(tail), _moved_far),
-        ):
+        near, far, rest = sorts
+        out = np.empty(a.shape, a.dtype)
+        for places, loop in ((near, _moved_near), (far, _moved_far)):
             if places.size:
-                moved = loop(a.take(places), x.take(places))
+                moved = loop(*(v.take(places).astype(np.float64) for v in (a, x)))
                 if moved is None:
                     return plain(alpha, sample)
                 out.put(places, moved)
+        if rest.size:
+            out.put(rest, np.where((a.take(rest) > 0) & (x.take(rest) == 0), 0.0, np.nan))
         return out
 
     return run

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, checks
 from opdock_cpu.text import regex
 from opdock_cpu.text.arrays import Array, array_of, as_bytes, each_distinct, one, shown
+from opdock_cpu.text.packed import packed
 
 __all__ = ["table"]
 
 table = KernelTable()
+
+_MANY: Final = 1 << 8
+"""Strings for which it pays to make a table of an expression."""
 
 
 def _compiled(pattern: bytes) -> Any:
@@ -30,10 +34,19 @@ def _scalar(value: Array, what: str) -> bytes:
     return one(value)
 
 
-def _matches(pattern: Any, strings: Array) -> Array:
-    full = pattern.fullmatch
-    found = each_distinct(lambda s: full(s) is not None, strings)
-    return np.array(found, np.bool_).reshape(np.shape(strings))
+def _matches(expression: bytes, strings: Array) -> Array:
+    full, shape = _compiled(expression).fullmatch, np.shape(strings)
+    automaton = regex.automaton_of(expression) if np.size(strings) >= _MANY else None
+    whole = None if automaton is None else packed(strings)
+    told = None if automaton is None or whole is None else automaton.matching(whole)
+    if told is None:
+        found = each_distinct(lambda s: full(s) is not None, strings)
+        return np.array(found, np.bool_).reshape(shape)
+    out, unknown = told
+    if unknown.size:
+        asked = np.asarray(strings, object).reshape(-1)[unknown]
+        out[unknown] = each_distinct(lambda s: full(s) is not None, asked)
+    return out.reshape(shape)
 
 
 def _replaced(pattern: Any, rewrite: bytes, strings: Array, everywhere: bool) -> Array:
@@ -46,14 +59,15 @@ def _replaced(pattern: Any, rewrite: bytes, strings: Array, everywhere: bool) ->
 @table.binder("StaticRegexFullMatch")
 def static_regex_full_match(sig: NodeSig) -> Callable[[Array], Array]:
     """Which strings match a fixed expression."""
-    pattern = _compiled(as_bytes(sig.attrs["pattern"]))
+    pattern = as_bytes(sig.attrs["pattern"])
+    _compiled(pattern)
     return lambda strings: _matches(pattern, strings)
 
 
 @table.kernel("RegexFullMatch")
 def regex_full_match(ctx: Any, strings: Array, pattern: Array) -> Array:
     """Which strings match an expression."""
-    return _matches(_compiled(_scalar(pattern, "Pattern")), strings)
+    return _matches(_scalar(pattern, "Pattern"), strings)
 
 
 @table.binder("StaticRegexReplace")

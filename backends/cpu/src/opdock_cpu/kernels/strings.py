@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, checks, errors
 from opdock_cpu.jit.looped import Looped
-from opdock_cpu.jit.strings import measured
+from opdock_cpu.jit.strings import joined, made, measured
 from opdock_cpu.text.arrays import Array, array_of, as_bytes, each, flat, one, shown
 from opdock_cpu.text.packed import Packed, marks, packed
 
@@ -33,25 +33,21 @@ def string_join(sig: NodeSig) -> Callable[..., Array]:
         if len(shapes) > 1:
             raise checks.invalid(f"Input shapes do not match: {sorted(shapes)}")
         shape = shapes.pop() if shapes else ()
-        columns = [np.broadcast_to(a, shape).reshape(-1) for a in arrays]
-        return _joined(np.stack(columns, axis=1), mark, shape)
+        count = math.prod(shape)
+        columns = [a.reshape(-1) if a.ndim else np.broadcast_to(a, count) for a in arrays]
+        return _joined(columns, mark, shape)
 
     return run
 
 
-def _joined(rows: Array, mark: bytes, shape: tuple[int, ...]) -> Array:
+def _joined(columns: Sequence[Array], mark: bytes, shape: tuple[int, ...]) -> Array:
     """The strings of each row as one."""
-    count, width = rows.shape
-    if not width:
-        return array_of([b""] * count, shape)
-    source = rows
-    if mark and width > 1:
-        source = np.full((count, 2 * width - 1), mark, object)
-        source[:, ::2] = rows
-    together = packed(source)
+    if not len(columns):
+        return array_of([b""] * math.prod(shape), shape)
+    together = joined(columns, mark)
     if together is not None:
-        return together.joined(source.shape[1], shape)
-    return array_of(map(mark.join, rows.tolist()), shape)
+        return together.reshape(shape)
+    return array_of(map(mark.join, zip(*columns, strict=True)), shape)
 
 
 # ---------------------------------------------------------------- splitting
@@ -340,7 +336,7 @@ def reduce_join(sig: NodeSig) -> Callable[..., Array]:
         rows = source.transpose([*kept, *reversed(gone)]).reshape(math.prod(shape), width)
         if keep:
             shape = tuple(1 if i in gone else n for i, n in enumerate(source.shape))
-        return _joined(rows, mark, shape)
+        return _joined(rows.T, mark, shape)
 
     return run
 
@@ -378,26 +374,64 @@ def unsorted_segment_join(sig: NodeSig) -> Callable[..., Array]:
 
 def _joined_by(source: Array, keys: Array, mark: bytes, shape: tuple[int, ...]) -> Array:
     """The strings of each key as one, in order."""
-    order = np.argsort(keys, kind="stable")
-    texts, keys = source[order], keys[order]
-    # Behind the first of its key that is not empty, or that itself.
-    there = np.cumsum(texts != b"")
-    before = np.concatenate([[0], there])[np.searchsorted(keys, keys)]
-    counts = there > before
-    texts, keys = texts[counts], keys[counts]
-    groups = np.searchsorted(keys, np.arange(math.prod(shape) + 1))
-    if mark:
-        marked = np.full(2 * texts.size, mark, object)
-        marked[1::2] = texts
-        marked[2 * groups[:-1][np.diff(groups) > 0]] = b""
-        texts, groups = marked, 2 * groups
-    together = packed(texts)
-    if together is not None:
-        bounds = together.bounds[groups]
-        return together.pieces(bounds[:-1], bounds[1:], shape)
-    rows = zip(groups.tolist(), groups[1:].tolist(), strict=False)
-    items = texts.tolist()
-    return array_of((b"".join(items[a:b]) for a, b in rows), shape)
+    whole = packed(source)
+    found = None if whole is None else _gathered(whole, keys, mark, shape)
+    if found is not None:
+        return found
+    rows: list[list[bytes]] = [[] for _ in range(math.prod(shape))]
+    for key, text in zip(keys.tolist(), source.tolist(), strict=True):
+        if text or rows[key]:
+            rows[key].append(text)
+    return array_of(map(mark.join, rows), shape)
+
+
+def _totals(
+    begin: int, end: int, sizes: Array, keys: Array, bounds: Array, count: int, between: int
+) -> None:
+    """How many bytes come together for each key; the only turn is all of it."""
+    for _ in range(begin, end):
+        for i in range(count):
+            key = keys[i]
+            have = sizes[key]
+            sizes[key] = have + (bounds[i + 1] - bounds[i]) + (between if have > 0 else 0)
+
+
+def _together(
+    begin: int, end: int, out: Array, places: Array, starts: Array, keys: Array, data: Array,
+    bounds: Array, marks: Array, count: int, between: int,
+) -> None:  # fmt: skip
+    """Puts the bytes of each key where they go; `places` are how far they have come."""
+    for _ in range(begin, end):
+        for i in range(count):
+            key = keys[i]
+            to = places[key]
+            if to > starts[key]:
+                for c in range(between):
+                    out[to + c] = marks[c]
+                to += between
+            size = bounds[i + 1] - bounds[i]
+            for c in range(size):
+                out[to + c] = data[bounds[i] + c]
+            places[key] = to + size
+
+
+_TOTALS: Final = Looped(_totals)
+_TOGETHER: Final = Looped(_together)
+
+
+def _gathered(strings: Packed, keys: Array, mark: bytes, shape: tuple[int, ...]) -> Array | None:
+    """The same from packed strings; None if there is no code."""
+    count, sizes = keys.size, np.zeros(math.prod(shape), np.int64)
+    if not _TOTALS(1, count, sizes, keys, strings.bounds, count, len(mark)):
+        return None
+    bounds = np.zeros(sizes.size + 1, np.int64)
+    np.cumsum(sizes, out=bounds[1:])
+    out, starts, places = np.empty(bounds[-1], np.uint8), bounds[:-1], bounds[:-1].copy()
+    marks = np.frombuffer(mark or b" ", np.uint8)
+    arrays = (out, places, starts, keys, strings.data, strings.bounds, marks)
+    if not _TOGETHER(1, count + out.size, *arrays, count, len(mark)):
+        return None
+    return made(out, starts, bounds[1:], shape)
 
 
 def _check_segments(source: Array, segments: Array, count: int) -> None:

@@ -65,11 +65,6 @@ class Packed:
         """Strings of the same sizes, of other bytes."""
         return strings.made(np.frombuffer(data, np.uint8), self.starts, self.ends, self.shape)
 
-    def joined(self, width: int, shape: tuple[int, ...]) -> Array:
-        """Each `width` strings in a row as one."""
-        bounds = self.bounds[::width]
-        return self.pieces(bounds[:-1], bounds[1:], shape)
-
     def padded(self, size: int) -> Array | None:
         """The bytes of all strings, each cut or filled with zeros to a size; None without code."""
         count = self.starts.size

@@ -14,6 +14,7 @@ import re
 from typing import Any
 
 from opdock_cpu.text.arrays import shown
+from opdock_cpu.text.automata import Automaton, automaton
 
 
 @functools.cache
@@ -54,6 +55,15 @@ def compiled(pattern: bytes, engine: str = "") -> Any:
         # The class hands on the engine's text, as bytes.
         told = e.args[0] if e.args else ""
         raise BadPattern(shown(told) if isinstance(told, bytes) else str(told)) from None
+
+
+def automaton_of(pattern: bytes) -> Automaton | None:
+    """A table that says which strings match, as RE2 does; None without it, or where there is none.
+
+    Args:
+        pattern: what `compiled` has read.
+    """
+    return None if _re2() is None else automaton(pattern)
 
 
 def replace(pattern: Any, rewrite: bytes, text: bytes, everywhere: bool) -> bytes:

@@ -1,4 +1,4 @@
-"""The estimators of `tf.contrib.factorization`, over tensorflow-estimator.
+"""The estimators of `tf.contrib.factorization`: that of k-means is over tensorflow-estimator.
 
 Raises:
     AttributeError: that library is not installed; the message says how to get it.
@@ -13,23 +13,22 @@ from typing import Any
 import numpy as np
 
 from opdock.contrib.factorization.gmm_ops import DIAG_COVARIANCE, FULL_COVARIANCE, GmmAlgorithm, gmm
-from opdock.graph.nodes.scopes import control_dependencies
-from opdock.metrics.mean import mean
+from opdock.contrib.framework.variables import local_variable
+from opdock.contrib.learn.estimator import Estimator
+from opdock.contrib.learn.kmeans import Begin
+from opdock.contrib.learn.model_fn import ModelFnOps
 from opdock.ops import control, state
 from opdock.ops.composed.clustering import RANDOM_INIT, SQUARED_EUCLIDEAN_DISTANCE
-from opdock.ops.identity import identity
 from opdock.ops.joining import concat
 from opdock.train.checkpoint_utils import load_variable
-from opdock.train.loops.hook import SessionRunHook
 from opdock.train.training_util import get_global_step
 
 __all__ = ["GMM", "KMeansClustering"]
 
 _tf: Any = importlib.import_module("opdock")
-_estimator: Any = _tf.estimator
 
 
-class KMeansClustering(_estimator.experimental.KMeans):  # type: ignore[misc]
+class KMeansClustering(_tf.estimator.experimental.KMeans):  # type: ignore[misc]
     """`tf.estimator.experimental.KMeans` with the seed under the name that contrib gave it.
 
     Args:
@@ -60,19 +59,7 @@ class KMeansClustering(_estimator.experimental.KMeans):  # type: ignore[misc]
         yield from self._predict_one_key(input_fn, self.ALL_DISTANCES)
 
 
-class _Begin(SessionRunHook):
-    """Gives a mixture its first means when a session begins without them."""
-
-    def __init__(self, init_op: Any, initialized: Any) -> None:
-        self._init_op, self._initialized = init_op, initialized
-
-    def after_create_session(self, session: Any, coord: Any) -> None:
-        """Runs the operation."""
-        if not session.run(self._initialized):
-            session.run(self._init_op)
-
-
-class GMM(_estimator.Estimator):  # type: ignore[misc]
+class GMM(Estimator):
     """A mixture of Gaussians.
 
     Args:
@@ -82,7 +69,7 @@ class GMM(_estimator.Estimator):  # type: ignore[misc]
         params: what steps change: any of "w" (weights), "m" (means), "c" (covariances).
         initial_clusters: the first means [num_clusters, size], or "random".
         covariance_type: "full" or "diag".
-        config: see `tf.estimator.Estimator`.
+        config: a `tf.contrib.learn.RunConfig`.
     """
 
     SCORES = "scores"
@@ -99,27 +86,19 @@ class GMM(_estimator.Estimator):  # type: ignore[misc]
         given = (initial_clusters, num_clusters, random_seed, covariance_type, params)
         super().__init__(model_fn=_mixture(*given), model_dir=model_dir, config=config)
 
-    def fit(
-        self, x: Any = None, y: Any = None, input_fn: Any = None, steps: int | None = None,
-        batch_size: int | None = None, monitors: Any = None, max_steps: int | None = None,
-    ) -> Any:  # fmt: skip
-        """Trains, as contrib's estimators are told to.
-
-        Raises:
-            ValueError: data is given as `x`, `y` and `batch_size` in place of `input_fn`.
-        """
-        if x is not None or y is not None or batch_size is not None:
-            raise ValueError("GMM takes its data from input_fn")
-        return self.train(input_fn, hooks=monitors, steps=steps, max_steps=max_steps)
-
-    def predict_assignments(self, input_fn: Any = None) -> Iterator[Any]:
-        """The likeliest Gaussian of each point."""
-        for result in self.predict(input_fn=input_fn):
+    def predict_assignments(
+        self, input_fn: Any = None, batch_size: int | None = None, outputs: Any = None
+    ) -> Iterator[Any]:
+        """The likeliest Gaussian of each point; the arguments are those of `predict`."""
+        for result in self.predict(input_fn=input_fn, batch_size=batch_size, outputs=outputs):
             yield result[GMM.ASSIGNMENTS]
 
-    def score(self, input_fn: Any = None, steps: int | None = None) -> Any:
-        """The mean, over the batches, of the logarithm of their likelihood."""
-        return self.evaluate(input_fn=input_fn, steps=steps)[GMM.LOG_LIKELIHOOD]
+    def score(
+        self, input_fn: Any = None, batch_size: int | None = None, steps: int | None = None
+    ) -> Any:
+        """The logarithm of the likelihood of the last batch; the arguments are `evaluate`'s."""
+        results = self.evaluate(input_fn=input_fn, batch_size=batch_size, steps=steps)
+        return np.log(np.sum(np.exp(results[GMM.SCORES])))
 
     def weights(self) -> Any:
         """The weights of the Gaussians."""
@@ -137,19 +116,24 @@ class GMM(_estimator.Estimator):  # type: ignore[misc]
 def _mixture(
     initial: Any, count: int, seed: int | None, covariance_type: str, params: str
 ) -> Callable[..., Any]:
-    def model_fn(features: Any, labels: Any, mode: Any) -> Any:
+    def model_fn(features: Any, labels: Any, mode: Any) -> ModelFnOps:
         if isinstance(features, Mapping):
             features = concat([features[key] for key in sorted(features)], 1)
         loss, scores, assigned, step, init_op, initialized = gmm(
             features, initial, count, seed, covariance_type, params
         )
         counted = state.assign_add(get_global_step(), 1)
-        with control_dependencies([step, counted]):
-            done = identity(loss)
-        return _estimator.EstimatorSpec(
+        return ModelFnOps(
             mode, predictions={GMM.ASSIGNMENTS: assigned[0][0]}, loss=loss,
-            train_op=control.group(done), eval_metric_ops={GMM.SCORES: mean(scores)},
-            training_hooks=[_Begin(init_op, initialized)],
+            train_op=control.group(step, counted, loss),
+            eval_metric_ops={GMM.SCORES: scores, GMM.LOG_LIKELIHOOD: _summed(loss)},
+            training_hooks=[Begin(init_op, initialized)],
         )  # fmt: skip
 
     return model_fn
+
+
+def _summed(value: Any) -> tuple[Any, Any]:
+    """A metric, the sum of a scalar over the steps, and its update."""
+    total = local_variable(0.0)
+    return total, state.assign_add(total, value)

@@ -128,7 +128,7 @@ class GmmAlgorithm:
         if means is None:
             means = _some_points(data, self._count, seed)
         means = expand_dims(means, 1)
-        cov = _covariance(data[0], self._full) + self._floor
+        cov = _covariance(data[0], not self._full) + self._floor
         each = expand_dims(cov if self._full else diag_part(cov), 0)
         covs = tile(each, [self._count, 1, 1] if self._full else [self._count, 1])
 
@@ -200,12 +200,13 @@ class GmmAlgorithm:
         return matmul(columns, tile(expand_dims(points, 0), [self._count, 1, 1]), transpose_a=True)
 
 
-def _covariance(points: Any, full: bool) -> Any:
-    count = cast(shape_of(points)[0], dtypes.float32)
-    points -= reduce_mean(points, 0, keepdims=True)
-    if full:
-        return matmul(points, points, transpose_a=True) / (count - 1)
-    return reduce_sum(square(points), 0, keepdims=True) / (count - 1)
+def _covariance(x: Any, diag: bool) -> Any:
+    """The covariance of points, or their variances alone."""
+    count = cast(shape_of(x)[0], dtypes.float32)
+    x -= reduce_mean(x, 0, keepdims=True)
+    if diag:
+        return reduce_sum(square(x), 0, keepdims=True) / (count - 1)
+    return matmul(x, x, transpose_a=True) / (count - 1)
 
 
 def _some_points(data: Sequence[Any], count: int, seed: int | None) -> Any:

@@ -19,7 +19,7 @@ from opdock.train.loops.hook import (
     SessionRunValues,
 )
 
-__all__ = ["KMeansClustering"]
+__all__ = ["Begin", "KMeansClustering"]
 
 
 class _LittleChange(SessionRunHook):
@@ -43,14 +43,14 @@ class _LittleChange(SessionRunHook):
         self._last = loss
 
 
-class _Begin(SessionRunHook):
-    """Chooses the first centers when a session begins without them."""
+class Begin(SessionRunHook):
+    """Gives a model its first centers or means when a session begins without them."""
 
     def __init__(self, init_op: Any, initialized: Any) -> None:
         self._init_op, self._initialized = init_op, initialized
 
     def after_create_session(self, session: Any, coord: Any) -> None:
-        # An operation chooses some centers of each batch: all of them need several.
+        """Runs the operation until there is all: it chooses some centers of each batch."""
         while not session.run(self._initialized):
             session.run(self._init_op)
 
@@ -132,7 +132,7 @@ def _model_fn(clusters: Callable[[Any], Any], tolerance: float | None) -> Callab
         tf.summary.scalar("loss/raw", loss)
         with tf.control_dependencies([step, counted]):
             trained = tf.identity(loss)
-        hooks: list[SessionRunHook] = [_Begin(init_op, initialized)]
+        hooks: list[SessionRunHook] = [Begin(init_op, initialized)]
         if tolerance is not None:
             hooks.append(_LittleChange(tolerance))
         return ModelFnOps(

@@ -198,7 +198,8 @@ OPS: Final[Mapping[str, str]] = {
     "inplace": "DeepCopy Empty InplaceAdd InplaceSub InplaceUpdate",
     "io": (
         "MatchingFiles MergeV2Checkpoints ReadFile Restore RestoreSlice RestoreV2 Save SaveSlices "
-        "SaveV2 ShardedFilename ShardedFilespec WriteFile _OpenCheckpoint _ReadCheckpoint"
+        "SaveV2 ShardedFilename ShardedFilespec WriteFile _CreateCheckpoint _FinishCheckpoint "
+        "_OpenCheckpoint _ReadCheckpoint _WriteCheckpoint"
     ),
     "joining": "Concat ConcatOffset ConcatV2 Pack ParallelConcat",
     "later": (

@@ -194,6 +194,10 @@ class Traits(_Checked):
         pieces: the op types that together do the same a result at a time: the first takes the
             inputs and attributes of this one, finds out whether all results can be had, and gives
             a variant; the second makes of that the result of its attribute `index`.
+        gathers: the op types that together do the same with one input of its last argument, a list,
+            at a time: the first takes the inputs before those and the attributes, and gives a
+            variant; the second takes that and the input of its attribute `index`, and hands the
+            variant on; the third takes it, and what the op does is done.
         control: how it decides what runs.
         moves: what it does with one element of an array or a list, if that is all it does.
         cost: how its work grows.
@@ -228,6 +232,7 @@ class Traits(_Checked):
     builtin: bool = False
     on_host: bool = False
     pieces: tuple[str, str] | None = None
+    gathers: tuple[str, str, str] | None = None
     control: Control = Control.NONE
     moves: Moves | None = None
     cost: Cost = Cost.BYTES

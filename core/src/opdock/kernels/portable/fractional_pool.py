@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from opdock import dtypes, errors
 from opdock.kernels.array_api import device_ints, ints, invalid, put, zeros
-from opdock.kernels.philox import blocks, shuffled
+from opdock.kernels.philox import Place, blocks, shuffled
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.streams import RandomStream
@@ -24,6 +24,7 @@ from opdock.kernels.select.streams import RandomStream
 _TYPES = frozenset({dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64})
 Sequence = npt.NDArray[np.int64]
 Array = Any
+Shuffle = Callable[[Place, int], Sequence]
 _SEQUENCES = ("row_pooling_sequence", "col_pooling_sequence")
 
 
@@ -47,19 +48,20 @@ def _stream(sig: NodeSig) -> Callable[[], RandomStream]:
     return lambda: RandomStream(*(seeds if any(seeds) else anywhere()))
 
 
-def _starts(length: int, count: int, stream: RandomStream, even: bool) -> Sequence:
-    """Where `count` windows over `length` places begin, and where the last one ends."""
-    sizes = _even_sizes(length, count, stream) if even else _mixed_sizes(length, count, stream)
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+def _starts(sizes: Sequence) -> Sequence:
+    """Where windows of these sizes begin, and where the last one ends."""
+    starts = np.zeros(sizes.size + 1, np.int64)
+    sizes.cumsum(out=starts[1:])
+    return starts
 
 
-def _mixed_sizes(length: int, count: int, stream: RandomStream) -> Sequence:
+def _mixed_sizes(length: int, count: int, stream: RandomStream, shuffle: Shuffle) -> Sequence:
     """Two sizes in an order of chance."""
     small, larger = divmod(length, count)
     sizes = np.full(count, small, np.int64)
     sizes[:larger] += 1
     place = stream.reserve(-(-count // 4))
-    return sizes[shuffled(place, count)]
+    return sizes[shuffle(place, count)]
 
 
 def _even_sizes(length: int, count: int, stream: RandomStream) -> Sequence:
@@ -85,8 +87,14 @@ def _windows(starts: Any, overlapping: bool, length: int) -> list[slice]:
 
 
 # ---------------------------------------------------------------- pools
-def drawn_windows(sig: NodeSig) -> Callable[[tuple[int, ...]], list[Sequence]]:
+def drawn_windows(
+    sig: NodeSig, shuffle: Shuffle = shuffled
+) -> Callable[[tuple[int, ...]], list[Sequence]]:
     """A function of an input's shape: where the windows of rows and of columns begin, and end.
+
+    Args:
+        sig: the node.
+        shuffle: what gives the order that `philox.shuffled` does.
 
     Raises:
         UnimplementedError, InvalidArgumentError: the attributes say what cannot be.
@@ -104,10 +112,14 @@ def drawn_windows(sig: NodeSig) -> Callable[[tuple[int, ...]], list[Sequence]]:
         if len(shape) != 4:
             raise invalid("tensor_in must be 4-dimensional")
         drawn = stream()
-        return [
-            _starts(shape[axis], math.floor(shape[axis] / ratio[axis]), drawn, even)
-            for axis in (1, 2)
-        ]
+        starts = []
+        for axis in (1, 2):
+            length, count = shape[axis], math.floor(shape[axis] / ratio[axis])
+            if even:
+                starts.append(_starts(_even_sizes(length, count, drawn)))
+            else:
+                starts.append(_starts(_mixed_sizes(length, count, drawn, shuffle)))
+        return starts
 
     return draw
 

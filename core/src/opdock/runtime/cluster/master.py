@@ -112,15 +112,23 @@ class Master:
         self._devices[task] = answer.fields["devices"]
 
     def _targets(self) -> list[Target]:
-        """The devices of all tasks, those of the target's first."""
-        order = sorted(self._devices, key=lambda task: (task != self._home, task))
+        """The devices of all tasks, in the same order for the sessions of any task.
+
+        So they find in one place what asks for no task, and share it. As in TensorFlow, what a
+        device of a preferred kind can do is done there, in the task whose name comes first.
+        """
+        order = [
+            (-kinds_behind, task, device)
+            for task, devices in self._devices.items()
+            for kinds_behind, device in zip(_kinds_behind(devices), devices, strict=True)
+        ]
+        order.sort(key=lambda entry: entry[:2])
         return [
             Target(
                 name=name, aliases=(), backend="", distribution="", priority=0, open=_nowhere,
                 description=text, automatic=automatic,
             )
-            for task in order
-            for name, _, _, text, automatic in self._devices[task]
+            for _, _, (name, _, _, text, automatic) in order
         ]  # fmt: skip
 
     # ------------------------------------------------------------ what a session asks of an engine
@@ -301,6 +309,12 @@ def _for_tasks(options: Any) -> Any:
     told.CopyFrom(options)
     told.timeout_in_ms = 0
     return told
+
+
+def _kinds_behind(devices: Sequence[Sequence[Any]]) -> list[int]:
+    """For each device of a task, most preferred first: how many kinds it is preferred to."""
+    kinds = [kind for _, kind, _, _, automatic in devices if automatic]
+    return [len({*kinds[kinds.index(k) :]}) - 1 if k in kinds else 0 for _, k, *_ in devices]
 
 
 # ---------------------------------------------------------------- the cluster

@@ -298,6 +298,8 @@ _TABLE: Final[tuple[tuple[Kind, frozenset[Part], str, str], ...]] = (
      "MatchingFiles MergeV2Checkpoints ReadFile Restore RestoreSlice RestoreV2 Save SaveSlices"),
     ("host", _DATA, "reads files; tests/core/compiler/clean/test_pieces.py covers it",
      "_OpenCheckpoint _ReadCheckpoint"),
+    ("host", _DATA, "writes files; tests/core/compiler/clean/test_pieces.py covers it",
+     "_CreateCheckpoint _FinishCheckpoint _WriteCheckpoint"),
     ("host", _DATA, "TF's first checkpoint format; tests/core/train and tests/oracle cover it",
      "Restore RestoreSlice Save SaveSlices"),
     ("host", _DATA, "prints, or runs Python; tests/core/ops covers it",
