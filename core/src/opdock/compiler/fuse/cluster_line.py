@@ -80,7 +80,7 @@ def alike_as(node: Node) -> Any:
     for before, index in node.inputs:
         inputs.append((before.out_dtypes[index]._enum, before.out_shapes[index], before.is_const))
     # 1, 1.0 and True are equal and not the same number.
-    values = []
+    values: list[tuple[str, Any, type]] = []
     for k, v in attrs.items():
         if v.__class__ is DType:
             values.append((k, v._enum, DType))
