@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -177,3 +178,37 @@ def test_importing_the_plugin_does_not_import_pytorch():
     code = "import sys, opdock_torch; print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize(
+    ("build", "says"),
+    [
+        ("cuda = None\nhip = None\nxpu = None", "['cpu of PyTorch 9.9'] False"),
+        ("cuda = None\nhip = None", "['cpu of PyTorch 9.9'] False"),  # before there was XPU
+        ("cuda = '12.8'\nhip = None", "['cuda:0 of PyTorch 9.9', 'cpu of PyTorch 9.9'] True"),
+        ("hip = None", "['cuda:0 of PyTorch 9.9', 'cpu of PyTorch 9.9'] True"),
+        ("raise ImportError", "['cuda:0 of PyTorch 9.9', 'cpu of PyTorch 9.9'] True"),
+        (None, "['cuda:0 of PyTorch 9.9', 'cpu of PyTorch 9.9'] True"),
+    ],
+)
+def test_a_probe_imports_pytorch_unless_its_build_is_for_the_processor_alone(build, says, tmp_path):
+    package = tmp_path / "torch"
+    package.mkdir()
+    (package / "__init__.py").write_text(
+        "from types import SimpleNamespace\n__version__ = '9.9'\n"
+        "cuda = SimpleNamespace(is_available=lambda: True, device_count=lambda: 1)\n"
+    )
+    if build is not None:
+        (package / "version.py").write_text(f"__version__ = '9.9'\n{build}\n")
+    code = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+sys.platform = "linux"
+from opdock_torch.probe import probe
+print([d.description for d in probe().devices], "torch" in sys.modules)
+"""
+    environ = {k: v for k, v in os.environ.items() if k != "OPDOCK_TORCH_CPUS"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ
+    )
+    assert done.stdout.strip() == says

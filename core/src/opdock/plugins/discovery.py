@@ -54,13 +54,14 @@ def _entries() -> list[EntryPoint]:
 
 
 def _from_entry(entry: EntryPoint) -> Plugin:
-    dist = entry.dist
+    # Each of a distribution's properties reads all of its metadata anew.
+    about = entry.dist.metadata if entry.dist else {"Name": "", "Version": ""}
     return Plugin(
         name=entry.name,
         group=entry.group,
         target=entry.value,
-        distribution=dist.name if dist else "",
-        version=dist.version if dist else "",
+        distribution=about["Name"],
+        version=about["Version"],
         source=entry,
     )
 

@@ -4,35 +4,69 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from typing import Any
+import runpy
+import sys
+from pathlib import Path
+from typing import Any, Final
 
 from opdock.plugin import DeviceAttributes, Probe
+
+_PLATFORMS: Final = ("cuda", "hip", "xpu")
+"""What a build says that it was made for, None where it was not."""
 
 
 def probe() -> Probe:
     """Every device; `OPDOCK_TORCH_CPUS` says how often the CPU counts (1 if unset)."""
-    if importlib.util.find_spec("torch") is None:
+    found = importlib.util.find_spec("torch")
+    if found is None:
         return Probe(reason="PyTorch is not installed")
     text = os.environ.get("OPDOCK_TORCH_CPUS", "1")
     if not text.isdecimal():
         return Probe(reason=f"OPDOCK_TORCH_CPUS takes a number, got {text!r}", installable=False)
-    import torch
+    version = _for_the_processor_alone(found.origin)
+    accelerators = []
+    if not version:
+        import torch
 
+        version, accelerators = torch.__version__, _accelerators(torch)
+    places = accelerators + [("cpu", "cpu", {})] * int(text)
+    devices = [
+        DeviceAttributes(
+            index=i, description=f"{name} of PyTorch {version}", kind=kind,
+            features=frozenset({f"torch:{name}"}), **facts,
+        )
+        for i, (name, kind, facts) in enumerate(places)
+    ]  # fmt: skip
+    return Probe(devices=tuple(devices), reason="" if devices else "there is no accelerator")
+
+
+def _for_the_processor_alone(package: str | None) -> str:
+    """The version of a build that can use no accelerator; empty for others and where none says.
+
+    The library takes a second to import, which a session that computes elsewhere need not wait
+    for; the build says in a small file of its own what it was made for. macOS has MPS in any build.
+    """
+    if sys.platform == "darwin" or package is None:
+        return ""
+    try:
+        told = runpy.run_path(str(Path(package).with_name("version.py")))
+    except (OSError, SyntaxError, ImportError, NameError):
+        return ""
+    # Older builds know of no `xpu`; one that says nothing of CUDA is not understood here.
+    if "cuda" not in told or any(told.get(name) is not None for name in _PLATFORMS):
+        return ""
+    return str(told.get("__version__", ""))
+
+
+def _accelerators(torch: Any) -> list[tuple[str, str, dict[str, Any]]]:
+    """Each with its name, kind and facts."""
     # ROCm's devices are called cuda as well.
     modules = {name: getattr(torch, name, None) for name in ("cuda", "xpu", "mps")}
-    found = [
+    return [
         (f"{name}:{i}", "gpu", _facts(module, i))
         for name, module in modules.items() if module is not None and module.is_available()
         for i in range(module.device_count())
-    ] + [("cpu", "cpu", {})] * int(text)  # fmt: skip
-    devices = [
-        DeviceAttributes(
-            index=i, description=f"{name} of PyTorch {torch.__version__}", kind=kind,
-            features=frozenset({f"torch:{name}"}), **facts,
-        )
-        for i, (name, kind, facts) in enumerate(found)
     ]  # fmt: skip
-    return Probe(devices=tuple(devices), reason="" if devices else "there is no accelerator")
 
 
 def _facts(module: Any, index: int) -> dict[str, Any]:

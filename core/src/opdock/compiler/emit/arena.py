@@ -40,11 +40,12 @@ class Forms:
     """The forms of a program, each made once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Target, Shape, DType], Form | None] = {}
+        # By the types' numbers, whose hashes are no calls of Python.
+        self._known: dict[tuple[Target, Shape, int], Form | None] = {}
 
     def of(self, target: Target, shape: Shape, dtype: DType) -> Form | None:
         """The form of elements of a type; None where the shape is not known."""
-        key = target, shape, dtype
+        key = target, shape, dtype._enum
         if key not in self._known:
             self._known[key] = None
             if shape is not None and None not in shape:

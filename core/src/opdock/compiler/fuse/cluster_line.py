@@ -36,7 +36,7 @@ _QUICK: Final = frozenset({
     *(name for name, function in FUNCTIONS.items() if function.symbol not in ("", "**")),
 })  # fmt: skip
 _EXACT: Final = 2**53
-_DECIDING: Final = (bool, int, float, str, bytes, DType)
+_DECIDING: Final = (bool, int, float, str, bytes)
 _MAX_UNIFORM_BYTES: Final = 2**24
 
 
@@ -75,12 +75,18 @@ def alike_as(node: Node) -> Any:
     attrs = node.attrs
     if node.op in _ENDINGS or LABEL_ATTR in attrs:
         return None
+    # Types by their numbers, whose hashes are no calls of Python.
     inputs = []
     for before, index in node.inputs:
-        inputs.append((before.out_dtypes[index], before.out_shapes[index], before.is_const))
+        inputs.append((before.out_dtypes[index]._enum, before.out_shapes[index], before.is_const))
     # 1, 1.0 and True are equal and not the same number.
-    values = [(k, v, type(v)) for k, v in attrs.items() if isinstance(v, _DECIDING)]
-    outputs = tuple(node.out_dtypes), tuple(node.out_shapes)
+    values: list[tuple[str, Any, type]] = []
+    for k, v in attrs.items():
+        if v.__class__ is DType:
+            values.append((k, v._enum, DType))
+        elif isinstance(v, _DECIDING):
+            values.append((k, v, type(v)))
+    outputs = tuple([d._enum for d in node.out_dtypes]), tuple(node.out_shapes)
     return node.op, node.target, id(node.kernel), outputs, tuple(inputs), tuple(values)
 
 
@@ -277,7 +283,7 @@ class Composer:
                 op, args, value = NUMBER, (), source.value
         # Zeros of both signs are equal, and NaN is not itself.
         exact = repr(value) if isinstance(value, float) else value
-        key = (op, args, dtype, type(value), exact)
+        key = (op, args, dtype._enum, type(value), exact)
         found = self._index.get(key)
         if found is None:
             found = self._index[key] = len(self.steps)

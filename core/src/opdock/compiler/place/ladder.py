@@ -87,13 +87,14 @@ def climb(
         return None, [Rejection(device=target.name, reason=barred)]
     try:
         index = target.index
-        selection = index.judged(node.op, node.attrs, target.name).settled
+        judged = index.judged(node.op, node.attrs, target.name)
+        selection = judged.settled
         sig = None if selection is not None else node_sig(node, target, resources)
     except errors.OpError as e:
         return None, [Rejection(device=target.name, reason=f"the device did not open: {e}")]
     if selection is None:
         assert sig is not None
-        selection = select(sig, index, target.name)
+        selection = select(sig, index, target.name, judged)
     for kernel in experience.wanted(node, target.name) if experience.swaps else ():
         own = Entry(kernel, plugin=SESSION)
         answer = judge_alone(own, node_sig(node, target, resources), target.name)

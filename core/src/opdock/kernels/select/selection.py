@@ -261,19 +261,22 @@ def _indistinct(a: Kernel, b: Kernel) -> bool:
     return all(types & b.dtypes[attr] for attr, types in a.dtypes.items() if attr in b.dtypes)
 
 
-def select(sig: NodeSig, index: KernelIndex, device: str = "") -> Selection:
+def select(
+    sig: NodeSig, index: KernelIndex, device: str = "", judged: Judged | None = None
+) -> Selection:
     """Ranks the kernels of one device for a node.
 
     Args:
         sig: the node.
         index: the device's kernels.
         device: the device's name, for the rejections.
+        judged: what `index.judged` says of the node, where it is at hand.
 
     Returns:
         The choice, the runners-up and a reason for everyone who is neither. Never raises: a kernel
         whose `when` fails is rejected with what it raised.
     """
-    judged = index.judged(sig.op, sig.attrs, device)
+    judged = judged or index.judged(sig.op, sig.attrs, device)
     if judged.settled is not None:
         return judged.settled
     return _outcome([_asked(entry, sig, device) for entry in judged.found])
@@ -363,11 +366,11 @@ def _tell(text: str, fault: BaseException) -> None:
 
 
 def _type_key(value: Any) -> Any:
-    """What `_reject_type` can tell apart."""
-    if isinstance(value, DType):
-        return value
+    """What `_reject_type` can tell apart; a type by its number, whose hash is no call of Python."""
+    if value.__class__ is DType:
+        return value._enum
     if isinstance(value, (list, tuple)):
-        return tuple([t if isinstance(t, DType) else str(t) for t in value])
+        return tuple([t._enum if isinstance(t, DType) else str(t) for t in value])
     return type(value)
 
 
