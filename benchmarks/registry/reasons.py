@@ -10,13 +10,12 @@ __all__ = ["NEAR", "OPEN", "REASONS", "reason"]
 OPEN: Final = "no reason known"
 NEAR: Final = "as quick, as far as a busy machine can tell"
 _STRINGS: Final = (
-    "each string is an object of Python's: 13 ns to look at what is fed, 6 to read its bytes, 27 "
-    "to make a new one and let the old one go"
+    "each string is an object of Python's: 8 ns to look at what is fed, 2 to bring its bytes "
+    "together, 15 to make a new one and let the old one go, and 13 more where its memory is new"
 )
 _PIECES: Final = "each string is an object of Python's, looked at one by one"
 _PATTERNS: Final = (
-    "Python calls RE2 for each string that differs, 1.7 µs, and 0.45 by the cheapest of its calls; "
-    "these are few, repeated"
+    "what automata do not know is asked of RE2, from Python, 1.7 µs for each string that differs"
 )
 _SCIPY: Final = "SciPy's function, which computes in double precision"
 _DOUBLE: Final = "vectors in double precision, for two units in the last place"
@@ -24,9 +23,12 @@ _LAPACK: Final = "LAPACK and products of small matrices, called from Python for 
 _BLOCKS: Final = (
     "blocks of 64 columns by a loop, what is between them by products, called from Python"
 )
-_STEPS: Final = "NumPy's calls for each step of the sequence forward; back it is a loop"
+_STEPS: Final = (
+    "some ten calls of NumPy's, 0.5 µs each, beside the product for each step of the sequence "
+    "forward; back it is a loop"
+)
 _TAPS: Final = "the portable kernel: a pass over the whole array for each place of a window"
-_REJECTION: Final = "few numbers: some thirty calls of NumPy's for normals and their choice"
+_REJECTION: Final = "few numbers: some thirty calls of NumPy's, 0.7 µs each, for normals and choice"
 _COMPLEX: Final = "quotients of complex numbers by NumPy, which mind overflow"
 _SIGNED: Final = "NumPy's remainder, a call of C's fmod for each number"
 _FEW: Final = "few numbers, in NumPy until a process has drawn enough to load the compiler"
@@ -35,18 +37,17 @@ _ROWS: Final = "each row is looked at by Python"
 _PASSES: Final = "several passes of NumPy's where TensorFlow has one loop"
 
 REASONS: Final = {
-    "SpaceToBatch* BatchToSpace*": "NumPy copies pieces of a few elements",
+    "SpaceToBatch* BatchToSpace*": "NumPy copies pieces of two elements, 8 bytes, 4 ns for each",
     "Regex* StaticRegex*": _PATTERNS,
     "Unicode* Parse* Serialize* Deserialize*": _PIECES,
     "SparseCross": "columns of strings are split by rows, objects of Python's",
     "SdcaFprint String* AsString Decode* Encode* ReduceJoin* Substr UnsortedSegmentJoin": _STRINGS,
     "Betainc* Lgamma* Erfinv* Ndtri*": _SCIPY,
-    "RandomGammaGrad": "sums of some forty terms, in the tail of 48, in double precision",
+    "RandomGammaGrad": "sums of 4 to 70 terms, in the tail of 24, in doubles: 0.8 ns a term",
     "Acos* Asin* Atan* Cosh* Sinh* Erf Erfc Bessel* Pow": _DOUBLE,
-    "*FFT*": "SciPy's transform in single precision",
+    "*FFT*": "SciPy's transform in single precision: 5 n log n operations, 2.3 in a ns",
     "Matrix* Batch* Lu* Cholesky* SelfAdjoint* Svd* Qr* LogMatrix* Tridiagonal* Einsum*": _LAPACK,
     "BlockLSTM* GRU* LSTMBlock* CTC*": _STEPS,
-    "Fractional*": "where windows begin is drawn in each step, by NumPy: 87 µs of it",
     "*Pool*": _TAPS,
     "RandomPoisson*": "a block of random bits for each two draws, as TensorFlow, not in vectors",
     "RandomGamma* *TruncatedNormal": _REJECTION,

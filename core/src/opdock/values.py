@@ -85,7 +85,8 @@ def _from_numpy(array: np.ndarray[Any, Any], dtype: DType | None) -> np.ndarray[
             if dtype.base_dtype.np.hasobject:
                 raise TypeError(f"Expected {dtype.name}, got an array of strings.")
             return array.astype(dtype.base_dtype.np)  # NumPy reads the numbers
-        return _string_array(array)
+        # What NumPy makes of its own kind of strings is bytes, at which nobody need look.
+        return array.astype(object) if array.dtype.kind == "S" else _string_array(array)
     if dtype is None:
         return _native(array)
     target = dtype.base_dtype
