@@ -29,10 +29,15 @@ _THREADS = ("OMP", "MKL", "OPENBLAS", "NUMBA")
 
 @dataclass(frozen=True)
 class Side:
-    """A library and the interpreter that has it."""
+    """A library and the interpreter that has it.
+
+    Attributes:
+        variable: NAME=VALUE of the environment that it gets beside all that others get.
+    """
 
     library: str
     python: str = sys.executable
+    variable: str = ""
 
 
 @dataclass(frozen=True)
@@ -159,6 +164,9 @@ class Setting:
             env.pop("PYTHONPATH", None)
             if not self.gpu:
                 env["CUDA_VISIBLE_DEVICES"] = ""
+        if side.variable:
+            name, _, value = side.variable.partition("=")
+            env[name] = value
         return env
 
 

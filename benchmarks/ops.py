@@ -18,6 +18,7 @@ they differ has no ratio.
 from __future__ import annotations
 
 import argparse
+import collections
 import dataclasses
 import datetime as dt
 import json
@@ -38,7 +39,7 @@ from registry import programs, reasons
 from registry.programs import Row
 from workloads.agree import apart
 
-EFFORT = Effort(rounds=5, seconds=0.04, least=2, warm=0.04, pause=0.0, patience=60.0)
+EFFORT = Effort(rounds=5, seconds=0.04, least=2, warm=0.04, pause=0.0, patience=240.0)
 TOLERANCE = 1e-3
 
 
@@ -152,6 +153,26 @@ def section(about: dict[str, Any], rows: Sequence[dict[str, Any]], peer: str) ->
     return "\n\n".join([report.line(about, {}), told, *table])
 
 
+def device_section(about: dict[str, Any], rows: Sequence[dict[str, Any]], peer: str) -> str:
+    """What a page says of a device: how many rows, how its ops are computed, and the lowest ten."""
+    compared = [r for r in rows if peer in r.get("ratios", ())]
+    lowest = sorted(compared, key=lambda r: r["ratios"][peer])[:10]
+    ways = collections.Counter(way for r in compared for way in r.get("how", ()))
+    body = [
+        (
+            r["name"], ", ".join(r.get("how", ())), r["about"],
+            report.milliseconds(r["steps"]["opdock"]), report.milliseconds(r["steps"][peer]),
+            f"{r['ratios'][peer]:.2f}",
+        )
+        for r in lowest
+    ]  # fmt: skip
+    heads = ("row", "by", "arguments", "opdock, ms", f"{peer}, ms", f"{peer} / opdock")
+    told = ", ".join(f"{count} {way}" for way, count in ways.most_common())
+    table = [report.rows_of(heads, body, words=3)] if body else []
+    parts = (report.line(about, {}), f"{summary(compared, peer)} ({told}). The lowest:", *table)
+    return "\n\n".join(parts)
+
+
 def summary(compared: Sequence[dict[str, Any]], peer: str) -> str:
     """How many rows there are, how many are slower than the peer, and the mean."""
     ratios = [r["ratios"][peer] for r in compared]
@@ -200,7 +221,8 @@ def main(words: Sequence[str]) -> int:
         parser.error("floors are ratios to one peer")
     if args.data:
         about, found = kept(args.data)
-        written(args, about, found, "tensorflow")
+        for peer in [side.library for side in args.peer] or ["tensorflow"]:
+            written(args, about, found, peer)
         return 0
     known = {row.name: row for row in programs.rows()}
     least = floors.read(args.floor) if args.floor else {}
@@ -221,6 +243,7 @@ def main(words: Sequence[str]) -> int:
     about = {
         **report.machine(),
         **told_of(setting),
+        **({"device": args.device} if args.device else {}),
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
         "command": options.quoted(words, "ops.py"),
     }
@@ -250,7 +273,11 @@ def written(
     if args.markdown:
         args.markdown.write_text(page(about, found, peer), encoding="utf-8")
     if args.write:
-        report.replace(args.write, {"benchmarks: ops": section(about, found, peer)})
+        if "device" in about:
+            name = f"benchmarks: ops on {about['device']} beside {peer}"
+            report.replace(args.write, {name: device_section(about, found, peer)})
+        else:
+            report.replace(args.write, {"benchmarks: ops": section(about, found, peer)})
     if args.write_floor:
         floors.write(args.write_floor, about, found, peer)
 

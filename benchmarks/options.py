@@ -101,8 +101,8 @@ def peer(text: str, known: Sequence[str] = PEERS) -> Side:
 
 
 def op_peer(text: str) -> Side:
-    """The same for ops, which opdock's own CPU computes beside a device too."""
-    return peer(text, (*PEERS, OWN))
+    """The same for ops: opdock's own CPU too, and PyOpenCL's arrays, beside a device."""
+    return peer(text, (*PEERS, "pyopencl", OWN))
 
 
 def check(p: argparse.ArgumentParser, args: argparse.Namespace) -> None:

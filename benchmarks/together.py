@@ -1,7 +1,10 @@
 """Steps on a device of opdock's beside those of another library, by the processor's time.
 
+Or beside those of opdock itself with a variable of the environment.
+
     python benchmarks/together.py --peer jax --device jax:0 --write docs/benchmarks.md
     python benchmarks/together.py --peer jax --device jax:0 logreg_train 'mlp*' --seconds 5
+    python benchmarks/together.py --variable OPDOCK_TORCH_COMPILE=1 --device torch:0
 
 Each is in a process of its own, several times, with the library's own settings, on one core.
 Bursts of steps take turns, and the processor's time counts: so the ratios can be had on a machine
@@ -107,21 +110,35 @@ def table(rows: Sequence[Row], peer: str) -> str:
     return "\n".join([*lines, f"| geometric mean |  |  | {mean:.2f} |  |  |  |"])
 
 
+def assignment(text: str) -> str:
+    """NAME=VALUE."""
+    name, equals, _ = text.partition("=")
+    if not name.isidentifier() or not equals:
+        raise argparse.ArgumentTypeError(f"{text!r}: write NAME=VALUE")
+    return text
+
+
 def main(words: Sequence[str]) -> None:
     """Measures, prints, and writes the table into a page if that is asked for."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("name", nargs="*", default=["*"], help="workloads, or patterns")
-    parser.add_argument("--peer", choices=("jax", "torch"), required=True)
+    beside = parser.add_mutually_exclusive_group(required=True)
+    beside.add_argument("--peer", choices=("jax", "torch"))
+    beside.add_argument(
+        "--variable", type=assignment, metavar="NAME=VALUE", help="opdock itself with this one set"
+    )
     parser.add_argument("--device", default="jax:0", help="where opdock computes")
     parser.add_argument("--seconds", type=float, default=2.0, help="of measuring, a workload")
     parser.add_argument("--turns", type=int, default=3, help="new processes, a workload")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="replace the table in this page")
     given = parser.parse_args(words)
+    other = compare.Side(given.peer or "opdock", variable=given.variable or "")
+    peer = given.peer or given.variable
     # One thread and one core: threads that wait for each other by turning would count.
     setting = compare.Setting(
-        (compare.Side("opdock"), compare.Side(given.peer)), threads=1, processor=True, settled=True
+        (compare.Side("opdock"), other), threads=1, processor=True, settled=True
     )
     setting = dataclasses.replace(setting, device=compare.placed(given.device, setting))
     rows = []
@@ -131,12 +148,12 @@ def main(words: Sequence[str]) -> None:
             row = anew(name, setting, given.seconds, given.turns)
             if row is not None:
                 rows.append(row)
-                print(table([row], given.peer).splitlines()[2], flush=True)
-    head = report.of_one_core("together.py", words, given.peer)
-    text = f"{head}\n\n{table(rows, given.peer)}"
+                print(table([row], peer).splitlines()[2], flush=True)
+    head = report.of_one_core("together.py", words, given.peer or given.device.partition(":")[0])
+    text = f"{head}\n\n{table(rows, peer)}"
     print(text)
     if given.write is not None:
-        report.replace(given.write, {f"together: {given.peer}": text})
+        report.replace(given.write, {f"together: {peer.partition('=')[0]}": text})
 
 
 if __name__ == "__main__":

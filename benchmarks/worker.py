@@ -26,7 +26,10 @@ MODULES = {
     "tensorflow": "tensorflow.compat.v1",
     "torch": "torch",
     "jax": "jax",
+    "pyopencl": "pyopencl",
 }
+TWINS = ("torch", "jax", "pyopencl")
+"""Libraries that know no graphs of TensorFlow's."""
 
 
 def status(key: str) -> int:
@@ -65,7 +68,7 @@ class Library:
             self.module.disable_v2_behavior()
             self.module.logging.set_verbosity(self.module.logging.ERROR)
         self.twins: dict[str, Any] | None = None
-        if name in ("torch", "jax"):
+        if name in TWINS:
             twin = importlib.import_module(f"twins.{name}_twin")
             twin.setup(threads)
             self.twins = twin.TWINS

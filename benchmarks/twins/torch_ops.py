@@ -75,7 +75,7 @@ def max_pool(attrs: Mapping[str, Any]) -> Call | None:
 
 def cross_entropy(logits: Any, labels: Any) -> tuple[Any, Any]:
     """Of labels that are numbers: the losses and their gradient."""
-    labels = labels.long()
+    labels = torch.as_tensor(labels).long()
     logs = torch.log_softmax(logits, 1)
     slope = torch.exp(logs)
     slope[torch.arange(len(labels)), labels] -= 1
@@ -118,13 +118,14 @@ WRITTEN: Final[dict[str, Callable[[Mapping[str, Any]], Call | None]]] = {
         lambda x, axis: torch.cumsum(x, int(axis))),
     "Digamma": lambda a: torch.digamma,
     "Elu": lambda a: F.elu,
+    "Equal": lambda a: torch.eq,
     "Erf": lambda a: torch.erf,
     "Erfc": lambda a: torch.erfc,
     "Erfinv": lambda a: torch.erfinv,
     "ExpandDims": lambda a: lambda x, axis: x.unsqueeze(int(axis)),
     "FFT": lambda a: torch.fft.fft,
     "FFT2D": lambda a: torch.fft.fft2,
-    "GatherNd": lambda a: lambda x, i: x[tuple(i.movedim(-1, 0))],
+    "GatherNd": lambda a: lambda x, i: x[tuple(torch.as_tensor(i).movedim(-1, 0))],
     "GatherV2": lambda a: None if a.get("batch_dims") else (
         lambda x, i, axis: x.index_select(int(axis), torch.as_tensor(i).reshape(-1)).reshape(
             x.shape[: int(axis) % x.ndim] + i.shape + x.shape[int(axis) % x.ndim + 1 :])),
@@ -165,7 +166,7 @@ WRITTEN: Final[dict[str, Callable[[Mapping[str, Any]], Call | None]]] = {
 
 def function(op: str, attrs: Mapping[str, Any]) -> Call | None:
     """The function of the op's inputs, or None where nobody wrote one."""
-    if op in op_names.SHARED:
+    if op in op_names.SHARED and op not in WRITTEN:
         found: Call = getattr(torch, op_names.SHARED[op])
         return found
     if op in op_names.REDUCTIONS:
@@ -185,6 +186,6 @@ def step(call: Call, inputs: Sequence[Any], known: Sequence[bool]) -> Callable[[
     def once() -> list[Any]:
         out = call(*(x if k else given(x) for x, k in zip(inputs, known, strict=True)))
         found = out if isinstance(out, list | tuple) else [out]
-        return [np.ascontiguousarray(v.cpu().numpy()) for v in found]
+        return [np.asarray(v.cpu().numpy(), order="C") for v in found]
 
     return once

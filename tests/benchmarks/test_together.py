@@ -65,3 +65,18 @@ def test_another_answer_gets_no_ratio():
     assert together.measure("run_overhead", sides("poor")[1], seconds=0.0) is None
     with pytest.raises(RuntimeError, match="run_overhead: ended with status 1"):
         together.measure("run_overhead", sides("broken")[1], seconds=0.0)
+
+
+def test_a_side_may_have_a_variable_of_its_own(capsys):
+    import compare
+    import together
+
+    given = together.assignment("OPDOCK_SOME=1=2")
+    sides = compare.Side("opdock"), compare.Side("opdock", variable=given)
+    setting = compare.Setting(sides, threads=1)
+    plain, other = (setting.environment(side) for side in sides)
+    assert {**plain, "OPDOCK_SOME": "1=2"} == other
+    assert "OPDOCK_SOME" not in plain
+    with pytest.raises(SystemExit):
+        together.main(["--variable", "OPDOCK_SOME"])
+    assert "write NAME=VALUE" in capsys.readouterr().err

@@ -253,5 +253,46 @@ def hooks():
     }
 
 
-PROGRAMS = {f.__name__: f for f in (view, split, late, reuse, keys, release, shown, hooks)}
+def reading():
+    """What a program that writes no variable is given, step by step, and what of it lives on."""
+    given = []
+
+    class Reader(mason.Executable):
+        def __call__(self, inputs, state, places):
+            if not any(v.written for v in self.segment.variables):
+                given.append([id(v) for v in state])
+            return super().__call__(inputs, state, places)
+
+    mason.Compiler.make = Reader
+    with tf.device(ONE):
+        x = tf.placeholder(tf.float32, [2], name="x")
+        a = tf.get_variable("a", initializer=[1.0, 2.0], use_resource=True)
+        b = tf.get_variable("b", initializer=[3.0, 4.0], use_resource=False)
+        y = tf.add(x * a, b, name="y")
+        more = tf.group(tf.assign_add(a, [1.0, 1.0]))
+        new = tf.placeholder(tf.float32, [2])
+        put = tf.group(tf.assign(b, new))
+    feed = {x: np.float32([1, 10])}
+    with session() as s:
+        wrong = ""
+        try:
+            s.run(y, feed)
+        except tf.errors.FailedPreconditionError as e:
+            wrong = e.message.partition(" ")[0]
+        s.run(tf.global_variables_initializer())
+        s.run(put, {new: np.float32([3, 4])})  # the first value is a constant's, too
+        given.clear()
+        values = [s.run(y, feed), s.run(y, feed)]
+        old = weakref.ref(s._engine.resources.cell("", "b", None).box[0])
+        s.run(put, {new: np.float32([0, 1])})
+        kept = old() is not None
+        values.append(s.run(y, feed))
+        s.run(more)
+        values += [s.run(y, feed), s.run(y, feed)]
+    first, second, third, fourth, fifth = given
+    same = [first == second, third[0] == second[0], fourth[1] == third[1], fifth == fourth]
+    return wrong != "", plain(values), kept, same
+
+
+PROGRAMS = {f.__name__: f for f in (view, split, late, reuse, keys, release, shown, hooks, reading)}
 print(json.dumps(PROGRAMS[sys.argv[1]](), default=list))

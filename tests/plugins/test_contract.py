@@ -87,3 +87,11 @@ def test_what_a_device_says_of_itself_is_heeded(site: Any) -> None:
     assert "MASON0 to MASON1 by fixture_mason.carry" in found["text"]
     assert "NCHW, which the device prefers" in found["text"]
     assert "fusion 'mason_bias_relu'" in found["text"]
+
+
+def test_a_program_that_only_reads_gets_what_was_written_last(site: Any) -> None:
+    wrong, values, kept, same = run(site, "reading")
+    assert wrong, "before there is a value"
+    assert values == [[4, 24], [4, 24], [1, 21], [2, 31], [2, 31]]
+    assert not kept, "what was replaced is nobody's any more"
+    assert all(same)

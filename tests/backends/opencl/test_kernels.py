@@ -53,6 +53,58 @@ def test_long_reductions_take_several_passes():
     agree(lambda: [tf.reduce_sum(x, 0), tf.argmax(x, 1), tf.argmin(x, 0)])
 
 
+@pytest.mark.parametrize("shape", [(3, 9001), (40, 8), (5, 7, 23), (17, 16, 33), (1, 15)])
+def test_copies_of_lines_of_any_length(shape):
+    x = normal(*shape)
+    last = len(shape) - 1
+    agree(
+        lambda: (
+            tf.transpose(tf.constant(x)), tf.reverse(tf.constant(x), [last]),
+            tf.tile(tf.constant(x), [2] * len(shape)),
+            tf.pad(tf.constant(x), [[1, 2]] * len(shape)),
+            tf.concat([tf.constant(x)] * 3, last), tf.constant(x)[..., ::-2],
+        ),
+        rtol=0, atol=0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("axes", [[0], [1], [2], [0, 1], [1, 2], [0, 2]])
+@pytest.mark.parametrize("shape", [(3, 5, 364), (2, 3000, 17), (33, 2, 16), (40, 3, 15)])
+def test_neighbours_are_folded_side_by_side(shape, axes):
+    x = normal(*shape)
+    x[1, 1, 3] = np.nan
+    whole = np.random.default_rng(1).integers(-9, 9, shape).astype(np.int32)
+    agree(
+        lambda: (
+            tf.reduce_sum(tf.constant(x), axes), tf.reduce_max(tf.constant(x), axes),
+            tf.reduce_sum(tf.constant(whole), axes), tf.reduce_min(tf.constant(whole), axes),
+            tf.reduce_all(tf.constant(whole > -9), axes), tf.reduce_mean(tf.constant(x), axes),
+        ),
+        rtol=1e-3, atol=1e-3,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [((40, 33), (33,)), ((20, 1, 17), (1, 18, 17)), ((64, 20), (64, 1)), ((2, 99), (99,))],
+)
+def test_lines_of_a_broadcast(a, b):
+    x, y = normal(*a), normal(*b)
+    agree(
+        lambda: (
+            tf.constant(x) - tf.constant(y), tf.maximum(tf.constant(y), tf.constant(x)),
+            tf.floordiv(tf.cast(tf.constant(x) * 9, tf.int32), tf.ones(b, tf.int32) * 3),
+        )
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_exponentials_less_one_are_exact_near_zero(dtype):
+    x = np.array([0, -0.0, 1e-30, -1e-7, 1e-4, -0.4999, 0.5, -0.5, 3, -80, np.inf, -np.inf, np.nan])
+    rtol = 1e-6 if dtype is np.float32 else 1e-14
+    agree(lambda: (tf.math.expm1(tf.constant(x, dtype)),), rtol=rtol, atol=0)
+
+
 def test_wide_and_narrow_softmax():
     x = normal(5, 1000)
     agree(lambda: [tf.nn.softmax(x), tf.nn.log_softmax(x), tf.nn.softmax(x[:, :3])])

@@ -105,3 +105,20 @@ def test_what_makes_no_sense(files: str, given: dict[str, Any], match: str) -> N
 def test_the_internal_name_is_the_same() -> None:
     name = "contrib.learn.python.learn.learn_io.graph_io"
     assert resolve.lookup(name, "read_batch_features") is learn_io.read_batch_features
+
+
+@pytest.mark.parametrize("given", [{}, {"shuffle": False}])
+def test_input_of_arrays_shuffles_where_nothing_else_is_said(given: dict[str, Any]) -> None:
+    x = np.arange(100.0)
+    made = learn_io.numpy_input_fn({"x": x}, 2 * x, batch_size=100, **given)()
+    ((features, labels),) = batches(made)
+    assert sorted(features["x"]) == x.tolist()
+    np.testing.assert_array_equal(labels, 2 * features["x"])
+    assert (features["x"].tolist() == x.tolist()) == bool(given)
+
+
+def test_input_of_frames_shuffles_where_nothing_else_is_said(monkeypatch: Any) -> None:
+    monkeypatch.setattr(tf.estimator.inputs, "pandas_input_fn", lambda **given: given)
+    given = learn_io.pandas_input_fn(1, 2)
+    assert (given["x"], given["y"], given["shuffle"]) == (1, 2, True)
+    assert learn_io.pandas_input_fn(1, shuffle=False)["shuffle"] is False

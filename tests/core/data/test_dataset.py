@@ -294,3 +294,21 @@ def test_a_seed_of_the_graph_in_a_function_is_warned_of():
         Dataset.range(3).map(lambda x: x + 1)
         Dataset.range(3).map(seeded)
         Dataset.range(3).map(lambda x: tf.random_uniform([], seed=3))
+
+
+def test_a_sparse_element_keeps_its_static_shape() -> None:
+    sparse = tf.SparseTensor([[0, 0], [1, 1]], [1.0, 2.0], [3, 4])
+    seen = []
+
+    def look(element: tf.SparseTensor) -> tf.Tensor:
+        seen.append(element.shape.as_list())
+        return tf.sparse.to_dense(element)
+
+    dense = tf.data.Dataset.from_tensors(sparse).map(look)
+    assert seen[0] == [3, 4]
+    value = tf.data.make_one_shot_iterator(dense).get_next()
+    assert value.shape.as_list() == [3, 4]
+    batches = tf.data.Dataset.from_tensors(sparse).repeat(2).batch(2)
+    assert tf.data.make_one_shot_iterator(batches).get_next().shape.as_list() == [None, 3, 4]
+    with tf.Session() as sess:
+        assert sess.run(value).tolist() == [[1, 0, 0, 0], [0, 2, 0, 0], [0, 0, 0, 0]]

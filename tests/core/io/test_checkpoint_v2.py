@@ -294,3 +294,26 @@ def test_snappy() -> None:
     ):
         with pytest.raises(errors.DataLossError):
             snappy.decompress(bad)
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="the system takes no such advice")
+@pytest.mark.parametrize("taken", [True, False])
+def test_what_is_read_to_its_end_is_fetched_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: bool
+) -> None:
+    asked = []
+
+    def advise(file: int, start: int, length: int, advice: int) -> None:
+        asked.append((start, length, advice))
+        if not taken:
+            raise OSError("not here")
+
+    prefix = str(tmp_path / "m")
+    with BundleWriter(prefix) as writer:
+        writer.add("a", np.arange(4))
+        writer.add("b", np.arange(5))
+    monkeypatch.setattr(os, "posix_fadvise", advise)
+    with BundleReader(prefix) as reader:
+        reader.verify(["a", "b"])
+        assert reader.get("b").tolist() == [0, 1, 2, 3, 4]
+    assert asked == [(0, 0, os.POSIX_FADV_SEQUENTIAL)]

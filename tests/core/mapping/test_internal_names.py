@@ -423,6 +423,16 @@ def test_what_is_asked_of_nodes() -> None:
         ("contrib.eager.python.saver", "Saver", "contrib.eager.Saver"),
         ("contrib.factorization.python.ops.gmm", "GMM", "contrib.factorization.GMM"),
         ("contrib.eager.python.datasets", "Iterator", "contrib.eager.Iterator"),
+        *(
+            (f"contrib.learn.python.learn.{module}", name, f"contrib.learn.{package}.{name}")
+            for module, name, package in (
+                ("learn_io.numpy_io", "numpy_input_fn", "io"),
+                ("learn_io.pandas_io", "pandas_input_fn", "io"),
+                ("preprocessing.text", "VocabularyProcessor", "preprocessing"),
+                ("preprocessing.text", "tokenizer", "preprocessing"),
+                ("preprocessing.categorical_vocabulary", "CategoricalVocabulary", "preprocessing"),
+            )
+        ),
     ],
 )
 def test_modules_of_contrib_have_what_their_package_has_from_them(path, name, public) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+import weakref
 
 import numpy as np
 import pytest
 
 import opdock as tf
-from opdock.runtime.resources import Cell, CellProxy, ResourceManager, Store
+from opdock.devices.segment import Loan
+from opdock.runtime import resources
+from opdock.runtime.resources import Cell, CellProxy, ResourceManager, Store, View
 
 
 def test_a_cell():
@@ -155,3 +159,70 @@ def test_a_proxy_changes_a_copy():
     proxy.change(_own, lambda value: value.__setitem__(0, 1))
     assert home.tolist() == [0, 0]
     assert cell.read().tolist() == [1, 0]
+
+
+def _viewed(count=2):
+    cells = [Cell(f"v{i}", tf.float32) for i in range(count)]
+    for i, cell in enumerate(cells):
+        cell.write(np.full(2, i, np.float32))
+    view = View()
+    found = view.look(cells)
+    assert view.values is found
+    return cells, view
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda cells: cells[1].write(np.zeros(2)),
+        lambda cells: Cell.write_all(cells[:1], [np.zeros(2)]),
+        lambda cells: cells[0].change(_own, lambda value: value.__setitem__(0, 5)),
+        lambda cells: cells[0].clear(),
+        lambda cells: cells[0].lose("its device was lost"),
+        lambda cells: Cell("another", tf.float32).write(np.zeros(2)),
+        lambda cells: resources.replace(cells[:1], [np.zeros(2)], [cells[0].box]),
+    ],
+)
+def test_a_view_is_kept_until_a_variable_is_written(write):
+    cells, view = _viewed()
+    again = View()
+    again.look(cells)
+    write(cells)
+    assert view.values is None
+    assert again.values is None
+    assert [x is cell.box[0] for x, cell in zip(view.look(cells), cells, strict=True)] == [True] * 2
+
+
+def test_a_view_keeps_nobody_from_writing_where_a_value_is():
+    (cell, _), view = _viewed()
+    at = id(cell.read())
+    cell.change(_own, lambda value: value.__setitem__(1, 5))
+    assert id(cell.read()) == at
+    held = view.look([cell])
+    cell.change(_own, lambda value: value.__setitem__(1, 7))
+    assert held[0].tolist() == [0, 5]
+    assert cell.read().tolist() == [0, 7]
+
+
+def test_a_view_has_no_value_that_is_missing_or_lent():
+    (cell, other), view = _viewed()
+    cell.clear()
+    assert view.look([cell, other])[0] is None
+    assert view.values is None
+    cell.write(Loan(np.zeros(1), np.copy, None))
+    assert type(view.look([cell, other])[0]) is Loan
+    assert view.values is None
+    value = cell.read()
+    assert view.look([cell, other])[0] is value
+    assert view.values is not None
+
+
+def test_a_view_that_is_gone_leaves_nothing():
+    gc.collect()
+    before = len(resources._views)
+    cells, view = _viewed()
+    value = weakref.ref(cells[0].box[0])
+    assert len(resources._views) == 1
+    del cells, view
+    assert value() is None
+    assert len(resources._views) <= before

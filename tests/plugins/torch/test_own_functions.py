@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+import opdock as tf
 from opdock.kernels.portable import segment
 from opdock_torch.namespace import namespace_for
 
@@ -46,3 +47,29 @@ def test_bits_of_a_part_of_an_array_are_read_as_another_type(dtype: Any) -> None
     found = xp.bitcast(every_other, dtype)
     wanted = np.arange(16, dtype=np.float32)[::2].copy().view(found.numpy().dtype)
     np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+@pytest.mark.parametrize("best", [tf.argmax, tf.argmin])
+def test_nan_is_never_the_best(best: Any) -> None:
+    rows = np.array(
+        [[1, np.nan, 3], [np.nan, np.nan, np.nan], [np.inf, np.nan, -np.inf], [2, 1, 2]], np.float32
+    )
+    with tf.Graph().as_default(), tf.Session() as session:
+        found = []
+        for device in ("/device:TORCH:0", "/device:CPU:0"):
+            with tf.device(device):
+                found.append(session.run(best(tf.constant(rows) + 0.0, 1)).tolist())
+    assert found[0] == found[1]
+
+
+def test_copies_of_transposed_tensors_lie_in_order() -> None:
+    xp = namespace_for(torch.device("cpu"))
+    assert xp.asarray(torch.ones(2, 3).mT, copy=True).is_contiguous()
+
+
+@pytest.mark.parametrize("numbers", [[0, 0], [0, 2], [-1, 0]])
+def test_what_is_no_permutation_is_refused(numbers: list[int]) -> None:
+    with tf.Graph().as_default(), tf.device("/device:TORCH:0"), tf.Session() as session:
+        given = tf.placeholder(tf.int32, [2])
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            session.run(tf.math.invert_permutation(given), {given: numbers})

@@ -21,6 +21,15 @@ __all__ = ["FOLDS", "fold", "parts_of", "start_of", "ways_of"]
 
 _CHUNK = 1024
 _LANES = 64
+_SUMS = 16
+"""Sums that a work item of a CPU keeps, so that no addition waits for the one before."""
+_GROUP_OF_CPU = 8
+"""Such work items of a group: a group is what a thread takes."""
+_STRETCH = (
+    "i64 size = (count + parts - 1) / parts, from = part * size, "
+    "end = from + size < count ? from + size : count;"
+)
+"""The part of a row that a work item of a CPU folds, in C."""
 
 FOLDS = {
     "sum": ("0", "acc + v"),
@@ -58,9 +67,7 @@ def ways_of(device: Any, across: bool) -> tuple[str, str]:
     """
     split = "o = i % n, part = i / n" if across else "o = i / parts, part = i % parts"
     if device.is_cpu:
-        ends = "i64 size = (count + parts - 1) / parts, from = part * size, to = from + size;"
-        loop = "for (i64 j = from; j < to && j < count; ++j)"
-        return f"i64 {split}; {ends}", loop
+        return f"i64 {split}; {_STRETCH}", "for (i64 j = from; j < end; ++j)"
     return f"i64 {split};", "for (i64 j = part; j < count; j += parts)"
 
 
@@ -83,6 +90,7 @@ def _source(
     kept: int,
     gone: int,
     ways: tuple[str, str],
+    together: str,
 ) -> str:
     start, step = start_of(dialect, how, source), FOLDS[how][1]
     acc = dialect.computed(source if source not in _NARROW else dtypes.float32)
@@ -98,24 +106,63 @@ def _source(
         lines.append(f"p += rest_{letter} * {letter}s0;")
         return " ".join(lines)
 
-    body = (
-        f"  i64 i = GLOBAL_ID(0), base;\n  if (i >= n * parts) return;\n"
-        f"  {ways[0]}\n"
-        f"  {{ i64 p = 0; {walk('o', 'k', kept)} base = p; }}\n"
-        f"  {acc} acc = {start};\n"
-        f"  {ways[1]} {{\n"
-        f"    i64 p = base; {walk('j', 'r', gone)}\n"
-        f"    {acc} x = {dialect.load(source, 'x_', 'p')};\n"
-        f"    {acc} v = {first};\n    acc = {step};\n  }}\n"
-        f"  {acc} total = acc;\n"
-        f"  {dialect.store(target, 'y_', '(o * parts + part)', f'({last})')}\n"
-    )
+    element = f"{acc} x = {dialect.load(source, 'x_', 'p')}; {acc} v = {first}; acc = {step};"
+    place = f"  {{ i64 p = 0; {walk('o', 'k', kept)} base = p; }}\n"
+
+    def store(o: str) -> str:
+        return dialect.store(target, "y_", f"(({o}) * parts + part)", f"({last})")
+
+    # Sums of their own for neighbours, which the compiler makes vectors of.
+    sums = f"  {acc} sums[{_SUMS}];\n  for (int k = 0; k < {_SUMS}; ++k) sums[k] = {start};\n"
+    each = f"{{ {acc} acc = sums[k]; {element} sums[k] = acc; }}"
+    if together == "columns":
+        body = (
+            f"  i64 i = GLOBAL_ID(0), base, width = k{kept - 1};\n"
+            f"  i64 blocks = (width + {_SUMS - 1}) / {_SUMS}, part = i % parts, o = i / parts;\n"
+            f"  if (i >= n / width * blocks * parts) return;\n"
+            f"  int here = width - o % blocks * {_SUMS} < {_SUMS} ? width % {_SUMS} : {_SUMS};\n"
+            f"  o = o / blocks * width + o % blocks * {_SUMS};\n"
+            f"  {_STRETCH}\n{place}{sums}"
+            f"  for (i64 j = from; j < end; ++j) {{\n    i64 p = base + j * rs0;\n"
+            f"    if (here == {_SUMS}) for (int k = 0; k < {_SUMS}; ++k, ++p) {each}\n"
+            f"    else for (int k = 0; k < here; ++k, ++p) {each}\n  }}\n"
+            f"  for (int k = 0; k < here; ++k) {{ {acc} total = sums[k]; {store('o + k')} }}\n"
+        )
+    else:
+        loop = (
+            f"  {acc} acc = {start};\n"
+            f"  {ways[1]} {{ i64 p = base; {walk('j', 'r', gone)} {element} }}\n"
+        )
+        if together == "rows":
+            loop = (
+                f"{sums}  i64 j = from;\n"
+                f"  for (; j + {_SUMS} <= end; j += {_SUMS})\n"
+                f"    for (int k = 0; k < {_SUMS}; ++k) {{ i64 p = base + j + k; {each} }}\n"
+                f"  {acc} acc = {start};\n"
+                f"  for (; j < end; ++j) {{ i64 p = base + j; {element} }}\n"
+                f"  for (int k = 0; k < {_SUMS}; ++k) {{ {acc} v = sums[k]; acc = {step}; }}\n"
+            )
+        body = (
+            f"  i64 i = GLOBAL_ID(0), base;\n  if (i >= n * parts) return;\n  {ways[0]}\n"
+            f"{place}{loop}  {acc} total = acc;\n  {store('o')}\n"
+        )
     head = codegen.helpers(dialect, body)
     return (
         f"{head}\nKERNEL void fold(GLOBAL const {TYPES[source.name]}* x_, "
         f"GLOBAL {TYPES[target.name]}* y_, i64 n, i64 count, i64 parts, i64 whole{sizes}) "
         f"{{\n{body}}}\n"
     )
+
+
+def _together(
+    device: Any, kept: Sequence[tuple[int, int]], folded: Sequence[tuple[int, int]]
+) -> str:
+    """Which neighbours a work item of a CPU folds side by side: of a row, of columns, or none."""
+    if not device.is_cpu or len(folded) > 1:
+        return ""
+    if folded[0][1] == 1:
+        return "rows"
+    return "columns" if kept[-1][1] == 1 and kept[-1][0] >= _SUMS else ""
 
 
 def _groups(
@@ -165,20 +212,24 @@ def fold(
     final = parts == 1
     wanted = dtype or source
     target = wanted if final else wide
+    together, items = _together(device, kept, folded), outputs * parts
+    if together == "columns":
+        items = outputs // kept[-1][0] * -(-kept[-1][0] // _SUMS) * parts
     text = _source(
         device.dialect, how, first, last if final else "total", source, target, len(kept),
-        len(folded), ways_of(device, bool(shape) and (len(shape) - 1) not in gone),
+        len(folded), ways_of(device, bool(shape) and (len(shape) - 1) not in gone), together,
     )  # fmt: skip
     dims = [np.int64(v) for pair in (*kept, *folded) for v in pair]
     out = into if final else None
     if out is None:
         out = device.allocate(result if final else (outputs, parts), target.np)
     numbers = [np.int64(v) for v in (outputs, count, parts, whole)]
-    device.launch(device.kernel(text, "fold"), outputs * parts, x, out, *numbers, *dims)
+    group = _GROUP_OF_CPU if together else 0
+    device.launch(device.kernel(text, "fold"), items, x, out, *numbers, *dims, group=group)
     if final:
         return out
     done: Array = device.allocate(result, wanted.np) if into is None else into
-    text = _source(device.dialect, how, "x", last, wide, wanted, 1, 1, ways_of(device, False))
+    text = _source(device.dialect, how, "x", last, wide, wanted, 1, 1, ways_of(device, False), "")
     numbers = [np.int64(v) for v in (outputs, parts, 1, whole)]
     dims = [np.int64(v) for v in (outputs, parts, parts, 1)]
     device.launch(device.kernel(text, "fold"), outputs, out, done, *numbers, *dims)

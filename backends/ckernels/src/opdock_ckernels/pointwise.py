@@ -15,6 +15,9 @@ __all__ = ["Pointwise", "broadcast_shape", "formula", "patterns_of"]
 
 _INT_MAX = 2**31 - 1
 _PLANS = 64
+_LINE = 16
+"""Neighbours, and lines of them, from which on a work item of a CPU computes a line of a broadcast;
+also lines of a group, which is what a thread takes."""
 
 
 def broadcast_shape(shapes: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
@@ -81,6 +84,8 @@ class Pointwise:
         out = broadcast_shape(shapes) if self._shape is None else self._shape
         count = math.prod(out)
         patterns, sizes = patterns_of(shapes, out)
+        rows, mixed = count // max(sizes[-1], 1), len({*patterns[0]}) > 1 or len({*patterns}) > 1
+        lined = self._device.is_cpu and mixed and sizes[-1] >= _LINE and rows >= _LINE
         index, kind = ("int32", np.int32) if count <= _INT_MAX else ("int64", np.int64)
         source = codegen.elementwise_source(
             "pointwise",
@@ -90,11 +95,14 @@ class Pointwise:
             self._outputs,
             patterns,
             index=index,
+            lined=lined,
         )
         kernel = self._device.kernel(source, "pointwise")
         if len(self._plans) >= _PLANS:
             self._plans.clear()
-        plan = (out, count, kernel, [kind(count), *(kind(n) for n in sizes[1:])])
+        items = rows if lined else count
+        sizes = [kind(items), *(kind(n) for n in sizes[1:])]
+        plan = (out, items, _LINE if lined else 0, kernel, sizes)
         self._plans[shapes] = plan
         return plan
 
@@ -109,7 +117,7 @@ class Pointwise:
             InvalidArgumentError: shapes do not fit, or an element is an error.
         """
         shapes = tuple([a.shape for a in arrays])
-        out, count, kernel, sizes = self._plans.get(shapes) or self._plan(shapes)
+        out, count, group, kernel, sizes = self._plans.get(shapes) or self._plan(shapes)
         device = self._device
         if into is None:
             results = [device.allocate(out, t) for t in self._types]
@@ -117,12 +125,12 @@ class Pointwise:
             results = [into]
         if self._line.may_raise and count:
             flag = device.flag()
-            device.launch(kernel, count, *arrays, *results, flag, *sizes)
+            device.launch(kernel, count, *arrays, *results, flag, *sizes, group=group)
             code = device.read_int(flag)
             if code:
                 raise checks.invalid(codegen.ERRORS[code])
         else:
-            device.launch(kernel, count, *arrays, *results, *sizes)
+            device.launch(kernel, count, *arrays, *results, *sizes, group=group)
         return results[0] if len(results) == 1 else tuple(results)
 
     def planned(self, *arrays: Any) -> Any:

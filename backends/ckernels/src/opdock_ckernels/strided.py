@@ -16,6 +16,12 @@ from opdock_ckernels.protocols import Array
 __all__ = ["contiguous", "move", "place", "spread", "strides_of", "take", "transposed", "zeros"]
 
 _INT_MAX = 2**31 - 1
+_LINE = 8
+"""Neighbours from which on a CPU copies them one after the other."""
+_STRETCH = 4096
+"""The most that one work item copies then."""
+_LINES = 8
+"""Work items of a group then: a group is what a thread takes."""
 
 
 def strides_of(shape: Sequence[int]) -> list[int]:
@@ -42,17 +48,30 @@ def _merged(
     return out or [(1, 1, 1)]
 
 
-def _source(word: str, index: str, rank: int) -> str:
-    params = "".join(f", {index} n{d}, {index} s{d}, {index} t{d}" for d in range(rank))
-    lines = [f"{index} rest = i, p = s, q = t, c;"]
-    for d in range(rank - 1, 0, -1):
-        lines.append(f"c = rest % n{d}; rest /= n{d}; p += c * s{d}; q += c * t{d};")
-    lines.append("p += rest * s0; q += rest * t0;")
+def _source(word: str, index: str, dims: Sequence[tuple[int, int, int]], lined: bool) -> str:
+    """The kernel; where `lined`, a work item copies a stretch of the last dimension."""
+    last = len(dims) - 1
+    params = "".join(f", {index} n{d}, {index} s{d}, {index} t{d}" for d in range(last + 1))
+    lines = [f"{index} i = GLOBAL_ID(0);", "if (i >= n) return;"]
+    lines.append(f"{index} rest = i, p = s, q = t, c;")
+    if lined:
+        lines += ["c = rest % parts * stretch; rest /= parts;"]
+        lines.append(f"{index} to = c + stretch < n{last} ? c + stretch : n{last}, from = c;")
+    # The compiler makes vectors of neighbours that it knows to be such.
+    steps = [str(step) if abs(step) <= 1 else f"{name}{last}" for name, step in
+             zip("st", dims[last][1:], strict=True)]  # fmt: skip
+    for d in range(last - lined, -1, -1):
+        lines.append(f"c = rest % n{d}; rest /= n{d};" if d else "c = rest;")
+        lines.append(f"p += c * s{d}; q += c * t{d};")
+    if lined:
+        walk = f"for ({index} j = from; j < to; ++j)"
+        lines.append(f"{walk} y[q + j * {steps[1]}] = x[p + j * {steps[0]}];")
+    else:
+        lines.append("y[q] = x[p];")
     body = "\n  ".join(lines)
     return (
         f"KERNEL void move(GLOBAL const {word}* x, GLOBAL {word}* y, {index} s, {index} t, "
-        f"{index} n{params}) {{\n  {index} i = GLOBAL_ID(0);\n  if (i >= n) return;\n  "
-        f"{body}\n  y[q] = x[p];\n}}\n"
+        f"{index} n, {index} parts, {index} stretch{params}) {{\n  {body}\n}}\n"
     )
 
 
@@ -76,11 +95,14 @@ def move(
     dims = _merged(shape, source_strides, target_strides)
     wide = max(source.size, target.size, count) > _INT_MAX
     index, kind = ("i64", np.int64) if wide else ("int", np.int32)
-    kernel = device.kernel(_source(WORDS[source.dtype.itemsize], index, len(dims)), "move")
-    sizes = [kind(v) for dim in dims for v in dim]
-    device.launch(
-        kernel, count, source, target, kind(source_offset), kind(target_offset), kind(count), *sizes
-    )
+    length = dims[-1][0]
+    lined = device.is_cpu and length >= _LINE
+    parts = -(-length // _STRETCH) if lined else 1
+    items = count // length * parts if lined else count
+    kernel = device.kernel(_source(WORDS[source.dtype.itemsize], index, dims, lined), "move")
+    numbers = (source_offset, target_offset, items, parts, _STRETCH, *(v for d in dims for v in d))
+    group = _LINES if lined else 0
+    device.launch(kernel, items, source, target, *map(kind, numbers), group=group)
 
 
 def take(

@@ -23,7 +23,7 @@ from opdock.plugin import (
 )
 from opdock_ckernels.families import WIDE
 from opdock_opencl.array import Array
-from opdock_opencl.dialect import OPENCL_C
+from opdock_opencl.dialect import OPENCL_C, OPENCL_C_ON_CPU
 from opdock_opencl.gemm import tiled
 from opdock_opencl.probe import usable_devices
 from opdock_opencl.staging import Staging
@@ -40,13 +40,12 @@ class OpenCLDevice(BaseDevice):
     for the host.
     """
 
-    dialect = OPENCL_C
-
     def __init__(self, attributes: DeviceAttributes) -> None:
         super().__init__(attributes)
         self.cl_device = usable_devices(cl)[0][attributes.index]
         self.has_double = "cl_khr_fp64" in self.cl_device.extensions.split()
         self.is_cpu = bool(self.cl_device.type & cl.device_type.CPU)
+        self.dialect = OPENCL_C_ON_CPU if self.is_cpu else OPENCL_C
         held = NUMBERS | {dtypes.bool_}
         self.dtypes = held if self.has_double else held - WIDE
         self.context = cl.Context([self.cl_device])

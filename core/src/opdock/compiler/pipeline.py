@@ -29,7 +29,7 @@ from opdock.compiler.clean.waits import waits
 from opdock.compiler.emit.members import Bind, Members, OnHost
 from opdock.compiler.emit.memory import MemoryPlan, plan_memory
 from opdock.compiler.emit.overlap import Overlap, overlap, pauses, work_us
-from opdock.compiler.emit.partition import partition, surrender
+from opdock.compiler.emit.partition import borrow, partition, surrender
 from opdock.compiler.emit.schedule import Schedule, schedule
 from opdock.compiler.emit.segment import segments
 from opdock.compiler.fuse.cluster import cluster
@@ -345,6 +345,7 @@ class Compiler:
             members = Members(self.bind, self.on_host, self._functions)
             segments(block, self.placer.experience, members)
         surrender(block)
+        borrow(block)
         lined_up = schedule(block)
         plan = plan_memory(lined_up, share="memory" in on)
         work = [work_us(step) for step in lined_up.steps]

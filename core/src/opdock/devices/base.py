@@ -63,6 +63,14 @@ class BaseDevice:
         """
         raise NotImplementedError(f"{type(self).__name__} must define upload()")
 
+    def borrow(self, array: np.ndarray[Any, Any]) -> Buffer:
+        """`upload` of what is fed to one step: the buffer may be the array's memory.
+
+        The array stays as it is while the step runs, and what the step keeps has been copied
+        before. A device that works on when a step has returned copies here as well.
+        """
+        return self.upload(array)
+
     def download(self, buffer: Any) -> np.ndarray[Any, Any]:
         """A fresh host array with the buffer's values; blocks until they are computed."""
         raise NotImplementedError(f"{type(self).__name__} must define download()")

@@ -108,6 +108,9 @@ class Device(Protocol):
     def upload(self, array: np.ndarray[Any, Any]) -> Buffer:
         """A copy of a host array; the caller may change the array as soon as this returns."""
 
+    def borrow(self, array: np.ndarray[Any, Any]) -> Buffer:
+        """`upload` of what is fed to one step; see `BaseDevice.borrow`."""
+
     def download(self, buffer: Buffer) -> np.ndarray[Any, Any]:
         """A fresh host array with the buffer's values; blocks until they are computed."""
 

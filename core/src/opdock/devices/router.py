@@ -29,7 +29,7 @@ WITHIN: Final = 0.2
 """The cost of a copy within one piece of hardware."""
 HOST_MEMORY: Final = (1, 0)
 """Host memory as DLPack calls it."""
-_REFUSALS: Final = (BufferError, TypeError, ValueError, RuntimeError, AttributeError)
+DLPACK_REFUSALS: Final = (BufferError, TypeError, ValueError, RuntimeError, AttributeError)
 """What the two sides of DLPack raise for an array that one of them cannot describe."""
 
 
@@ -146,15 +146,15 @@ def _hops(table: RouteTable, places: Sequence[Place]) -> Iterator[Hop]:
     apart = [p for p in places if not p.device.is_host]
     for place in apart:
         yield Hop(place.name, HOST, "download", STEP, carry=place.device.download)
-        yield Hop(HOST, place.name, "upload", STEP, carry=_uploader(place.device))
+        yield Hop(HOST, place.name, "upload", STEP, carry=from_host(place.device.upload))
     for route in table:
         yield from _direct(route, places)
     yield from _by_dlpack(apart)
 
 
-def _uploader(device: Device) -> Carry:
-    upload = device.upload
-    return lambda value: upload(np.asarray(value))
+def from_host(take: Carry) -> Carry:
+    """A device's `upload` or `borrow`, for whatever NumPy takes for an array."""
+    return lambda value: take(np.asarray(value))
 
 
 def _direct(route: CopyRoute, places: Sequence[Place]) -> Iterator[Hop]:
@@ -223,7 +223,7 @@ def _sharer(source: Device | None, destination: Device | None, copy: bool = Fals
                 assert destination is not None
                 taken = destination.duplicate(taken)
                 destination.synchronize()
-        except _REFUSALS:
+        except DLPACK_REFUSALS:
             return plain(buffer)
         return taken
 
@@ -241,7 +241,7 @@ def _take(buffer: Any, destination: Device | None) -> Any:
 def _through_host(source: Device | None, destination: Device | None) -> Carry:
     if source is None:
         assert destination is not None
-        return _uploader(destination)
+        return from_host(destination.upload)
     if destination is None:
         return source.download
     download, upload = source.download, destination.upload

@@ -349,6 +349,7 @@ class BundleReader:
             path = data_path(self.prefix, shard, self.num_shards)
             with tf_errors(path):
                 file = filesystems.open_bytes(path)
+            filesystems.read_ahead(file)
             self._files[shard] = file
         return file, file.seek(0, os.SEEK_END)
 

@@ -303,6 +303,19 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
     "contrib.learn.python.learn.trainable": {
         "Trainable": "opdock.contrib.learn.contracts:Trainable",
     },
+    **{
+        f"contrib.learn.python.learn.learn_io.{kind}_io": {
+            f"{kind}_input_fn": f"opdock.contrib.learn.array_inputs:{kind}_input_fn"
+        }
+        for kind in ("numpy", "pandas")
+    },
+    "contrib.learn.python.learn.preprocessing.categorical_vocabulary": {
+        "CategoricalVocabulary": "opdock.contrib.learn.preprocessing:CategoricalVocabulary",
+    },
+    "contrib.learn.python.learn.preprocessing.text": {
+        name: f"opdock.contrib.learn.preprocessing:{name}"
+        for name in ("VocabularyProcessor", "tokenizer")
+    },
     "contrib.learn.python.learn.learn_io.graph_io": {
         "KEY_FEATURE_NAME": "opdock.contrib.learn.io:KEY_FEATURE_NAME",
         "_get_file_names": "opdock.contrib.learn.io:file_names",

@@ -7,6 +7,7 @@ import functools
 import os
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Self, TypeVar
 
@@ -20,6 +21,8 @@ from opdock.runtime.meetings import Coming, Meetings, Place
 from opdock.util.lazy import lazy
 
 T = TypeVar("T")
+NO_BUFFER: Final = frozenset({type(None), Loan})
+"""The types of what a variable's box may have in place of a buffer of its own."""
 
 
 def _holders(box: list[Any]) -> tuple[int, int]:
@@ -41,6 +44,43 @@ if hasattr(os, "register_at_fork"):  # a child must not find it held by a thread
     os.register_at_fork(
         before=_guard.acquire, after_in_parent=_guard.release, after_in_child=_guard.release
     )
+
+
+class View:
+    """What some variables hold, kept for as long as nobody writes any variable.
+
+    It keeps no value longer than the variable does: whoever writes finds buffers that nobody else
+    holds, as without it.
+
+    Attributes:
+        values: in the order of the variables; None where it would have to be looked for.
+    """
+
+    __slots__ = ("__weakref__", "values")
+
+    def __init__(self) -> None:
+        self.values: tuple[Any, ...] | None = None
+
+    def look(self, cells: Sequence[Cell]) -> tuple[Any, ...]:
+        """What they hold by now; kept if all of it are buffers of their own."""
+        with _guard:
+            found = tuple([cell.box[0] for cell in cells])
+            if NO_BUFFER.isdisjoint(map(type, found)):
+                self.values = found
+                _views.add(weakref.ref(self, _views.discard))
+        return found
+
+
+_views: Final[set[weakref.ref[View]]] = set()
+"""Those that have values."""
+
+
+def _forget() -> None:
+    """Whoever replaces a buffer calls this before, with the guard, if there are views."""
+    for ref in tuple(_views):
+        if (view := ref()) is not None:
+            view.values = None
+    _views.clear()
 
 
 class Cell:
@@ -116,6 +156,8 @@ class Cell:
     def write(self, buffer: Any) -> None:
         """Replaces the buffer."""
         with _guard:
+            if _views:
+                _forget()
             self.box = [buffer]
 
     @staticmethod
@@ -136,6 +178,8 @@ class Cell:
         loan = Loan(None, lambda _: self._read_after(closed), self)
         with closed:
             with _guard:
+                if _views:
+                    _forget()
                 box = self.box
                 if box[0] is None or type(box[0]) is Loan:
                     raise errors.AbortedError(
@@ -178,6 +222,8 @@ def replace(
     What somebody has written since came later, and stays. Without a box a value is an assignment.
     """
     with _guard:
+        if _views:
+            _forget()
         for cell, buffer, box in zip(cells, buffers, boxes, strict=True):
             if box is None or cell.box is box:
                 cell.box = [buffer]

@@ -19,7 +19,7 @@ def opdock_backends() -> Iterator[BackendSpec]:
         priority=50,
         probe="opdock_torch.probe:probe",
         device="opdock_torch.device:TorchDevice",
-        kernels=("opdock_torch.kernels:table",),
+        kernels=("opdock_torch.kernels:table", "opdock_torch.functions:table"),
         compiler="opdock_torch.segments:compile_segment",
         install_hint='pip install "opdock-torch"',
     )

@@ -20,7 +20,7 @@ from opdock.plugin import (
     dtypes,
     errors,
 )  # fmt: skip
-from opdock_torch.namespace import namespace_for, tensor_of
+from opdock_torch.namespace import array_of, namespace_for, tensor_of
 
 # PyTorch stores these as well but does not compute with them.
 _WIDE_UNSIGNED = {dtypes.uint16, dtypes.uint32, dtypes.uint64}
@@ -51,6 +51,12 @@ class TorchDevice(BaseDevice):
         # On the CPU a tensor shares an array's memory, so the array has to be a copy of its own.
         return self.take(tensor_of(np.array(array, order="C")))
 
+    def borrow(self, array: np.ndarray[Any, Any]) -> torch.Tensor:
+        """On the CPU a tensor over the array; whether it may be written to is asked by PyTorch."""
+        if not array.flags.carray or as_dtype(array.dtype) not in (self.dtypes or ()):
+            return self.upload(array)
+        return self.take(tensor_of(array))
+
     def take(self, tensor: torch.Tensor, *, copy: bool = False) -> torch.Tensor:
         """A tensor of any device on this one; with `copy` it is always another tensor."""
         try:
@@ -60,10 +66,15 @@ class TorchDevice(BaseDevice):
 
     def download(self, buffer: torch.Tensor) -> np.ndarray[Any, Any]:
         """A fresh host array; waits for the values."""
-        host = buffer.cpu().resolve_conj().resolve_neg()
-        if host.dtype is torch.bfloat16:
-            return np.array(host.view(torch.int16).numpy(), order="C").view(dtypes.bfloat16.np)
-        return np.array(host.numpy(), order="C")
+        return np.array(array_of(buffer.cpu().resolve_conj().resolve_neg()), order="C")
+
+    def surrender(self, buffer: torch.Tensor) -> np.ndarray[Any, Any]:
+        """The memory of a result itself, where it is the host's and holds nothing else."""
+        whole = buffer.is_cpu and buffer.is_contiguous()
+        whole = whole and not (buffer.is_conj() or buffer.is_neg())
+        if not whole or buffer.untyped_storage().nbytes() != buffer.nbytes:
+            return self.download(buffer)
+        return array_of(buffer)
 
     def from_dlpack(self, buffer: Any) -> torch.Tensor:
         """A tensor over the memory of another library's array."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -22,6 +23,14 @@ def tensor_of(array: np.ndarray[Any, Any]) -> torch.Tensor:
     return torch.from_numpy(array)
 
 
+def array_of(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
+    """A CPU tensor as a host array over the same memory."""
+    if tensor.dtype is torch.bfloat16:
+        return tensor.view(torch.int16).numpy().view(dtypes.bfloat16.np)
+    found: np.ndarray[Any, Any] = tensor.numpy()
+    return found
+
+
 class Unique(NamedTuple):
     """What `unique_all` gives."""
 
@@ -31,12 +40,26 @@ class Unique(NamedTuple):
     counts: torch.Tensor
 
 
+def _of_positive(gamma: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """An incomplete gamma function that is NaN for a = 0, as TensorFlow's are."""
+    return lambda a, x: torch.where(a > 0, gamma(a, x), torch.nan)
+
+
+_SPECIAL = {
+    "digamma": lambda x: torch.where(x == 0, torch.nan, torch.digamma(x)),
+    **{name: getattr(torch, name) for name in ("erf", "erfc", "erfinv", "lgamma")},
+    "igamma": _of_positive(torch.special.gammainc),
+    "igammac": _of_positive(torch.special.gammaincc),
+}
+
+
 class Namespace:
     """`array_api_compat.torch`, with new arrays on one device rather than on the CPU."""
 
-    special_functions = MappingProxyType(
-        {name: getattr(torch, name) for name in ("erf", "erfc", "erfinv", "lgamma")}
-    )
+    special_functions = MappingProxyType(_SPECIAL)
+
+    conj = staticmethod(torch.conj_physical)
+    """`torch.conj` gives a view."""
 
     def __init__(self, place: torch.device) -> None:
         self._place = place
@@ -55,6 +78,9 @@ class Namespace:
     ) -> torch.Tensor:
         """A tensor; NumPy arrays are copied, as they may change."""
         if isinstance(value, torch.Tensor):
+            if copy and dtype in (None, value.dtype) and device in (None, value.device):
+                # A copy of a transposed tensor would lie as that does.
+                return value.clone(memory_format=torch.contiguous_format)
             return torch.asarray(value, dtype=dtype, device=device, copy=copy)
         if isinstance(value, (np.ndarray, np.generic)):
             value = tensor_of(np.array(value, order="C"))

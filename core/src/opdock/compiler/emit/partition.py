@@ -9,7 +9,7 @@ from functools import cached_property
 from opdock.compiler.ir.block import COPY, FEED, HOST, SEGMENT, Block, Node, Value
 from opdock.compiler.ir.state import cell_inputs, flat_indices, is_handle, written
 from opdock.devices.answers import arriving, downloading
-from opdock.devices.router import Hop, Router
+from opdock.devices.router import Hop, Router, from_host
 from opdock.graph.nodes.traits import Control
 
 
@@ -65,6 +65,23 @@ def surrender(block: Block) -> None:
         if fresh and uses[source] == 1 and made.target is not None:
             carry = downloading(made.target.device.surrender, made.target.name)
             node.attrs.update(carry=carry, surrenders=True)
+
+
+def borrow(block: Block) -> None:
+    """Lets uploads have the memory of what the user feeds, for as long as the step takes.
+
+    Args:
+        block: changed in place; partitioned.
+    """
+    if block.within:
+        return  # a turn's values may lie in buffers that the next turn writes
+    for node in block.nodes:
+        if node.op != COPY or node.attrs["how"] != "upload":
+            continue
+        fed, target = node.inputs[0].node, node.target
+        if fed.op == FEED and "at" not in fed.attrs and target and target.name == node.attrs["to"]:
+            way = f"upload from {HOST} to {target.name}"
+            node.attrs["carry"] = arriving(from_host(target.device.borrow), way)
 
 
 def _is_of_host(block: Block, results_at: str | None) -> bool:

@@ -98,6 +98,7 @@ def _assign(block: Block, placer: Placer, found: Tasks, home: str) -> Tasks:
         if members:
             owner = _owner(members, given)
             requested, asking = requested_by(members)
+            requested = requested or _asked_by_users(members)
             task = owner or _choose(placer, asking, requested, home)
             found.update(dict.fromkeys(members, task))
     for node in block.nodes:
@@ -130,6 +131,21 @@ def _owner(members: Iterable[Node], given: Mapping[Node, str]) -> str:
     if len(held) > 1:
         raise _several(next(iter(members)), held)
     return next(iter(held), "")
+
+
+def _asked_by_users(members: Iterable[Node]) -> str:
+    """What users of handles that ask for nothing ask for, be they of this step or of another.
+
+    TensorFlow places whole graphs: a variable is in one task for the steps that set it and for
+    those in which an operation of a task only looks whether it is there.
+    """
+    for node in members:
+        if node.traits.holds and node.origin is not None:
+            for output in node.origin.outputs:
+                for user in output.consumers() if output.dtype._is_handle else ():
+                    if parsed(user.device).job is not None:
+                        return user.device
+    return ""
 
 
 def _choose(placer: Placer, asking: Node, requested: str, home: str = "") -> str:

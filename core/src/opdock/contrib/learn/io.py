@@ -1,4 +1,4 @@
-"""`tf.contrib.learn.io`: batches of examples that are read from files by queues, and parsed."""
+"""`tf.contrib.learn.io`: batches of examples of arrays, or read from files by queues and parsed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any, Final
 
 import opdock as tf
 from opdock.contrib.input_pipeline import seek_next
+from opdock.contrib.learn.array_inputs import numpy_input_fn, pandas_input_fn
 
 __all__ = [
-    "queue_parsed_features", "read_batch_examples", "read_batch_features",
-    "read_batch_record_features", "read_keyed_batch_examples",
+    "numpy_input_fn", "pandas_input_fn", "queue_parsed_features", "read_batch_examples",
+    "read_batch_features", "read_batch_record_features", "read_keyed_batch_examples",
     "read_keyed_batch_examples_shared_queue", "read_keyed_batch_features",
     "read_keyed_batch_features_shared_queue",
 ]  # fmt: skip

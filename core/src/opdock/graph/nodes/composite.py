@@ -191,6 +191,11 @@ class SparseTensor(CompositeTensor):
         dims = shapes.with_rank(self._dense_shape.raw_shape, 1)
         shapes.merge_dim(index_shape[0], value_shape[0])
         shapes.merge_dim(index_shape[1], dims[0])
+        self._promised: Shape = None
+
+    def _promise(self, shape: Shape) -> None:
+        """Makes known of the static dense shape what its tensor does not tell."""
+        self._promised = shapes.merge(self._promised, shape)
 
     @classmethod
     def from_value(cls, sparse_tensor_value: Any) -> SparseTensor:
@@ -220,7 +225,7 @@ class SparseTensor(CompositeTensor):
     @property
     def shape(self) -> TensorShape:
         """The static dense shape."""
-        return TensorShape(known_shape(self._dense_shape))
+        return TensorShape(shapes.merge(known_shape(self._dense_shape), self._promised))
 
     def get_shape(self) -> TensorShape:
         """The static dense shape."""

@@ -171,6 +171,7 @@ class SparseTensorSpec(BatchableTypeSpec):
         rank = self._shape.ndims
         result.indices.set_shape([None, rank])
         result.dense_shape.set_shape([rank])
+        result._promise(self._shape.raw)
         return result
 
     def _batch(self, batch_size: int | None) -> SparseTensorSpec:

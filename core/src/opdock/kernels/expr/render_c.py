@@ -344,6 +344,7 @@ def elementwise_source(
     patterns: Sequence[tuple[bool, ...]],
     *,
     index: str = "int64",
+    lined: bool = False,
 ) -> str:
     """A kernel that computes a line for each element of a broadcast.
 
@@ -359,6 +360,7 @@ def elementwise_source(
         patterns: for each input and collapsed dimension, whether the input varies along it; an
             input without any dimension is a scalar.
         index: the type of indices: "int32" is faster where it suffices.
+        lined: whether a work item computes all of the last dimension: `n` is how often then.
     """
     rank = len(patterns[0]) if patterns else 1
     long = dialect.types[index]
@@ -370,11 +372,20 @@ def elementwise_source(
     params += [f"{long} n"] + [f"{long} n{d}" for d in range(1, rank)]
     lines = [f"{long} i = {dialect.index};", "if (i >= n) return;"]
     needed = rank > 1 and any(not all(p) and any(p) for p in patterns)
-    if needed:
+    if lined:
+        last = rank - 1
+        lines[0] = f"{long} row = {dialect.index}, rest = row;"
+        lines[1] = "if (row >= n) return;"
+        rank = last
+    elif needed:
         lines.append(f"{long} rest = i;")
+    if lined or needed:
         for d in range(rank - 1, 0, -1):
             lines += [f"{long} i{d} = rest % n{d};", f"rest /= n{d};"]
         lines.append(f"{long} i0 = rest;")
+    if lined:
+        walk = f"{long} i{last} = 0, i = row * n{last}; i{last} < n{last}; ++i{last}, ++i"
+        lines.append(f"for ({walk}) {{")
     loads = {}
     for j, ((text, dtype), pattern) in enumerate(zip(inputs, patterns, strict=True)):
         loads[text] = dialect.load(dtype, f"x{j}", _offset(pattern))
@@ -382,6 +393,8 @@ def elementwise_source(
     lines += body.statements
     for j, (dtype, value) in enumerate(zip(outputs, body.results, strict=True)):
         lines.append(dialect.store(dtype, f"y{j}", "i", value))
+    if lined:
+        lines.append("}")
     inner = "\n  ".join(lines)
     head = f"{helpers(dialect, inner)}\n{dialect.kernel} {name}({', '.join(params)})"
     return f"{head} {{\n  {inner}\n}}\n"

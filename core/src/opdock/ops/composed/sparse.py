@@ -438,7 +438,9 @@ def sparse_tensor_to_dense(
     sp_input = as_sparse(sp_input)
     if default_value is None:
         default_value = zeros([], dtype=sp_input.dtype.base_dtype)
-    return layout.sparse_to_dense_op(  # type: ignore[no-any-return]
+    dense: Tensor = layout.sparse_to_dense_op(
         sp_input.indices, sp_input.dense_shape, sp_input.values, default_value,
         validate_indices=validate_indices, name=name,
     )  # fmt: skip
+    dense.set_shape(sp_input.shape)
+    return dense

@@ -106,7 +106,7 @@ class Bound:
         self.notes: list[list[str]] = [[] for _ in self.schedule.steps]
         with within(self.limited):
             self.calls = [
-                _bind_or_fail(step, services, said)
+                _bind_or_fail(step, services, said, self.presets)
                 for step, said in zip(self.schedule.steps, self.notes, strict=True)
             ]
         self.inner: dict[Node, Inner] = {
@@ -133,11 +133,28 @@ class Bound:
         """What the caller gets of the values after the last step."""
         return tuple(values[s] for s in self.schedule.fetches)
 
+    def needed(self, step: Step) -> Sequence[int]:
+        """The slots that a step's call has to be given: a segment knows variables of its own."""
+        if step.kind != "segment" or not _known(step, self.presets):
+            return step.inputs
+        return step.inputs[: _data(step)]
+
     def out(self, step: Step) -> Any:
         """What a call gets as `out`: the planned buffer, or a tuple of them, or None."""
         if step.outs:
             return tuple(None if b is None else self.buffers[b] for b in step.outs)
         return None if step.out is None else self.buffers[step.out]
+
+
+def _data(step: Step) -> int:
+    """How many of a segment's inputs are none of its variables."""
+    return len(step.node.attrs["segment"].inputs)
+
+
+def _known(step: Step, presets: dict[int, Any]) -> tuple[Any, ...]:
+    """The variables of a segment, if each run has the same."""
+    slots = step.inputs[_data(step) :]
+    return tuple(presets[s] for s in slots) if presets.keys() >= set(slots) else ()
 
 
 def within(targets: Iterable[Target]) -> AbstractContextManager[object]:
@@ -182,14 +199,14 @@ def _preset(node: Node, nodes: Sequence[Node], services: Services) -> Any:
         raise losses.meet(node, found) or losses.not_taken(node, nodes, found) or found from e
 
 
-def _bind_or_fail(step: Step, services: Services, said: list[str]) -> Call:
+def _bind_or_fail(step: Step, services: Services, said: list[str], presets: dict[int, Any]) -> Call:
     """The callable of a step; one that raises, where the step cannot be bound.
 
     The step may wait for a check that has better words, or may be one that nothing comes to.
     """
     try:
         with Noting(said):
-            return _bind(step, services)
+            return _bind(step, services, presets)
     except errors.OpError as e:
         return functools.partial(_fail, e)
 
@@ -198,7 +215,7 @@ def _fail(error: errors.OpError, *_: Any) -> Any:
     raise error.with_traceback(None)
 
 
-def _bind(step: Step, services: Services) -> Call:
+def _bind(step: Step, services: Services, presets: dict[int, Any]) -> Call:
     node = step.node
     if step.kind == "read":
         return read_variable
@@ -214,7 +231,7 @@ def _bind(step: Step, services: Services) -> Call:
         executable = node.attrs["executable"]
         checks = services.checks
         call = executable if checks is None else checks.segment(node, executable)
-        return bind_segment(node, services.resources, call)
+        return bind_segment(node, services.resources, call, _known(step, presets))
     if step.kind == "builtin":
         return _proxied(node, BUILTINS[node.op](node, services.resources), services)
     fn = bind_kernel(node, services.resources, services.checks, services.function)

@@ -18,7 +18,7 @@ from opdock.codes import coded
 from opdock.compiler.ir.block import COPY, HOST, Node
 from opdock.compiler.place.target import Target
 from opdock.devices.answers import unchecked
-from opdock.devices.router import Hop
+from opdock.devices.router import DLPACK_REFUSALS, HOST_MEMORY, Hop
 from opdock.devices.segment import Loan
 from opdock.dtypes import DType
 from opdock.late import record
@@ -346,10 +346,22 @@ def _host_dtypes(dtype: DType) -> tuple[Any, ...]:
 
 
 def _shared(a: Any, b: Any) -> bool:
+    a, b = _in_host_memory(a), _in_host_memory(b)
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return bool(a.size and b.size and np.may_share_memory(a, b))
     # Equal scalars of NumPy's may be one object, which nobody can change.
     return a is b and hasattr(a, "shape") and not isinstance(a, np.generic)
+
+
+def _in_host_memory(value: Any) -> Any:
+    """A NumPy array over a buffer that DLPack finds in the host's memory; all else as it is."""
+    where = getattr(value, "__dlpack_device__", None)
+    if isinstance(value, np.ndarray) or where is None or tuple(where()) != HOST_MEMORY:
+        return value
+    try:
+        return np.from_dlpack(value)
+    except DLPACK_REFUSALS:
+        return value
 
 
 def _class(kind: type) -> str:

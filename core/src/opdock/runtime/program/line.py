@@ -105,7 +105,7 @@ class Line:
 
     def _statement(self, i: int, step: Step) -> str:
         names = self.names
-        args = [names[s] for s in step.inputs]
+        args = [names[s] for s in self._bound.needed(step)]
         if step.out is not None:
             names[step.outputs[0]] = f"b{step.out}"
             return f"k{i}({', '.join([*args, f'b{step.out}'])}){self._freeing(step)}"

@@ -16,7 +16,7 @@ from opdock.devices.segment import Loan, SegmentStream, SegmentVariable
 from opdock.kernels.select.streams import RandomStream
 from opdock.runtime.program.builtin import read_variable
 from opdock.runtime.recover.located import culprit
-from opdock.runtime.resources import ResourceManager, replace
+from opdock.runtime.resources import NO_BUFFER, ResourceManager, View, replace
 
 __all__ = ["bind_segment", "misfit"]
 
@@ -26,10 +26,11 @@ Run = Callable[[Any, Any, Any], Any]
 _SHIFTS: Final = tuple(range(0, 128, 32))
 _WORD: Final = (1 << 32) - 1
 _FORM: Final = "a pair of results ({}) and new values of variables ({})"
-_SPECIAL: Final = frozenset({type(None), Loan})
 
 
-def bind_segment(node: Node, resources: ResourceManager, call: Run) -> Callable[..., Any]:
+def bind_segment(
+    node: Node, resources: ResourceManager, call: Run, cells: tuple[Any, ...] = ()
+) -> Callable[..., Any]:
     """The callable of a segment's node: takes its inputs and the cells of its variables.
 
     Variables that it updates are locked from when they are read until they are written, so that no
@@ -40,6 +41,7 @@ def bind_segment(node: Node, resources: ResourceManager, call: Run) -> Callable[
         node: the segment's.
         resources: has the random streams.
         call: the executable, or what checks it.
+        cells: those of its variables, where every step has the same; then they may be left out.
     """
     segment = node.attrs["segment"]
     count, single = len(segment.inputs), len(node.out_dtypes) == 1
@@ -77,14 +79,14 @@ def bind_segment(node: Node, resources: ResourceManager, call: Run) -> Callable[
     if streams is None:
 
         def updating(*inputs: Any) -> Any:
-            results = variables.step(inputs[:count], inputs[count:], nowhere)
+            results = variables.step(inputs[:count], inputs[count:] or cells, nowhere)
             return results[0] if single else results
 
         return updating
 
     def drawing(*inputs: Any) -> Any:
         with streams.taken() as places:
-            results = variables.step(inputs[:count], inputs[count:], places)
+            results = variables.step(inputs[:count], inputs[count:] or cells, places)
         return results[0] if single else results
 
     return drawing
@@ -123,8 +125,12 @@ class _Variables:
     def step(self, data: tuple[Any, ...], cells: tuple[Any, ...], places: Any) -> Any:
         """Runs once: reads the variables, and writes them when all has succeeded."""
         met = self._met
-        if met.cells != cells:
+        if met.cells is not cells and met.cells != cells:
             met = self._met = _Met(cells, self._writes)
+        if not met.written:
+            seen = met.view.values
+            results, _ = self._run(data, self._seen(met) if seen is None else seen, places)
+            return results
         taken = 0
         try:
             for acquire in met.acquire:
@@ -132,18 +138,25 @@ class _Variables:
                 taken += 1
             boxes = [cell.box for cell in cells]
             state = [box[0] for box in boxes]
-            if self._unread or not _SPECIAL.isdisjoint(map(type, state)):
+            if self._unread or not NO_BUFFER.isdisjoint(map(type, state)):
                 self._settle(cells, state)
             results, fresh = self._run(data, state, places)
-            if met.written:
-                before = boxes if self._updates_all else [
-                    boxes[i] if update else None for i, update in self._writes
-                ]  # fmt: skip
-                replace(met.written, fresh, before)
+            before = boxes if self._updates_all else [
+                boxes[i] if update else None for i, update in self._writes
+            ]  # fmt: skip
+            replace(met.written, fresh, before)
         finally:
             for release in met.release[:taken]:
                 release()
         return results
+
+    def _seen(self, met: _Met) -> Sequence[Any]:
+        """The values of variables that it only reads."""
+        state: Sequence[Any] = met.view.look(met.cells)
+        if met.view.values is None:
+            state = list(state)
+            self._settle(met.cells, state)
+        return state
 
     def _settle(self, cells: Sequence[Any], state: list[Any]) -> None:
         """Copies what other executables have lent, and takes out what is not read.
@@ -165,15 +178,17 @@ class _Met:
 
     Attributes:
         cells: all of them.
+        view: what they hold, where the run writes none.
         written: those that get new values.
         acquire, release: of what keeps out whoever else would update one of them; in one order for
             all, so that two segments never wait for each other.
     """
 
-    __slots__ = ("acquire", "cells", "release", "written")
+    __slots__ = ("acquire", "cells", "release", "view", "written")
 
     def __init__(self, cells: tuple[Any, ...], writes: Sequence[tuple[int, bool]]) -> None:
         self.cells = cells
+        self.view = View()
         self.written = [cells[i] for i, _ in writes]
         updated = [cells[i] for i, update in writes if update]
         locks = [cell.lock for cell in sorted(updated, key=id)]
