@@ -24,12 +24,12 @@ def probe() -> Probe:
     if not text.isdecimal():
         return Probe(reason=f"OPDOCK_TORCH_CPUS takes a number, got {text!r}", installable=False)
     version = _for_the_processor_alone(found.origin)
-    accelerators = []
+    places: list[tuple[str, str, dict[str, Any]]] = []
     if not version:
         import torch
 
-        version, accelerators = torch.__version__, _accelerators(torch)
-    places = accelerators + [("cpu", "cpu", {})] * int(text)
+        version, places = torch.__version__, _accelerators(torch)
+    places += [("cpu", "cpu", {})] * int(text)
     devices = [
         DeviceAttributes(
             index=i, description=f"{name} of PyTorch {version}", kind=kind,
