@@ -101,8 +101,8 @@ class Pointwise:
         if len(self._plans) >= _PLANS:
             self._plans.clear()
         items = rows if lined else count
-        sizes = [kind(items), *(kind(n) for n in sizes[1:])]
-        plan = (out, items, _LINE if lined else 0, kernel, sizes)
+        given = [kind(items), *(kind(n) for n in sizes[1:])]
+        plan = (out, items, _LINE if lined else 0, kernel, given)
         self._plans[shapes] = plan
         return plan
 

@@ -71,10 +71,9 @@ class TorchDevice(BaseDevice):
     def surrender(self, buffer: torch.Tensor) -> np.ndarray[Any, Any]:
         """The memory of a result itself, where it is the host's and holds nothing else."""
         whole = buffer.is_cpu and buffer.is_contiguous()
-        whole = whole and not (buffer.is_conj() or buffer.is_neg())
-        if not whole or buffer.untyped_storage().nbytes() != buffer.nbytes:
-            return self.download(buffer)
-        return array_of(buffer)
+        plain = whole and buffer.untyped_storage().nbytes() == buffer.nbytes
+        lazy = buffer.is_conj() or buffer.is_neg()
+        return array_of(buffer) if plain and not lazy else self.download(buffer)
 
     def from_dlpack(self, buffer: Any) -> torch.Tensor:
         """A tensor over the memory of another library's array."""

@@ -25,10 +25,9 @@ def tensor_of(array: np.ndarray[Any, Any]) -> torch.Tensor:
 
 def array_of(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     """A CPU tensor as a host array over the same memory."""
-    if tensor.dtype is torch.bfloat16:
-        return tensor.view(torch.int16).numpy().view(dtypes.bfloat16.np)
-    found: np.ndarray[Any, Any] = tensor.numpy()
-    return found
+    halves = tensor.dtype is torch.bfloat16
+    found: np.ndarray[Any, Any] = (tensor.view(torch.int16) if halves else tensor).numpy()
+    return found.view(dtypes.bfloat16.np) if halves else found
 
 
 class Unique(NamedTuple):

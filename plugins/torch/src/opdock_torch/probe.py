@@ -7,12 +7,9 @@ import os
 import runpy
 import sys
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from opdock.plugin import DeviceAttributes, Probe
-
-_PLATFORMS: Final = ("cuda", "hip", "xpu")
-"""What a build says that it was made for, None where it was not."""
 
 
 def probe() -> Probe:
@@ -45,6 +42,7 @@ def _for_the_processor_alone(package: str | None) -> str:
 
     The library takes a second to import, which a session that computes elsewhere need not wait
     for; the build says in a small file of its own what it was made for. macOS has MPS in any build.
+    Older builds know of no `xpu`; one that says nothing of CUDA is not understood here.
     """
     if sys.platform == "darwin" or package is None:
         return ""
@@ -52,15 +50,13 @@ def _for_the_processor_alone(package: str | None) -> str:
         told = runpy.run_path(str(Path(package).with_name("version.py")))
     except (OSError, SyntaxError, ImportError, NameError):
         return ""
-    # Older builds know of no `xpu`; one that says nothing of CUDA is not understood here.
-    if "cuda" not in told or any(told.get(name) is not None for name in _PLATFORMS):
+    if "cuda" not in told or any(told.get(name) is not None for name in ("cuda", "hip", "xpu")):
         return ""
     return str(told.get("__version__", ""))
 
 
 def _accelerators(torch: Any) -> list[tuple[str, str, dict[str, Any]]]:
-    """Each with its name, kind and facts."""
-    # ROCm's devices are called cuda as well.
+    """Each with its name, kind and facts; ROCm's are called cuda as well."""
     modules = {name: getattr(torch, name, None) for name in ("cuda", "xpu", "mps")}
     return [
         (f"{name}:{i}", "gpu", _facts(module, i))

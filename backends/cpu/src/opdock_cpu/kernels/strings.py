@@ -336,7 +336,7 @@ def reduce_join(sig: NodeSig) -> Callable[..., Array]:
         rows = source.transpose([*kept, *reversed(gone)]).reshape(math.prod(shape), width)
         if keep:
             shape = tuple(1 if i in gone else n for i, n in enumerate(source.shape))
-        return _joined(rows.T, mark, shape)
+        return _joined(list(rows.T), mark, shape)
 
     return run
 
