@@ -65,7 +65,7 @@ class Recorder(Minimal):
 
 
 def test_what_is_no_device_is_told_what_it_lacks():
-    with pytest.raises(TypeError, match="^object lacks attributes, close, configure, "):
+    with pytest.raises(TypeError, match="^object lacks attributes, borrow, close, configure, "):
         check_device(object())
     check_device(Minimal(DeviceAttributes(index=0)))
 
