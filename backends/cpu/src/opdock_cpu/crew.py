@@ -22,6 +22,7 @@ from opdock_cpu.jit import llvm
 from opdock_cpu.jit.compiled import caller, ffi
 from opdock_cpu.jit.crew_source import WORDS, Call, Head, known, source
 from opdock_cpu.sharing import GOVERNOR, Governor, least
+from opdock_cpu.signals import thread
 from opdock_cpu.threads import threads
 
 __all__ = ["Crew", "Held", "Loop", "alone", "crew", "sharing", "why_none"]
@@ -74,6 +75,10 @@ class Crew:
     def _call(self, address: int) -> None:
         caller(1)(address)(ffi().cast("void *", self.head), 0)
 
+    def _serve(self, address: int) -> None:
+        thread.ready()  # a helper may be given parts of oneDNN's
+        self._call(address)
+
     @property
     def size(self) -> int:
         """How many helpers there are."""
@@ -86,20 +91,20 @@ class Crew:
         with self._lock:
             while len(self._threads) < count:
                 serve = int(self._words[Head.SERVE])
-                thread = threading.Thread(
-                    target=self._call, args=(serve,), name="opdock-helper", daemon=True
+                helper = threading.Thread(
+                    target=self._serve, args=(serve,), name="opdock-helper", daemon=True
                 )
                 try:
-                    thread.start()
+                    helper.start()
                 except RuntimeError:
                     return  # the system has no room for more; whoever asked does the work
-                self._threads.append(thread)
+                self._threads.append(helper)
 
     def dismiss(self) -> None:
         """Ends the helpers, each after the chunk that it is at."""
         self._call(int(self._words[Head.QUIT]))
-        for thread in self._threads:
-            thread.join()
+        for helper in self._threads:
+            helper.join()
 
     def after_fork(self) -> None:
         """A child has no helpers, and nobody is in a loop: all is as in the beginning."""

@@ -27,6 +27,7 @@ from opdock_cpu.onednn.api import Api, api
 from opdock_cpu.onednn.declarations import Query
 from opdock_cpu.onednn.memory import aligned
 from opdock_cpu.onednn.primitive import Primitive, as_buffer, scratch
+from opdock_cpu.signals import thread
 from opdock_cpu.threads import threads
 
 __all__ = ["OPENMP_FROM", "Part", "Parts", "divides", "evenly", "over_batch"]
@@ -129,6 +130,7 @@ class Parts:
             if room:
                 own = scratch(room)
                 bases[len(arrays)] = from_buffer(own.block)
+            thread.ready()
             held = loop.begin(count, limit)
             compute(made.state, held.address)
             loop.end(held)

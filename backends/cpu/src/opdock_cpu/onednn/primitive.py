@@ -23,6 +23,7 @@ from opdock_cpu.onednn.api import Api, api
 from opdock_cpu.onednn.declarations import Arg, Query, Scratch
 from opdock_cpu.onednn.governed import governed
 from opdock_cpu.onednn.memory import Desc, aligned, copied
+from opdock_cpu.signals import kept_off, thread
 from opdock_cpu.threads import threads
 
 __all__ = ["Attributes", "Plan", "Primitive", "reorder", "scratch"]
@@ -261,7 +262,13 @@ class Primitive:
                 held.compute_in(scratch(room))
             if set_threads is not None:
                 set_threads(wanted)
-            status = execute(ptr, stream, held.count, held.argv)
+            if thread.team >= wanted:
+                status = execute(ptr, stream, held.count, held.argv)
+            else:
+                with kept_off():
+                    status = execute(ptr, stream, held.count, held.argv)
+            if wanted > 1:
+                thread.team = wanted
             if set_threads is not None:
                 set_threads(usual)
             free.append(held)
