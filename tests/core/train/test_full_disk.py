@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -97,6 +98,22 @@ def test_a_monitored_session_on_a_full_disk(disk: Disk) -> None:
                 session.run(train)
     assert not saved(disk.path).any()
     assert not [name for name in files(disk.path) if "temp" in name]
+
+
+def test_a_limit_on_the_size_of_files_ends_training_with_an_error(tmp_path: Path) -> None:
+    _, train = model()
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (SIZE, limits[1]))
+    try:
+        with pytest.raises(tf.errors.ResourceExhaustedError, match="File too large"):
+            with tf.train.MonitoredTrainingSession(
+                checkpoint_dir=str(tmp_path), save_checkpoint_steps=2, save_summaries_steps=None,
+                log_step_count_steps=None,
+            ) as session:  # fmt: skip
+                session.run(train)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not [name for name in files(tmp_path) if "temp" in name]
 
 
 def test_a_disk_that_cannot_be_written_to(disk: Disk) -> None:

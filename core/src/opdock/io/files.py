@@ -36,9 +36,12 @@ _NAMES: dict[type[errors.OpError], str] = {
         "ESHUTDOWN ETXTBSY"
     ),
     errors.ResourceExhaustedError: (
-        "ENOSPC EDQUOT EMFILE EMLINK ENFILE ENOBUFS ENODATA ENOMEM ENOSR EUSERS"
+        "ENOSPC EDQUOT EMFILE EMLINK ENFILE ENOBUFS ENODATA ENOMEM ENOSR EUSERS "
+        # TF's OutOfRange is to monitored sessions the end of the input: they would end without a
+        # word, and without a checkpoint.
+        "EFBIG"
     ),
-    errors.OutOfRangeError: "EFBIG EOVERFLOW ERANGE",
+    errors.OutOfRangeError: "EOVERFLOW ERANGE",
     errors.UnimplementedError: "ENOSYS ENOTSUP EPROTONOSUPPORT EXDEV",
     errors.UnavailableError: (
         "EAGAIN ECONNREFUSED ECONNABORTED ECONNRESET EINTR EHOSTDOWN EHOSTUNREACH ENETDOWN "
