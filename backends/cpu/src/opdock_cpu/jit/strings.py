@@ -28,11 +28,12 @@ _FEW: Final = 1 << 8
 _WORTH: Final = 1 << 12
 """Strings for which it pays to load LLVM."""
 _NOTHING: Final = "expected bytes, nothing found"
-_MEASURE: Final = """
-define i64 @NAME(ptr %objects, i64 %count, ptr %bounds, ptr %as) {
+_SIZES: Final = """
+define internal i64 @sizes(ptr %objects, i64 %count, ptr %places, ptr %bounds, ptr %as) {
 entry:
   %text = alloca ptr
   %size = alloca i64
+  %wanted = icmp ne ptr %places, null
   store i64 0, ptr %bounds
   br label %top
 top:
@@ -48,7 +49,14 @@ ask:
 look:
   %status = call i32 %as(ptr %object, ptr %text, ptr %size)
   %fine = icmp eq i32 %status, 0
-  br i1 %fine, label %turn, label %end
+  br i1 %fine, label %found, label %end
+found:
+  br i1 %wanted, label %keep, label %turn
+keep:
+  %place = load ptr, ptr %text
+  %p = getelementptr ptr, ptr %places, i64 %i
+  store ptr %place, ptr %p
+  br label %turn
 turn:
   %next = add i64 %i, 1
   %length = load i64, ptr %size
@@ -60,6 +68,16 @@ end:
   ret i64 %i
 }
 """
+"""Asks for the bounds of strings, and where their bytes are if that is wanted; of how many."""
+_MEASURE: Final = (
+    _SIZES
+    + """
+define i64 @NAME(ptr %objects, i64 %count, ptr %bounds, ptr %as) {
+  %done = call i64 @sizes(ptr %objects, i64 %count, ptr null, ptr %bounds, ptr %as)
+  ret i64 %done
+}
+"""
+)
 _COPY: Final = """
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 define internal void @copy(ptr %to, ptr %from, i64 %bytes) alwaysinline {
@@ -89,41 +107,21 @@ One of up to 16 bytes is copied with what lies behind it, unless a page of memor
 stands in the same page may be read. A call of C's function takes three times as long.
 """
 _GATHER: Final = (
-    _COPY
+    _SIZES
+    + _COPY
     + """
 define ptr @NAME(ptr %objects, i64 %count, ptr %places, ptr %bounds, ptr %as, ptr %new) {
 entry:
   %text = alloca ptr
   %size = alloca i64
-  store i64 0, ptr %bounds
-  br label %measure
-measure:
-  %m = phi i64 [0, %entry], [%after, %measured]
-  %sum = phi i64 [0, %entry], [%total, %measured]
-  %unknown = icmp slt i64 %m, %count
-  br i1 %unknown, label %ask, label %all
-ask:
-  %o = getelementptr ptr, ptr %objects, i64 %m
-  %object = load ptr, ptr %o
-  %none = icmp eq ptr %object, null
-  br i1 %none, label %left, label %look
-look:
-  %status = call i32 %as(ptr %object, ptr %text, ptr %size)
-  %fine = icmp eq i32 %status, 0
-  br i1 %fine, label %measured, label %left
+  %done = call i64 @sizes(ptr %objects, i64 %count, ptr %places, ptr %bounds, ptr %as)
+  %known = icmp eq i64 %done, %count
+  br i1 %known, label %all, label %left
 left:
   ret ptr null
-measured:
-  %after = add i64 %m, 1
-  %place = load ptr, ptr %text
-  %p = getelementptr ptr, ptr %places, i64 %m
-  store ptr %place, ptr %p
-  %length = load i64, ptr %size
-  %total = add i64 %sum, %length
-  %b = getelementptr i64, ptr %bounds, i64 %after
-  store i64 %total, ptr %b
-  br label %measure
 all:
+  %b = getelementptr i64, ptr %bounds, i64 %count
+  %sum = load i64, ptr %b
   %large = add i64 %sum, 16
   %made = call ptr %new(ptr null, i64 %large)
   %room = icmp ne ptr %made, null
