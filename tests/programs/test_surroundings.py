@@ -70,5 +70,5 @@ def test_files_that_may_not_grow_are_a_typed_error(tmp_path):
     said = trains(
         tmp_path, preexec_fn=limited(resource.RLIMIT_FSIZE, 3000), stderr=subprocess.DEVNULL
     )
-    assert said.startswith("OutOfRangeError"), said
+    assert said.startswith("ResourceExhaustedError"), said
     assert "checkpoints" in said
