@@ -102,6 +102,16 @@ def test_a_shuffle_is_a_permutation() -> None:
     assert not np.array_equal(first, second)
 
 
+def test_the_shuffles_of_one_op_are_those_of_tensorflow() -> None:
+    """Five rows take four samples: the second run begins one block on (as TensorFlow 2.21)."""
+    with tf.Graph().as_default():
+        tf.set_random_seed(1234)
+        tensor = tf.random_shuffle(tf.range(5), seed=4)
+        with tf.Session() as session:
+            orders = [session.run(tensor).tolist() for _ in range(3)]
+    assert orders == [[1, 3, 0, 2, 4], [2, 1, 4, 3, 0], [3, 2, 1, 4, 0]]
+
+
 def test_multinomial_follows_the_logits() -> None:
     logits = np.log(np.array([[0.1, 0.2, 0.7], [0.5, 0.5, 1e-30]], np.float32))
     (drawn,) = run(lambda: tf.multinomial(logits, 40_000, seed=5))

@@ -173,7 +173,7 @@ def drawn_on(device):
         return [
             tf.random_uniform([5, 7], seed=3),
             tf.random_uniform([11], -(2**62), 2**62, tf.int64, seed=4),
-            tf.random_shuffle(tf.constant([1.0, 2.0, 3.0, 4.0]), seed=5),
+            tf.random_shuffle(tf.constant([1.0, 2.0, 3.0, 4.0, 5.0]), seed=5),
             tf.multinomial(tf.constant([[0.1, 0.2, 0.3]]), 9, seed=6),
         ]
 

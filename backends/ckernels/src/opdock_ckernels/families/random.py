@@ -280,7 +280,7 @@ def random_shuffle(sig: NodeSig) -> Callable[[Array], Array]:
             device.copy_into(x, out, 0)
             return out
         order: Array = device.allocate((length,), np.dtype(np.int32))
-        place = words_of(stream.reserve(-(-length // 4)))
+        place = words_of(stream.reserve(-(-(length - 1) // 4)))
         kernels = [device.kernel(PHILOX + _SHUFFLE, k, T=word) for k in ("order", "rows")]
         device.launch(kernels[0], 1, order, np.int32(length), *place)
         sizes = (np.int64(x.size), np.int64(x.size // length))

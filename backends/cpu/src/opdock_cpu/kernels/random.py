@@ -239,7 +239,7 @@ def _random_shuffle(sig: NodeSig) -> Callable[[Array], Array]:
         length = array.shape[0] if array.ndim else 1
         if array.size <= 1 or length <= 1:
             return array.copy()
-        place = stream.reserve(-(-length // 4))
+        place = stream.reserve(-(-(length - 1) // 4))
         order = swapped(place, length) if length >= MANY else philox.shuffled(place, length)
         return np.ascontiguousarray(array[order])
 

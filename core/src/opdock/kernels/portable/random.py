@@ -276,7 +276,7 @@ def random_shuffle(xp: Any, sig: NodeSig) -> Callable[[Array], Array]:
         length = x.shape[0] if len(x.shape) else 1
         if math.prod(x.shape) <= 1 or length <= 1:
             return copy(xp, x)
-        order = shuffled(stream.reserve(-(-length // 4)), length)
+        order = shuffled(stream.reserve(-(-(length - 1) // 4)), length)
         return xp.take(x, device_ints(xp, order, x), axis=0)
 
     return run
