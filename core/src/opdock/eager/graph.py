@@ -115,6 +115,10 @@ class EagerGraph(Graph):
         self.callbacks: list[Callable[..., Any]] = []
         self._resources: Iterator[int] = itertools.count(1) if beside is None else beside._resources
 
+    @property
+    def _program_key(self) -> None:
+        return None
+
     def _renewed(self) -> EagerGraph:
         found = EagerGraph(beside=self)
         # What TensorFlow keeps elsewhere than in graphs stays: scopes, tapes and seeds.

@@ -72,6 +72,9 @@ _INTERNAL: Final[dict[str, str]] = {
     "smart_cond.smart_cond": "opdock.util.graph_helpers:smart_cond",
     "tf2.enabled": "opdock.util.tf2:enabled",
     "tracking.AutoTrackable": f"{_TRACKED}:AutoTrackable",
+    "tracking.CheckpointInitialValueCallable": (
+        "opdock.train.tracking.restoration:CheckpointInitialValueCallable"
+    ),
     "tracking.DelegatingTrackableMixin": f"{_TRACKABLE}:DelegatingTrackable",
     "tracking.ObjectGraphView": "opdock.train.tracking.object_graph:ObjectGraphView",
     "tracking.Trackable": f"{_TRACKABLE}:Trackable",
