@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import io
+import os
+import subprocess
+import sys
+import unittest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,6 +14,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.eager.modes import eager_mode, graph_mode
 
 
 class Pair(NamedTuple):
@@ -139,9 +145,132 @@ def test_names_that_were_drawn_at_random_may_differ():
         tf.test.assert_equal_graph_def(one, two)
 
 
-def test_the_directory_that_was_asked_for_is_made(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    asked = tmp_path / "not" / "there"
-    monkeypatch.setenv("TEST_TMPDIR", str(asked))
-    assert tf.test.get_temp_dir() == str(asked) and asked.is_dir()
+# A test whose directory is the current one when it ends, and where the next one is.
+_DIRECTORIES = """
+import os, unittest
+import opdock as tf
+
+class T(tf.test.TestCase):
+    def test_1(self):
+        os.chdir(self.get_temp_dir())
+        open("kept", "w").close()
+        self.assertEqual(self.get_temp_dir(), self.get_temp_dir())
+        T.first = self.get_temp_dir()
+
+    def test_2(self):
+        self.assertEqual(os.listdir(os.getcwd()), ["kept"])
+        self.assertNotEqual(self.get_temp_dir(), T.first)
+        if os.fork() == 0:
+            raise SystemExit  # which removes nothing of its parent's
+        os.wait()
+        self.assertTrue(os.path.isdir(T.first))
+        print(tf.test.get_temp_dir())
+
+unittest.main()
+"""
+
+
+@pytest.mark.parametrize("asked", [None, "not/there"])
+def test_directories_last_until_the_process_ends(asked: str | None, tmp_path: Path) -> None:
+    env = {k: v for k, v in os.environ.items() if k != "TEST_TMPDIR"} | {"TMPDIR": str(tmp_path)}
+    if asked is not None:
+        env["TEST_TMPDIR"] = str(tmp_path / asked)
+    done = subprocess.run(
+        [sys.executable, "-c", _DIRECTORIES], env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    [made] = [Path(line) for line in done.stdout.split()]
+    assert str(made).startswith(str(tmp_path / (asked or "opdock_test_")))
+    assert not made.exists()
+
+
+def _leave() -> None:
+    """What the next test must not find; a step later it would say that it exists."""
+    assert tf.get_collection("mine") == []
+    assert tf.train.get_global_step() is None
+    tf.add_to_collection("mine", 1)
+    tf.train.get_or_create_global_step()
+    tf.get_variable("w", [])
+
+
+class Isolated(tf.test.TestCase):
+    def test_1(self) -> None:
+        _leave()
+        tf.add_to_collection(tf.GraphKeys.SUMMARIES, 2)
+
+    test_2 = test_1
+
+    def test_3(self) -> None:
+        with eager_mode():
+            _leave()
+
+    test_4 = test_3
+
+    def test_5(self) -> None:
+        with graph_mode():
+            _leave()
+
+    test_6 = test_5
+
+    def test_7(self) -> None:
+        with tf.Graph().as_default(), eager_mode():
+            tf.add_to_collection("mine", 1)
+            self.setUp()
+            assert tf.executing_eagerly()
+            _leave()
+        with tf.Graph().as_default() as graph:
+            self.setUp()
+            assert tf.get_default_graph() is not graph and not tf.executing_eagerly()
+            tf.reset_default_graph()
+
+
+@pytest.mark.parametrize("everywhere", [False, True])
+def test_no_test_finds_what_another_left(everywhere: bool) -> None:
+    made = [Isolated(f"test_{i}") for i in range(1, 8)]
+    if everywhere:
+        with eager_mode(alone=True):
+            found = unittest.TextTestRunner(stream=io.StringIO()).run(unittest.TestSuite(made))
+            assert tf.executing_eagerly()
+    else:
+        found = unittest.TextTestRunner(stream=io.StringIO()).run(unittest.TestSuite(made))
+    assert found.testsRun == 7 and found.wasSuccessful(), found.errors + found.failures
+
+
+def test_a_reset_where_operations_run_at_once() -> None:
+    with eager_mode(alone=True), tf.device("/cpu:0"), tf.name_scope("a"):
+        tf.set_random_seed(1)
+        expected = [tf.random_uniform([]).numpy() for _ in range(2)]
+        tf.set_random_seed(1)
+        v = tf.Variable(2.0)
+        tf.add_to_collection("mine", v)
+        with tf.GradientTape() as tape:
+            y = v * 3.0
+            first = tf.random_uniform([]).numpy()
+            tf.reset_default_graph()
+            # The seed's numbers go on, as do tape and scopes; variables are there.
+            assert [first, tf.random_uniform([]).numpy()] == expected
+            assert tf.executing_eagerly() and tf.get_collection("mine") == []
+            z = y * v
+        assert tape.gradient(z, v).numpy() == 12.0
+        assert z.op.name == "a/mul" or z.name.startswith("a/")
+        with tf.Graph().as_default(), pytest.raises(AssertionError, match="nested graphs"):
+            tf.reset_default_graph()
+
+
+def test_a_default_writer_is_no_other_tests(tmp_path: Path) -> None:
+    class Written(tf.test.TestCase):
+        def test_1(self) -> None:
+            with eager_mode():
+                tf.contrib.summary.create_file_writer(str(tmp_path)).set_as_default()
+
+        def test_2(self) -> None:
+            with eager_mode(), tf.contrib.summary.always_record_summaries():
+                tf.train.get_or_create_global_step()
+                tf.contrib.summary.scalar("loss", 1.0)
+                tf.contrib.summary.flush()
+
+    found = unittest.TestResult()
+    unittest.TestSuite([Written("test_1"), Written("test_2")]).run(found)
+    assert found.wasSuccessful(), found.errors
+    written = [e for f in tmp_path.iterdir() for e in tf.train.summary_iterator(str(f))]
+    assert not [e for e in written if e.HasField("summary")]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import os
 import random
 import re
@@ -21,10 +23,11 @@ from opdock.api.benchmark import Benchmark, benchmark_config, benchmarks_main
 from opdock.autodiff.checker import compute_gradient, compute_gradient_error
 from opdock.eager.values import values_of
 from opdock.graph.nodes.devicespec import canonical_name
-from opdock.graph.nodes.graph import Graph, reset_default_graph
+from opdock.graph.nodes.graph import Graph, begin_anew
 from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.graph.nodes.seeds import set_random_seed
 from opdock.runtime.session import Session
+from opdock.summary.recording import forget_default_writer
 from opdock.util.assertions import ArrayAssertions, CapturedWrites, CheckedThread
 from opdock.util.graph_equality import assert_equal_graph_def
 from opdock.util.stubbing import StubOutForTesting
@@ -85,18 +88,23 @@ def _device_names() -> list[str]:
         return [device.name for device in session.list_devices()]
 
 
+@functools.cache
 def get_temp_dir() -> str:
-    """A directory for the test's files: $TEST_TMPDIR, or one made for this process."""
-    global _temp_dir
-    if asked := os.environ.get("TEST_TMPDIR"):
-        os.makedirs(asked, exist_ok=True)
-        return asked
-    if _temp_dir is None:
-        _temp_dir = tempfile.mkdtemp(prefix="opdock_test_")
-    return _temp_dir
+    """A directory for the files of tests, made for this process and removed at its end.
+
+    Its name begins with $TEST_TMPDIR, if there is one.
+    """
+    prefix = os.environ.get("TEST_TMPDIR") or "opdock_test_"
+    os.makedirs(os.path.dirname(prefix) or ".", exist_ok=True)
+    made = tempfile.mkdtemp(prefix=prefix)
+    atexit.register(_remove, made, os.getpid())
+    return made
 
 
-_temp_dir: str | None = None
+def _remove(folder: str, owner: int) -> None:
+    """Removes a folder at the end of the process that made it, not at those forked from it."""
+    if os.getpid() == owner:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def test_src_dir_path(relative_path: str) -> str:
@@ -153,9 +161,9 @@ class TestCase(ArrayAssertions):
         self._threads = []
         random.seed(_SEED)
         np.random.seed(_SEED)  # noqa: NPY002 - the generator that TF1 tests use
-        if not executing_eagerly():
-            reset_default_graph()
+        begin_anew()
         set_random_seed(_SEED)
+        forget_default_writer()
 
     def tearDown(self) -> None:  # noqa: D102
         for thread in self._threads:
@@ -164,11 +172,9 @@ class TestCase(ArrayAssertions):
 
     # ------------------------------------------------------------ sessions
     def get_temp_dir(self) -> str:
-        """A directory of this test alone, removed when it ends."""
+        """A directory of this test alone, removed when the process ends."""
         if self._tempdir is None:
             self._tempdir = tempfile.mkdtemp(dir=get_temp_dir())
-            # After tearDown, and after what the test itself asked for: that may remove it too.
-            self.addCleanup(shutil.rmtree, self._tempdir, ignore_errors=True)
         return self._tempdir
 
     @contextlib.contextmanager

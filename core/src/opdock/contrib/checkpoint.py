@@ -19,7 +19,7 @@ from opdock.ops.control import no_op
 from opdock.train.saveable import SaveableObject, SaveSpec
 from opdock.train.tracking.base import PythonState
 from opdock.train.tracking.base import PythonState as PythonStateWrapper
-from opdock.train.tracking.containers import List, Mapping, TrackableDataStructure
+from opdock.train.tracking.containers import GrowingStructure, List, Mapping
 from opdock.train.tracking.manager import CheckpointManager
 from opdock.train.tracking.util import list_objects, object_metadata
 
@@ -33,7 +33,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class UniqueNameTracker(TrackableDataStructure):
+class UniqueNameTracker(GrowingStructure):
     """Objects by names of which no two are the same."""
 
     def __init__(self) -> None:

@@ -115,6 +115,17 @@ class EagerGraph(Graph):
         self.callbacks: list[Callable[..., Any]] = []
         self._resources: Iterator[int] = itertools.count(1) if beside is None else beside._resources
 
+    @property
+    def _program_key(self) -> None:
+        return None
+
+    def _renewed(self) -> EagerGraph:
+        found = EagerGraph(beside=self)
+        # What TensorFlow keeps elsewhere than in graphs stays: scopes, tapes and seeds.
+        found._thread, found._scopes, found._local = self._thread, self._scopes, self._local
+        found._seed, found._random, found.callbacks = self._seed, self._random, self.callbacks
+        return found
+
     # ------------------------------------------------------------ operations
     def _create_op(
         self, spec: OpSpec, name: str, inputs: list[Tensor], attrs: dict[str, Any],

@@ -32,11 +32,15 @@ class HeldGraph(Graph):
     def _program(self) -> Graph:
         return self.eager_graph
 
+    @property
+    def _program_key(self) -> None:
+        return None
+
     def _may_capture(self, other: Graph) -> bool:
-        return other is self.eager_graph
+        return other.eager
 
     def _adopt(self, tensor: Any, user: str = "") -> Tensor:
-        if tensor._op.graph is not self.eager_graph:
+        if not tensor._op.graph.eager:
             return super()._adopt(tensor, user)
         found = self._fed.get(tensor)
         if found is None:

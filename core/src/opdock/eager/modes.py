@@ -7,12 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from opdock.eager.graph import EagerGraph
-from opdock.graph.nodes.graph import (
-    Graph,
-    default_graphs,
-    get_default_graph,
-    set_default_everywhere,
-)
+from opdock.graph.nodes.defaults import of_program
+from opdock.graph.nodes.graph import default_graphs, get_default_graph, own_graph, plain_graph
 from opdock.graph.variables import flavour
 from opdock.io import protos
 from opdock.ops.composed import modes
@@ -22,9 +18,6 @@ __all__ = [
     "disable_eager_execution", "disable_v2_behavior", "eager_graph", "eager_mode",
     "enable_eager_execution", "enable_v2_behavior", "graph_mode",
 ]  # fmt: skip
-
-_eager: EagerGraph | None = None
-_plain: Graph | None = None
 
 
 def enable_eager_execution(
@@ -42,7 +35,6 @@ def enable_eager_execution(
         ValueError: `device_policy` or `execution_mode` is none of TF's, or the program has made
             operations already.
     """
-    global _plain
     if config is not None and not isinstance(config, protos.ConfigProto):
         raise TypeError(f"config must be a tf.ConfigProto, but got {type(config)}")
     if device_policy not in (None, *range(4)):
@@ -56,18 +48,17 @@ def enable_eager_execution(
             "execution_mode must be one of None, tf.contrib.eager.SYNC or tf.contrib.eager.ASYNC, "
             f"but got {execution_mode}"
         )
-    graph = default_graphs()[0]
+    graph = own_graph()
     if graph.eager:
         return
     if graph.version:
         raise ValueError("tf.enable_eager_execution must be called at program startup.")
-    _plain = set_default_everywhere(_eager_graph(config))
+    of_program.everywhere = _eager_graph(config)
 
 
 def disable_eager_execution() -> None:
     """Has operations be added to a graph again, if `enable_eager_execution` was called."""
-    if default_graphs()[0].eager:
-        set_default_everywhere(None)
+    of_program.everywhere = None
 
 
 def enable_v2_behavior() -> None:
@@ -98,10 +89,9 @@ def disable_v2_behavior() -> None:
 
 
 def _eager_graph(config: Any = None) -> EagerGraph:
-    global _eager
-    if _eager is None:
-        _eager = EagerGraph(config)
-    return _eager
+    if not isinstance(of_program.eager, EagerGraph):
+        of_program.eager = EagerGraph(config)
+    return of_program.eager
 
 
 def eager_graph() -> EagerGraph:
@@ -125,12 +115,9 @@ def eager_mode(alone: bool = False) -> Iterator[None]:
 @contextlib.contextmanager
 def graph_mode() -> Iterator[None]:
     """Operations made inside are added to a graph."""
-    global _plain
     if not get_default_graph().eager:
         yield
         return
-    found = next((g for g in reversed(default_graphs()) if not g.eager), _plain)
-    if found is None:
-        found = _plain = Graph()
-    with found.as_default():
+    around = (graph for graph in reversed(default_graphs()) if not graph.eager)
+    with next(around, plain_graph()).as_default():
         yield

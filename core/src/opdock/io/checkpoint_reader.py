@@ -56,6 +56,10 @@ class CheckpointReader:
         """Type of every tensor by name."""
         return {name: self._reader.dtype(name) for name in self._reader.names()}
 
+    def _shape_of(self, name: str) -> tuple[int, ...]:
+        """The shape of one tensor, which `get_variable_to_shape_map` has beside those of others."""
+        return self._reader.shape(name)
+
     def has_tensor(self, tensor_str: str) -> bool:
         """Whether the checkpoint has a tensor of this name."""
         return tensor_str in self._reader

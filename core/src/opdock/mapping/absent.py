@@ -27,7 +27,6 @@ MODULES: Final[dict[str, str]] = {
     "compat.v2.distribute": _STRATEGIES,
     "compat.v2.experimental.dtensor": "distributed tensors are TensorFlow 2's",
     "compat.v2.experimental.extension_type": "extension types are TensorFlow 2's",
-    "compat.v2.__internal__.tracking.CheckpointInitialValueCallable": _EAGER,
     "compat.v2.profiler": "tf.profiler has the profiler of sessions",
     "compat.v2.random.Algorithm": _EAGER,
     "compat.v2.random.Generator": _EAGER,

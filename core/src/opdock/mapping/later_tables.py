@@ -10,6 +10,7 @@ from typing import Final
 
 _TRACKABLE: Final = "opdock.graph.variables.trackable"
 _TRACKED: Final = "opdock.graph.variables.tracked_attributes"
+_STRUCTURES: Final = "opdock.graph.variables.tracked_structures"
 _KERAS: Final = "opdock.keras_base"
 
 # Below __internal__: "module:name" of opdock.
@@ -71,15 +72,18 @@ _INTERNAL: Final[dict[str, str]] = {
     "smart_cond.smart_cond": "opdock.util.graph_helpers:smart_cond",
     "tf2.enabled": "opdock.util.tf2:enabled",
     "tracking.AutoTrackable": f"{_TRACKED}:AutoTrackable",
+    "tracking.CheckpointInitialValueCallable": (
+        "opdock.train.tracking.restoration:CheckpointInitialValueCallable"
+    ),
     "tracking.DelegatingTrackableMixin": f"{_TRACKABLE}:DelegatingTrackable",
     "tracking.ObjectGraphView": "opdock.train.tracking.object_graph:ObjectGraphView",
     "tracking.Trackable": f"{_TRACKABLE}:Trackable",
-    "tracking.TrackableDataStructure": f"{_TRACKED}:TrackableDataStructure",
+    "tracking.TrackableDataStructure": f"{_STRUCTURES}:TrackableDataStructure",
     "tracking.no_automatic_dependency_tracking": f"{_TRACKABLE}:no_automatic_dependency_tracking",
     "tracking.register_session_provider": f"{_KERAS}.registered:register_session_provider",
     "tracking.sticky_attribute_assignment": f"{_TRACKED}:sticky_attribute_assignment",
     "tracking.streaming_restore": "opdock.train.tracking.status:streaming_restore",
-    "tracking.wrap": f"{_TRACKED}:wrap",
+    "tracking.wrap": "opdock.graph.variables.tracked_containers:wrap",
     "train.assign_moving_average": "opdock.train.moving_averages:assign_moving_average",
     "train.is_mixed_precision_graph_rewrite_enabled": (
         "opdock.train.experimental.mixed_precision:is_graph_rewrite_enabled"

@@ -19,6 +19,7 @@ TRAINING_SOURCES: Final[dict[str, tuple[str, ...]]] = {
     "python.training.tracking.base": ("opdock.train.tracking.base",),
     "python.training.tracking.data_structures": (
         "opdock.graph.variables.tracked_attributes",
+        "opdock.graph.variables.tracked_containers",
         "opdock.graph.variables.trackable",
         "opdock.train.tracking.containers",
     ),

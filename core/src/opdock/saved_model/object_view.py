@@ -7,7 +7,8 @@ from typing import Any
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.variables.trackable import Trackable
 from opdock.graph.variables.trackable_resources import CapturableResource, owns_resource
-from opdock.graph.variables.tracked_attributes import DictWrapper, ListWrapper, SavedFunction
+from opdock.graph.variables.tracked_attributes import SavedFunction
+from opdock.graph.variables.tracked_containers import DictWrapper, ListWrapper
 from opdock.ops.composed.concrete_function import ConcreteFunction
 from opdock.ops.composed.function import Function
 from opdock.saved_model.signature_functions import SIGNATURES, SignatureMap

@@ -24,7 +24,8 @@ from opdock.graph.variables.flavour import VariableAggregation, VariableSynchron
 from opdock.graph.variables.resource_variable import ResourceVariable
 from opdock.graph.variables.trackable import Trackable
 from opdock.graph.variables.trackable_resources import CapturableResource, TrackableAsset
-from opdock.graph.variables.tracked_attributes import AutoTrackable, DictWrapper, ListWrapper
+from opdock.graph.variables.tracked_attributes import AutoTrackable
+from opdock.graph.variables.tracked_containers import DictWrapper, ListWrapper
 from opdock.io import protos
 from opdock.io.tensor_proto import make_ndarray
 from opdock.ops.composed.concrete_function import ConcreteFunction, add_body

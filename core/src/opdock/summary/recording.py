@@ -62,6 +62,11 @@ _current = _Current()
 
 
 # ---------------------------------------------------------------- writers
+def forget_default_writer() -> None:
+    """Has the summaries that this thread makes from now on written nowhere."""
+    _current.writer = None
+
+
 class SummaryWriter:
     """A handle on an event file.
 

@@ -284,12 +284,11 @@ class Optimizer(TrackedSlots, AppliedUpdates):
 
     def variables(self) -> list[Any]:
         """All variables that the optimizer made in the current graph."""
-        graph = _program_graph()
-        found = [
-            v for _, v in sorted(self._non_slots.items(), key=lambda i: i[0][0]) if v.graph is graph
-        ]
+        program = _program_graph()._program_key
+        made = [v for _, v in sorted(self._non_slots.items(), key=lambda i: i[0][0])]
         for _, slots in sorted(self._slots.items()):
-            found += [v for v in slots.values() if v.graph is graph]
+            made += slots.values()
+        found = [v for v in made if v.graph._program_key is program]
         return sorted(found, key=lambda v: str(v.name))
 
     def _slot_dict(self, slot_name: str) -> dict[Any, Any]:
@@ -324,7 +323,7 @@ class Optimizer(TrackedSlots, AppliedUpdates):
         return slots[_key(var)]
 
     def _create_non_slot_variable(self, initial_value: Any, name: str, colocate_with: Any) -> Any:
-        key = (name, colocate_with.graph)
+        key = (name, colocate_with.graph._program_key)
         found = self._non_slots.get(key)
         if found is None:
             with beside(colocate_with):
@@ -337,7 +336,8 @@ class Optimizer(TrackedSlots, AppliedUpdates):
         return found
 
     def _get_non_slot_variable(self, name: str, graph: Any = None) -> Any:
-        return own_copy(self._non_slots.get((name, graph or _program_graph())))
+        program = (graph or _program_graph())._program_key
+        return own_copy(self._non_slots.get((name, program)))
 
     # ------------------------------------------------------------ what subclasses say
     def _valid_dtypes(self) -> set[dtypes.DType]:

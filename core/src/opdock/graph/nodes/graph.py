@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import threading
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.adoption import adopted
 from opdock.graph.nodes.constant_value import constant_for_shapes
 from opdock.graph.nodes.contents import GraphContents, as_operation, as_text, is_slices
+from opdock.graph.nodes.defaults import made_default, of_program, of_thread, renew_eager_graphs
 from opdock.graph.nodes.devicespec import DeviceFunction, DeviceSpec, merge_device
 from opdock.graph.nodes.frames import capture_frames, with_line
 from opdock.graph.nodes.mode import GraphMode
@@ -406,16 +406,12 @@ class Graph(GraphMode, GraphContents):
     @contextlib.contextmanager
     def as_default(self) -> Iterator[Graph]:
         """Makes this the default graph of the thread."""
-        graphs, depth = _stack.graphs, len(_stack.graphs)
-        graphs.append(self)
-        try:
+        with made_default(self):
             yield self
-        except BaseException:
-            del graphs[depth:]  # with what an interrupt has left there
-            raise
-        if graphs[-1] is not self:
-            raise AssertionError("Nesting violated for default stack of graphs.")
-        graphs.pop()
+
+    def _renewed(self) -> Graph:
+        """An empty graph in the place of this one."""
+        return Graph()
 
     # ------------------------------------------------------------ serialization
     def as_graph_def(self, from_version: int | None = None, add_shapes: bool = False) -> Any:
@@ -439,62 +435,65 @@ class Graph(GraphMode, GraphContents):
 
 
 # ---------------------------------------------------------------- default graph
-class _Stack(threading.local):
-    """The graphs of a thread: its own one, made when asked for, and those of `as_default`."""
-
-    def __init__(self) -> None:
-        self.own: Graph | None = None
-        self.graphs: list[Graph] = []
-
-
-_stack = _Stack()
-
-
 def get_default_graph() -> Graph:
     """The innermost `as_default` graph of the thread, or the thread's own.
 
     As in TensorFlow, what another thread builds goes into a graph of that thread's, unless it
     says `with graph.as_default()` itself.
     """
-    graphs = _stack.graphs
-    return graphs[-1] if graphs else _own_graph()
+    graphs = of_thread.graphs
+    return graphs[-1] if graphs else own_graph()
 
 
-def _own_graph() -> Graph:
-    if _everywhere is not None:
-        return _everywhere
-    if _stack.own is None:
-        _stack.own = Graph()
-    return _stack.own
+def own_graph() -> Graph:
+    """The graph of the thread around all `as_default` ones."""
+    return of_program.everywhere or plain_graph()
 
 
-_everywhere: Graph | None = None
-
-
-def set_default_everywhere(graph: Graph | None) -> Graph:
-    """Puts a graph in the place of all threads' own ones, or none; gives back this thread's."""
-    global _everywhere
-    own, _everywhere = _own_graph(), graph
-    return own
+def plain_graph() -> Graph:
+    """The thread's own graph, to which operations are added."""
+    if of_thread.own is None:
+        of_thread.own = Graph()
+    return of_thread.own
 
 
 def default_graphs() -> list[Graph]:
     """The `as_default` graphs of the thread, innermost last, over its own one."""
-    return [_own_graph(), *_stack.graphs]
+    return [own_graph(), *of_thread.graphs]
 
 
 def reset_default_graph() -> None:
     """Replaces the thread's own default graph by an empty one.
 
+    Where operations run as they are made, what is kept of them beside their values goes too:
+    collections, the global step. Variables that somebody has live on, as do the seeds.
+
     Raises:
         AssertionError: called inside a `with graph.as_default()` block.
     """
-    if _stack.graphs:
-        raise AssertionError(
-            "Do not use tf.reset_default_graph() to clear nested graphs. If you need a cleared "
-            "graph, exit the nesting and create a new graph."
-        )
-    _stack.own = Graph()
+    graphs, before = of_thread.graphs, of_thread.own
+    for graph in graphs:
+        # The way in which operations run is no graph of the program's.
+        if not (graph.eager or (graph is before and _has_modes())):
+            raise AssertionError(
+                "Do not use tf.reset_default_graph() to clear nested graphs. If you need a cleared "
+                "graph, exit the nesting and create a new graph."
+            )
+    of_thread.own = Graph()
+    graphs[:] = [of_thread.own if graph is before else graph for graph in graphs]
+    renew_eager_graphs()
+
+
+def _has_modes() -> bool:
+    """Whether operations run as they are made around here, so that a default graph may be a way."""
+    return of_program.everywhere is not None or any(graph.eager for graph in of_thread.graphs)
+
+
+def begin_anew() -> None:
+    """Resets the default graph, whatever `as_default` blocks the thread is in."""
+    graphs = of_thread.graphs
+    graphs[:] = [g if g.eager else plain_graph() for g in graphs] if _has_modes() else []
+    reset_default_graph()
 
 
 __all__ = ["Graph", "get_default_graph", "reset_default_graph"]

@@ -21,6 +21,11 @@ class GraphMode:
         """The graph that the program's variables are of."""
         return self
 
+    @property
+    def _program_key(self) -> Any:
+        """What the program's variables have in common: their graph, if there are several."""
+        return self
+
     def _operation_seed(self) -> int:
         """The seed of the next random operation that is given none of its own."""
         self._seed_used = True

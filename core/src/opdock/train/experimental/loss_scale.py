@@ -35,15 +35,16 @@ class LossScale(Trackable, ABC):
 
     @property
     def _checkpoint_dependencies(self) -> list[TrackableReference]:
-        graph = get_default_graph()._program
+        program = get_default_graph()._program_key
         own = [
-            TrackableReference(n, v) for (n, where), v in self._weights.items() if where is graph
+            TrackableReference(n, v) for (n, where), v in self._weights.items() if where is program
         ]
         return super()._checkpoint_dependencies + sorted(own, key=lambda reference: reference.name)
 
     def _lookup_dependency(self, name: str, cached_dependencies: Any = None) -> Trackable | None:
         found = super()._lookup_dependency(name)
-        return self._weights.get((name, get_default_graph()._program)) if found is None else found
+        key = name, get_default_graph()._program_key
+        return self._weights.get(key) if found is None else found
 
     @abstractmethod
     def __call__(self) -> Any:
@@ -72,7 +73,7 @@ class LossScale(Trackable, ABC):
 
     def _add_weight(self, name: str, initial_value: Any, dtype: Any = None) -> Any:
         """A variable of the factor; RuntimeError if the graph has it already."""
-        key = name, get_default_graph()._program
+        key = name, get_default_graph()._program_key
         if key in self._weights:
             raise RuntimeError(f"Duplicate variables detected. {key}")
         made = Variable(initial_value, name=name, dtype=dtype, trainable=False, use_resource=True)

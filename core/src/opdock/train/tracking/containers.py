@@ -1,6 +1,6 @@
 """Containers of trackable objects that only grow: a checkpoint knows their items by their places.
 
-Lists and dicts that become attributes are in `graph/variables/trackable.py`.
+Lists and dicts that become attributes are in `graph/variables/tracked_containers.py`.
 """
 
 from __future__ import annotations
@@ -10,12 +10,28 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Mapping as AnyMapping
 from typing import Any, Self
 
-from opdock.graph.variables.tracked_attributes import TrackableDataStructure
+from opdock.graph.variables.trackable import Trackable
+from opdock.graph.variables.tracked_containers import wrap
+from opdock.graph.variables.tracked_structures import TrackableDataStructure
 
-__all__ = ["List", "Mapping", "TrackableDataStructure"]
+__all__ = ["GrowingStructure", "List", "Mapping", "TrackableDataStructure"]
 
 
-class List(TrackableDataStructure, Sequence[Any]):
+class GrowingStructure(TrackableDataStructure):
+    """A structure to which trackable objects are added, and nothing else."""
+
+    def _track_value(self, value: Any, name: str) -> Any:
+        """Declares an item; ValueError where it is not trackable."""
+        item = wrap(value)
+        if not isinstance(item, Trackable):
+            raise ValueError(
+                "Only trackable objects (such as Layers or Optimizers) may be stored in a "
+                f"{type(self).__name__} object. Got {item}, which does not inherit from Trackable."
+            )
+        return self._track_trackable(item, name, overwrite=True)
+
+
+class List(GrowingStructure, Sequence[Any]):
     """A sequence of trackable objects to which others are only appended.
 
     Args:
@@ -85,7 +101,7 @@ class List(TrackableDataStructure, Sequence[Any]):
         return self
 
 
-class Mapping(TrackableDataStructure, AnyMapping[str, Any]):
+class Mapping(GrowingStructure, AnyMapping[str, Any]):
     """A mapping from strings to trackable objects, to which others are only added.
 
     Args:

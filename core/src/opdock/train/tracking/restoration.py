@@ -12,17 +12,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from opdock import errors
-from opdock.graph.nodes.graph import Graph
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import device, init_scope
 from opdock.graph.variables.trackable import VARIABLE_VALUE_KEY, Trackable
 from opdock.io.checkpoint_reader import CheckpointReader
 from opdock.ops.io import restore_v2_op
+from opdock.shapes import TensorShape
 from opdock.train.saveable import SaveableObject
 from opdock.train.tracking.base import PythonStateSaveable
 from opdock.train.tracking.object_graph import Saveables
 
-__all__ = ["Position", "Restoration", "node_names"]
+__all__ = ["CheckpointInitialValueCallable", "Position", "Restoration", "node_names"]
 
 _log = logging.getLogger("tensorflow")
 restore_numbers = itertools.count()
@@ -128,8 +130,11 @@ class Restoration:
                 f"{type(optimizer).__name__}, not for a variable of an optimizer",
             )  # fmt: skip
         position = Position(self, slot.slot)
+        # Where operations run at once an optimizer makes the slot now, to be saved with the others.
+        program = get_default_graph()._program
+        with program.as_default() if program.eager else contextlib.nullcontext():
+            found = make(position, slot.name, variable)
         # Keras' newer optimizers leave the restoring of what there is to their caller.
-        found = make(position, slot.name, variable)
         if found is not None:
             position.restore(found)
 
@@ -200,12 +205,20 @@ class Position:
         """The number of the restore."""
         return self.restoration.uid
 
-    def plain_value(self) -> Any:
-        """The value of a variable on which nothing depends; None where there is something else."""
+    def is_simple_variable(self) -> bool:
+        """Whether it is that of a variable on which nothing depends."""
         node = self.restoration.proto.nodes[self.number]
-        if node.children or [a.name for a in node.attributes] != [VARIABLE_VALUE_KEY]:
-            return None
-        return self.restoration.reader.get_tensor(node.attributes[0].checkpoint_key)
+        return not node.children and [a.name for a in node.attributes] == [VARIABLE_VALUE_KEY]
+
+    def value(self) -> Any:
+        """The value of a variable of which `is_simple_variable` is true."""
+        [attribute] = self.restoration.proto.nodes[self.number].attributes
+        return self.restoration.reader.get_tensor(attribute.checkpoint_key)
+
+    def value_shape(self) -> TensorShape:
+        """The shape of that value."""
+        [attribute] = self.restoration.proto.nodes[self.number].attributes
+        return TensorShape(self.restoration.reader._shape_of(attribute.checkpoint_key))
 
     def restore(self, trackable: Trackable) -> None:
         """Gives an object what the checkpoint says of it and of all behind it."""
@@ -213,6 +226,22 @@ class Position:
         with graph.as_default() if graph else contextlib.nullcontext(), init_scope():
             if self.restoration.bind(self.number, trackable):
                 self.restoration.restore(self.number, trackable)
+
+
+class CheckpointInitialValueCallable:
+    """An initializer that gives the value of a variable of a checkpoint.
+
+    Args:
+        checkpoint_position: the variable's position.
+    """
+
+    def __init__(self, checkpoint_position: Position) -> None:
+        self.checkpoint_position = checkpoint_position
+
+    def __call__(self, shape: Any = None, dtype: Any = None, **kwargs: Any) -> Tensor:
+        """The value; TypeError if it has another shape than the one that is asked for."""
+        value = self.checkpoint_position.value()
+        return constant(value, dtype, shape, verify_shape=shape is not None)
 
 
 def node_names(proto: Any) -> dict[int, str]:

@@ -26,17 +26,18 @@ class TrackedSlots(Trackable):
 
     @property
     def _checkpoint_dependencies(self) -> list[TrackableReference]:
-        graph = get_default_graph()._program
+        program = get_default_graph()._program_key
         own = [
             TrackableReference(name, variable)
             for (name, where), variable in sorted(self._non_slots.items(), key=lambda i: i[0][0])
-            if where is graph
+            if where is program
         ]
         return super()._checkpoint_dependencies + own
 
     def _lookup_dependency(self, name: str, cached_dependencies: Any = None) -> Trackable | None:
         found = super()._lookup_dependency(name)
-        return self._non_slots.get((name, get_default_graph()._program)) if found is None else found
+        key = name, get_default_graph()._program_key
+        return self._non_slots.get(key) if found is None else found
 
     def _create_or_restore_slot_variable(
         self, slot_variable_position: Any, slot_name: str, variable: Any
@@ -48,11 +49,10 @@ class TrackedSlots(Trackable):
         """
         slot = self.get_slot(variable, slot_name)
         program = get_default_graph()._program
-        if slot is None and program.eager and not program._variable_creator_stack:
-            value = slot_variable_position.plain_value()
-            if value is not None:
-                with program.as_default():
-                    slot = self._made_slot(variable, slot_name, value)
+        at_once = program.eager and not program._variable_creator_stack
+        if slot is None and at_once and slot_variable_position.is_simple_variable():
+            with program.as_default():
+                slot = self._made_slot(variable, slot_name, slot_variable_position.value())
         if slot is not None:
             slot_variable_position.restore(slot)
             return

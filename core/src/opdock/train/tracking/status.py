@@ -8,7 +8,7 @@ from opdock import errors
 from opdock.graph.nodes.default_session import get_provided_session
 from opdock.graph.nodes.scopes import executing_eagerly
 from opdock.graph.variables.trackable import Trackable
-from opdock.graph.variables.tracked_attributes import DictWrapper, ListWrapper
+from opdock.graph.variables.tracked_containers import DictWrapper, ListWrapper
 from opdock.train.saver import Saver
 from opdock.train.tracking.object_graph import list_objects
 from opdock.train.tracking.restoration import Restoration, node_names

@@ -17,7 +17,8 @@ from opdock.graph.nodes.scopes import (
 )
 from opdock.graph.variables.template import capture_dependencies
 from opdock.graph.variables.trackable import NoDependency, Trackable
-from opdock.graph.variables.tracked_attributes import AutoTrackable, wrap
+from opdock.graph.variables.tracked_attributes import AutoTrackable
+from opdock.graph.variables.tracked_containers import wrap
 from opdock.graph.variables.variable import Variable
 from opdock.graph.variables.variable_store import default_initializer
 from opdock.io import filesystems, protos
