@@ -167,10 +167,8 @@ class _Loader:
             raise errors.DataLossError(None, None, f"The model in {self._dir!r} has no objects.")
         with name_scope(self._scope):
             slots = self._slots()
-            self._objects = [
-                None if number in slots else self._made(number)
-                for number in range(len(self._nodes))
-            ]
+            numbers = range(len(self._nodes))
+            self._objects = [None if n in slots else self._made(n) for n in numbers]
             for number, (optimizer, slot) in slots.items():
                 self._objects[number] = self._made_slot(number, optimizer, slot)
             for number, node in enumerate(self._nodes):
@@ -270,7 +268,8 @@ class _Loader:
         saved = self._saved(
             number, proto.name, dtypes.as_dtype(proto.dtype), TensorShape(proto.shape)
         )
-        return add(variable, slot.slot_name, initializer=lambda shape=None, dtype=None: saved())
+        with name_scope(f"{self._outside}/" if self._outside else None):
+            return add(variable, slot.slot_name, initializer=lambda shape=None, dtype=None: saved())
 
     def _make_asset(self, proto: Any, number: int) -> LoadedAsset:
         files = self._meta.asset_file_def
