@@ -31,6 +31,7 @@ from opdock.train.saveable import OBJECT_GRAPH_PROTO_KEY, SaveableObject, saveab
 from opdock.train.saver import Saver
 from opdock.train.tracking.base import NoRestoreSaveable
 from opdock.train.tracking.object_graph import ObjectGraph
+from opdock.util import nest
 
 __all__ = ["ExportedGraph"]
 
@@ -187,11 +188,9 @@ class ExportedGraph:
         flat = results if isinstance(results, (list, tuple)) else [results]
         if not function.outputs:
             flat = []  # A call without results is its operation.
-        outputs = {}
-        ordered = sorted(function.structured_outputs)
-        for name, outer, inner in zip(ordered, flat, function.outputs, strict=True):
+        for outer, inner in zip(flat, function.outputs, strict=True):
             outer.set_shape(inner.shape)
-            outputs[name] = outer
+        outputs = nest.pack_sequence_as(function.structured_outputs, flat, expand_composites=True)
         return build_signature_def(
             _described(inputs), _described(outputs), names.PREDICT_METHOD_NAME
         )

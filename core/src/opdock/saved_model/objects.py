@@ -166,7 +166,11 @@ class _Loader:
         if not self._nodes:
             raise errors.DataLossError(None, None, f"The model in {self._dir!r} has no objects.")
         with name_scope(self._scope):
-            self._objects = [self._made(number) for number in range(len(self._nodes))]
+            slots = self._slots()
+            numbers = range(len(self._nodes))
+            self._objects = [None if n in slots else self._made(n) for n in numbers]
+            for number, (optimizer, slot) in slots.items():
+                self._objects[number] = self._made_slot(number, optimizer, slot)
             for number, node in enumerate(self._nodes):
                 for child in node.children:
                     self._attach(number, child.local_name, child.node_id)
@@ -241,6 +245,31 @@ class _Loader:
             return value
 
         return saved
+
+    def _slots(self) -> dict[int, tuple[int, Any]]:
+        """The numbers of slot variables, with those of the optimizers that have them."""
+        found = {}
+        for optimizer, node in enumerate(self._nodes):
+            for slot in node.slot_variables:
+                numbers = slot.slot_variable_node_id, slot.original_variable_node_id
+                for number in numbers:
+                    if not 0 <= number < len(self._nodes):
+                        raise self._contradiction(f"object {number}")
+                found[numbers[0]] = optimizer, slot
+        return found
+
+    def _made_slot(self, number: int, optimizer: int, slot: Any) -> Any:
+        """A slot variable: its optimizer makes it, if it is one that does."""
+        owner, variable = self._objects[optimizer], self._objects[slot.original_variable_node_id]
+        add = getattr(owner, "add_slot", None)
+        proto = self._nodes[number].variable
+        if add is None or number in self._known or not isinstance(variable, ResourceVariable):
+            return self._made(number)
+        saved = self._saved(
+            number, proto.name, dtypes.as_dtype(proto.dtype), TensorShape(proto.shape)
+        )
+        with name_scope(f"{self._outside}/" if self._outside else None):
+            return add(variable, slot.slot_name, initializer=lambda shape=None, dtype=None: saved())
 
     def _make_asset(self, proto: Any, number: int) -> LoadedAsset:
         files = self._meta.asset_file_def

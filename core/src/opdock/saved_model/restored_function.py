@@ -125,7 +125,8 @@ class RestoredFunction(Function, Trackable):
         args = [*zip(self.function_spec.arg_names, given, strict=False), *sorted(named.items())]
         function._arg_keywords = keywords(
             getattr(leaf, "name", None) or name
-            for name, arg in args for leaf in nest.flatten(arg) if isinstance(leaf, TypeSpec)
+            for name, arg in args for leaf in nest.flatten(arg, expand_composites=True)
+            if isinstance(leaf, TensorSpec)
         )  # fmt: skip
         tensors = itertools.takewhile(lambda a: isinstance(a, TensorSpec), given)
         function._num_positional_args = len(list(tensors))
@@ -153,6 +154,9 @@ class RestoredFunction(Function, Trackable):
         left = dict(kwargs)
         found = list(args)
         defaults = dict(zip(names[::-1], list(spec.defaults or ())[::-1], strict=False))
+        if self.input_signature is not None:
+            # It says which are arguments: the others have the values that they were traced with.
+            names = names[: len(self.input_signature)]
         for name in names[len(args) :]:
             if name in left:
                 found.append(left.pop(name))
@@ -160,7 +164,9 @@ class RestoredFunction(Function, Trackable):
                 found.append(defaults[name])
             else:
                 break
-        return tuple(found), {**(spec.kwonlydefaults or {}), **left}
+        if self.input_signature is None:
+            left = {**(spec.kwonlydefaults or {}), **left}
+        return tuple(found), left
 
 
 def _full_arg_spec(saved: Any) -> FullArgSpec:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.typespec import TensorSpec
+from opdock.graph.nodes.typespec import TensorSpec, TypeSpec
 from opdock.graph.variables.trackable import Trackable
 from opdock.ops.composed.concrete_function import ConcreteFunction
 from opdock.ops.composed.function import Function
@@ -73,7 +73,7 @@ def _is_flat(outputs: Any) -> bool:
     if isinstance(outputs, Mapping):
         return all(isinstance(value, TensorSpec) for value in outputs.values())
     if isinstance(outputs, (list, tuple)):
-        return all(isinstance(value, TensorSpec) for value in outputs)
+        return all(isinstance(value, TypeSpec) for value in outputs)
     return True
 
 

@@ -165,6 +165,8 @@ class FunctionLibraryReader:
 
     def _build(self, name: str, definition: Any, defined: bool) -> FuncGraph:
         graph = (DefinedGraph if defined else FuncGraph)(name, self._outer)
+        if defined:
+            graph._scopes.devices = []  # It is the same function wherever it is read.
         edges: dict[str, str] = {}
         flat = protos.GraphDef()
         with graph.as_default():

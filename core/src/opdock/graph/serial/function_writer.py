@@ -31,6 +31,13 @@ class FunctionLibraryWriter:
         self._names[id(spec.function)] = spec.name
         self._waiting.append((spec.name, spec.function))
 
+    def _define_called(self, function: FuncGraph) -> None:
+        """Functions that are op types in a body may be those of another graph than the one here."""
+        for op in function.get_operations():
+            called = op.spec
+            if isinstance(called, FunctionSpec) and called.name not in self._names.values():
+                self._define(called)
+
     def name_of(self, function: Any) -> str:
         """The library name of a FuncGraph: its own, numbered when another has it."""
         name = self._names.get(id(function))
@@ -47,6 +54,7 @@ class FunctionLibraryWriter:
         """Writes the functions, including those that they mention themselves."""
         while self._waiting:
             name, function = self._waiting.pop(0)
+            self._define_called(function)
             spec = self._specs.get(id(function))
             proto = self._library.function.add()
             if spec is None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +17,7 @@ from opdock.graph.nodes.typespec import TensorSpec, TypeSpec
 from opdock.graph.variables.variable import Variable
 from opdock.shapes import TensorShape
 from opdock.util import nest
+from opdock.util.decorators import unwrap
 from opdock.util.inspecting import getfullargspec
 
 __all__ = ["FunctionSpec", "described"]
@@ -37,8 +40,11 @@ class FunctionSpec:
     def __init__(
         self, python_function: Callable[..., Any], input_signature: Any, is_method: bool
     ) -> None:
-        spec = getfullargspec(python_function)
-        self.fullargspec = spec._replace(annotations={})
+        spec = getfullargspec(python_function)._replace(annotations={})
+        _, called = unwrap(python_function)
+        if isinstance(called, functools.partial):
+            spec = _without(spec, called.keywords)
+        self.fullargspec = spec
         self.input_signature = None if input_signature is None else tuple(input_signature)
         self.is_method = is_method
 
@@ -153,3 +159,15 @@ def _described(flat: Sequence[Any]) -> Iterator[Any]:
             yield leaf
         else:
             return
+
+
+def _without(spec: inspect.FullArgSpec, given: Mapping[str, Any]) -> inspect.FullArgSpec:
+    """The parameters without those that a `functools.partial` has given by name."""
+    defaults = dict(zip(spec.args[::-1], (spec.defaults or ())[::-1], strict=False))
+    args = [name for name in spec.args if name not in given]
+    return spec._replace(
+        args=args,
+        defaults=tuple(defaults[name] for name in args if name in defaults) or None,
+        kwonlyargs=[name for name in spec.kwonlyargs if name not in given],
+        kwonlydefaults={k: v for k, v in (spec.kwonlydefaults or {}).items() if k not in given},
+    )
