@@ -210,10 +210,10 @@ class TrackableSaver:
         with held_session(self) as held:
             prefix = self._prefix_tensor()
             restoration = Restoration(proto, reader, prefix, self._saveables, self._restore_ops)
+            restoration.graph = None if held is None else held.graph
             Position(restoration, 0).restore(self._root)
             status = CheckpointLoadStatus(restoration, self._root, {prefix: path})
             if held is not None:
-                restoration.graph = held.graph
                 held.run(restoration.restore_ops, {prefix: path})
                 restoration.on_new_ops = lambda ops: held.run(ops, {prefix: path})
         return status
