@@ -23,6 +23,7 @@ class DType:
         "_enum",
         "_is_handle",
         "_is_ref_dtype",
+        "_is_state",
         "_limits",
         "_name",
         "_other",
@@ -65,6 +66,7 @@ class DType:
         # What every pass of the compiler asks of every value is an attribute.
         self._is_ref_dtype = False
         self._is_handle = name in ("resource", "variant")
+        self._is_state = name == "resource"
         self._size = 1 if self.np == np.dtype(object) else self.np.itemsize
         self.base_dtype: DType = self  # this type without `_ref`
         self._other: DType = self
@@ -76,7 +78,7 @@ class DType:
                 setattr(ref, slot, getattr(self, slot))
         ref._name = self._name + "_ref"
         ref._enum = self._enum + _REF_OFFSET
-        ref._is_ref_dtype = True
+        ref._is_ref_dtype = ref._is_state = True
         ref._other = self
         self._other = ref
         return ref

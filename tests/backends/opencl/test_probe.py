@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
-from opdock_opencl import opdock_backends, probe
+from opdock.plugin import DeviceAttributes
+from opdock_opencl import driver, opdock_backends, probe
 
 
 def test_it_registers():
@@ -132,3 +136,97 @@ def test_a_compiler_that_works_is_tried_once(monkeypatch, tmp_path):
     (tmp_path / "opencl-compilers").chmod(0o777)  # others could say that it works
     usable("1")
     assert built[-2:] == ["1", "1"]
+
+
+@pytest.fixture
+def real():
+    """The loader of drivers in PyOpenCL's wheel, and PyOpenCL."""
+    cl = pytest.importorskip("pyopencl")
+    loader = driver.loader(Path(cl.__file__).parent)
+    try:
+        devices = [d for p in cl.get_platforms() for d in p.get_devices()]
+    except cl.Error:
+        devices = []
+    if loader is None or not devices:
+        pytest.skip("PyOpenCL brings no loader of its own here, or there is no OpenCL driver")
+    return loader, cl
+
+
+def test_the_loader_says_of_devices_what_pyopencl_says(real):
+    every = [[d for p in side.get_platforms() for d in p.get_devices()] for side in real]
+    for one, other in zip(*every, strict=True):
+        for name in (*probe._ABOUT, "type", "global_mem_size", "compiler_available"):
+            assert getattr(one, name) == getattr(other, name)
+        for name in ("name", "vendor", "version", "extensions"):
+            assert getattr(one.platform, name) == getattr(other.platform, name)
+        assert probe._name(one) == probe._name(other)
+        with pytest.raises(AttributeError):
+            _ = one.colour
+        with pytest.raises(AttributeError):
+            _ = one.platform.colour
+
+
+def test_pyopencl_tries_compilers_once_and_is_not_needed_later(real, tmp_path):
+    code = """
+import sys
+from opdock_opencl.probe import probe
+print(probe(), "pyopencl" in sys.modules)
+"""
+    environ = {**os.environ, "OPDOCK_CACHE": str(tmp_path), "PYTHONHASHSEED": "0"}
+    environ.pop("OPDOCK_OPENCL_PARTS", None)
+    first, second = (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ
+        ).stdout
+        for _ in range(2)
+    )
+    assert first.endswith(" True\n")
+    assert second == first.replace(" True\n", " False\n")
+    divided = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        env={**environ, "OPDOCK_OPENCL_PARTS": "2"},
+    ).stdout  # fmt: skip
+    assert divided.endswith(" True\n")  # only PyOpenCL divides
+
+
+class Refusing:
+    """A library of which every function says no."""
+
+    def __getattr__(self, name):
+        return lambda *arguments: -1001
+
+
+def test_where_no_driver_is_found_pyopencl_says_so(run, monkeypatch, tmp_path):
+    loader = driver.Loader(Refusing())
+    with pytest.raises(driver.Error, match="clGetPlatformIDs: -1001"):
+        loader.get_platforms()
+    assert driver.loader(tmp_path) is None  # a build that uses the system's
+    (tmp_path / ".libs").mkdir()
+    (tmp_path / ".libs" / "libOpenCL-1.so.1").write_text("no library")
+    assert driver.loader(tmp_path / "..") is None
+    driver.loader.cache_clear()
+    assert driver.loader(tmp_path) is None
+    assert "no OpenCL driver is installed" in run(None).reason
+
+
+def test_a_driver_without_devices_has_none(real, monkeypatch):
+    loader, _ = real
+    (platform, *_) = loader.get_platforms()
+    none = driver.Loader(types.SimpleNamespace(clGetDeviceIDs=lambda *a: -1))
+    assert driver.Platform(none, platform.at).get_devices() == []
+    broken = driver.Loader(types.SimpleNamespace(clGetDeviceIDs=lambda *a: -6))
+    with pytest.raises(driver.Error, match="clGetDeviceIDs: -6"):
+        driver.Platform(broken, platform.at).get_devices()
+
+
+def test_a_device_that_is_not_there_any_more_is_told_of(monkeypatch):
+    monkeypatch.setenv("OPDOCK_CACHE", "")
+    cl = fake([platform(device("A"), device("B"))])
+    name = "B, OpenCL 3.0 Test"
+    found = probe.device_of(cl, DeviceAttributes(index=1, description=name))
+    assert found.name == "B"
+    for index in (0, 2):
+        with pytest.raises(
+            RuntimeError, match=f"device {index} is not {name} any more; there are: A,"
+        ):
+            probe.device_of(cl, DeviceAttributes(index=index, description=name))

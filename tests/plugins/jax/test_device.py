@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -195,3 +196,111 @@ def test_importing_the_plugin_does_not_import_jax():
     code = "import sys, opdock_jax; print('jax' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+BARE = {
+    k: v for k, v in os.environ.items() if not k.startswith(("JAX_", "XLA_", "PJRT_", "TPU_"))
+}  # fmt: skip
+
+
+def in_a_process(code, environ=BARE):
+    """What a program prints where nothing is set for JAX but `environ`."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environ, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_what_the_probe_tells_without_jax_is_what_jax_says():
+    told = in_a_process("""
+import sys
+from opdock_jax.probe import probe
+print(probe(), "jax" in sys.modules)
+import jax
+print(probe(), True)
+""")
+    assert told[0] == told[1].replace(" True", " False")
+
+
+@pytest.mark.parametrize(
+    ("environ", "count"),
+    [({"XLA_FLAGS": "--xla_force_host_platform_device_count=3"}, 3),
+     ({"JAX_NUM_CPU_DEVICES": "2"}, 2), ({"JAX_PLATFORMS": "cpu", "JAX_NUM_CPU_DEVICES": "2"}, 2)],
+)  # fmt: skip
+def test_jax_is_asked_where_the_environment_tells_it_of_devices(environ, count):
+    code = """
+import sys
+from opdock_jax.probe import probe
+print(len(probe().devices), "jax" in sys.modules)
+"""
+    assert in_a_process(code, BARE | environ) == [f"{count} True"]
+    assert in_a_process(code, BARE | {"JAX_PLATFORMS": "cpu"}) == ["1 False"]
+
+
+@pytest.mark.parametrize(
+    "plugin",
+    ["jax_plugins/acme/__init__.py", "libtpu/__init__.py", "acme-1.0.dist-info/entry_points.txt"],
+)
+def test_jax_is_asked_where_it_has_plugins(plugin, tmp_path):
+    file = tmp_path / plugin
+    file.parent.mkdir(parents=True)
+    (tmp_path / "acme_plugin.py").write_text("")
+    file.write_text("[jax_plugins]\nacme = acme_plugin\n" if file.suffix == ".txt" else "")
+    if file.suffix == ".txt":
+        file.with_name("METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+    told = in_a_process(f"""
+import importlib.abc, sys
+sys.path.insert(0, {str(tmp_path)!r})
+class Asked(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "jax" and "made" in globals():
+            raise ImportError("JAX is asked")
+sys.meta_path.insert(0, Asked())
+from opdock_jax.probe import find_spec, probe
+import opdock_jax.probe
+there = find_spec("jax")
+opdock_jax.probe.find_spec = lambda name: there if name == "jax" else find_spec(name)
+made = True
+try:
+    print(probe())
+except ImportError as e:
+    print(e)
+""")
+    assert told == ["JAX is asked"]
+
+
+def test_a_session_that_computes_elsewhere_does_not_import_jax():
+    told = in_a_process("""
+import sys
+import opdock as tf
+with tf.Session() as sess:
+    print(sess.run(tf.constant(1.0) + 1.0), [d.name for d in sess.list_devices()])
+    print("jax" in sys.modules)
+    with tf.device("/device:JAX:0"):
+        print(sess.run(tf.constant(2.0) + 1.0), "jax" in sys.modules)
+""")
+    assert "device:JAX:0'" in told[0]
+    assert told[1:] == ["False", "3.0 True"]
+
+
+def test_a_device_that_is_not_there_when_it_is_needed_is_a_fallback_or_an_error():
+    told = in_a_process("""
+import opdock as tf
+with tf.device("/device:JAX:0"):
+    x = tf.placeholder(tf.float32, [2])
+    y = x * 2.0
+moves, stays = (tf.ConfigProto(allow_soft_placement=soft) for soft in (True, False))
+with tf.Session(config=moves) as soft, tf.Session(config=stays) as hard:
+    import jax
+    jax.config.update("jax_platforms", "cpu")
+    jax.config.update("jax_num_cpu_devices", 1)
+    jax.local_devices = lambda backend: []
+    print(soft.run(y, {x: [1.0, 2.0]}))
+    for _ in range(2):
+        try:
+            hard.run(y, {x: [1.0, 2.0]})
+        except tf.errors.InvalidArgumentError as e:
+            print("cannot be opened: RuntimeError: JAX has [], and no jax:cpu:0 now" in str(e))
+""")
+    assert told == ["[2. 4.]", "True", "True"]

@@ -25,7 +25,7 @@ from opdock_ckernels.families import WIDE
 from opdock_opencl.array import Array
 from opdock_opencl.dialect import OPENCL_C, OPENCL_C_ON_CPU
 from opdock_opencl.gemm import tiled
-from opdock_opencl.probe import usable_devices
+from opdock_opencl.probe import device_of
 from opdock_opencl.staging import Staging
 
 __all__ = ["OpenCLDevice"]
@@ -42,7 +42,7 @@ class OpenCLDevice(BaseDevice):
 
     def __init__(self, attributes: DeviceAttributes) -> None:
         super().__init__(attributes)
-        self.cl_device = usable_devices(cl)[0][attributes.index]
+        self.cl_device = device_of(cl, attributes)
         self.has_double = "cl_khr_fp64" in self.cl_device.extensions.split()
         self.is_cpu = bool(self.cl_device.type & cl.device_type.CPU)
         self.dialect = OPENCL_C_ON_CPU if self.is_cpu else OPENCL_C

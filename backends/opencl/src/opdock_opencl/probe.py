@@ -9,12 +9,16 @@ from __future__ import annotations
 import importlib.util
 import os
 import platform
+import sys
 import warnings
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from opdock.plugin import DeviceAttributes, Probe, kept
+from opdock_opencl import driver
 
-__all__ = ["probe", "usable_devices"]
+__all__ = ["device_of", "probe", "usable_devices"]
 
 _VERSION = (1, 2)
 _PARTS = "OPDOCK_OPENCL_PARTS"
@@ -25,23 +29,54 @@ _DRIVERS = ("OCL_", "POCL_", "LP_", "RUSTICL_")
 _TRIAL = "__kernel void trial(__global float* x) { x[get_global_id(0)] *= 2; }"
 
 
+class UntriedError(Exception):
+    """Nobody knows yet whether a device's compiler works, and only PyOpenCL can try."""
+
+
 def probe() -> Probe:
     """The devices of all platforms, or the reason why there is none: PyOpenCL or a driver."""
-    if importlib.util.find_spec("pyopencl") is None:
+    package = importlib.util.find_spec("pyopencl")
+    if package is None:
         return Probe(reason="PyOpenCL is not installed")
     if (parts := os.environ.get(_PARTS, "")) and not parts.isdecimal():
         return Probe(reason=f"{_PARTS} takes a number, got {parts!r}", installable=False)
+    if not parts and "pyopencl" not in sys.modules and package.origin:
+        loader = driver.loader(Path(package.origin).parent)
+        with suppress(driver.Error, UntriedError):  # then PyOpenCL can do it, or says why not
+            if loader is not None:
+                return _found(loader)
     import pyopencl as cl
 
     try:
-        found, broken = usable_devices(cl)
+        return _found(cl)
     except cl.Error as e:
         return Probe(reason=f"no OpenCL driver is installed ({e})")
+
+
+def _found(cl: Any) -> Probe:
+    found, broken = usable_devices(cl)
     devices = tuple(_attributes(cl, i, d) for i, d in enumerate(found))
     reason = "; ".join(broken)
     if not devices and not broken:
         reason = "the installed OpenCL drivers find no device"
     return Probe(devices=devices, reason=reason, installable=False)
+
+
+def device_of(cl: Any, attributes: DeviceAttributes) -> Any:
+    """The device that the probe has told of.
+
+    Raises:
+        RuntimeError: it is not there any more.
+    """
+    found, broken = usable_devices(cl)
+    there = dict(enumerate(found)).get(attributes.index)
+    if there is None or _description(there) != attributes.description:
+        listed = [*map(_description, found), *broken]
+        raise RuntimeError(
+            f"device {attributes.index} is not {attributes.description} any more; there are: "
+            f"{'; '.join(listed) or 'none'}"
+        )
+    return there
 
 
 def usable_devices(cl: Any) -> tuple[list[Any], list[str]]:
@@ -83,9 +118,11 @@ def _problem(cl: Any, device: Any) -> str:
         version = (0,)
     if version < _VERSION or not device.compiler_available:
         return "it lacks OpenCL 1.2 or a compiler"
-    name = _name(cl, device)
+    name = _name(device)
     if kept.read(_TRIED, name) is not None:
         return ""
+    if isinstance(cl, driver.Loader):
+        raise UntriedError
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # some drivers' compilers talk even when all is well
@@ -97,11 +134,11 @@ def _problem(cl: Any, device: Any) -> str:
     return ""
 
 
-def _name(cl: Any, device: Any) -> str:
+def _name(device: Any) -> str:
     """Under which name it is kept that a compiler works: of all that this may depend on."""
     import hashlib
 
-    told = [getattr(cl, "VERSION_TEXT", ""), _TRIAL, platform.machine()]
+    told = [_TRIAL, platform.machine()]
     about = (device, getattr(device, "platform", None))
     told += [str(getattr(one, name, "")) for one in about for name in _ABOUT]
     told += [f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith(_DRIVERS)]
@@ -115,12 +152,16 @@ def _attributes(cl: Any, index: int, device: Any) -> DeviceAttributes:
     features |= {"float16"} if "cl_khr_fp16" in extensions else set()
     return DeviceAttributes(
         index=index,
-        description=f"{device.name.strip()}, {str(device.version).strip()}",
+        description=_description(device),
         physical_id=_bus(device, extensions),
         memory_bytes=int(device.global_mem_size),
         features=frozenset(features),
         kind=_kind(cl, device),
     )
+
+
+def _description(device: Any) -> str:
+    return f"{device.name.strip()}, {str(device.version).strip()}"
 
 
 def _kind(cl: Any, device: Any) -> str:

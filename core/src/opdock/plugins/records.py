@@ -163,8 +163,12 @@ class BackendSpec:
         api: the `API_VERSION` for which it was written.
         priority: the higher comes first in the pool and in placement; the CPU has 0.
         probe: "pkg.mod:function" -> `Probe`; called without arguments, in a thread of its own,
-            within a time limit.
-        device: "pkg.mod:Class"; called with a `DeviceAttributes`.
+            within a time limit. The first session of a process waits for all probes, so it imports
+            no large library where anything smaller can tell what there is.
+        device: "pkg.mod:Class"; called with a `DeviceAttributes` when the first node is placed on
+            the device, which may be long after the probe, or never. Where the device cannot be had
+            by then it raises with the reason: soft placement moves the nodes, anything else ends in
+            an error of code OPD-DEVICE-003 that says so, and what is placed later asks again.
         kernels: "pkg.mod:table" each, imported when its first device opens, or a `KernelModule`
             each, imported when a program has one of its ops. A callable in place of a table is
             called with the device. None of them for a device that gets by with the portable

@@ -22,6 +22,7 @@ from opdock.plugin import (
     dtypes,
     errors,
 )  # fmt: skip
+from opdock_jax.probe import ready
 
 WORTH_SHARING: Final = 1 << 16
 """Bytes from which copying takes longer than lending memory to NumPy."""
@@ -60,8 +61,10 @@ class JaxDevice(BaseDevice):
         super().__init__(attributes)
         (name,) = (f for f in attributes.features if f.startswith("jax:"))
         _, platform, number = name.split(":")
-        every = jax.local_devices(backend=platform)
-        (self.place,) = (d for d in every if d.id == int(number))
+        found = {str(d.id): d for d in ready().local_devices(backend=platform)}
+        if number not in found:
+            raise RuntimeError(f"JAX has {[*found.values()]}, and no {name} now")
+        self.place = found[number]
         self.dtypes = HELD
         self.on_host = platform == "cpu"
         self.results: dict[int, weakref.ref[jax.Array]] = {}
@@ -156,9 +159,7 @@ class JaxDevice(BaseDevice):
 
     def memory(self) -> MemoryStats:
         """What the allocator says, where it keeps count."""
-        known = self.place.memory_stats()
-        if not known:
-            return super().memory()
+        known = self.place.memory_stats() or {}
         return MemoryStats(
             in_use=known.get("bytes_in_use"), peak=known.get("peak_bytes_in_use"),
             limit=known.get("bytes_limit", self.attributes.memory_bytes),

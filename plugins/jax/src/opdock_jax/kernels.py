@@ -125,8 +125,8 @@ def conv_backprop_filter(sig: NodeSig) -> Run:
     return run
 
 
-def pooled(sig: NodeSig, shape: Any, fold: Run, start: Any) -> Run:
-    """A fold of each of a node's windows, for arrays of a shape."""
+def pooled(sig: NodeSig, shape: Any, fold: Run) -> Run:
+    """The sum or the maximum of each of a node's windows, for arrays of a shape."""
     layout = windows.Pool(sig.attrs)
     where = layout.on(shape)
 
@@ -135,6 +135,7 @@ def pooled(sig: NodeSig, shape: Any, fold: Run, start: Any) -> Run:
         return tuple(known.get(axis, other) for axis in range(len(shape)))
 
     size, steps, pads = every(where.window, 1), every(where.strides, 1), every(where.pads, (0, 0))
+    start = lowest if fold is lax.max else functools.partial(np.zeros, ())
     return lambda x: lax.reduce_window(x, start(x.dtype), fold, size, steps, pads)
 
 
@@ -143,21 +144,16 @@ def lowest(dtype: Any) -> Any:
     return np.array(-np.inf if jnp.issubdtype(dtype, jnp.inexact) else jnp.iinfo(dtype).min, dtype)
 
 
-def nothing(dtype: Any) -> Any:
-    """Zero."""
-    return np.zeros((), dtype)
-
-
 def shares(sig: NodeSig, shape: Any, dtype: Any) -> tuple[Run, Any]:
     """The sum of each window, and how many elements that are not padding it has."""
-    total = pooled(sig, shape, lax.add, nothing)
+    total = pooled(sig, shape, lax.add)
     return total, total(jnp.ones(shape, dtype))
 
 
 @table.binder("MaxPool", "MaxPool3D", T=REALS, when=windows.plain_format)
 def max_pool(sig: NodeSig) -> Run:
     """The maximum of each window."""
-    return lambda x: pooled(sig, x.shape, lax.max, lowest)(x)
+    return lambda x: pooled(sig, x.shape, lax.max)(x)
 
 
 @table.binder("AvgPool", "AvgPool3D", T=FLOATS)
@@ -179,7 +175,7 @@ def max_pool_grad(sig: NodeSig) -> Run:
     def run(x: Any, best: Any, grad: Any) -> Any:
         windows.check_shape("orig_output", best.shape, windows.Pool(sig.attrs).result(x.shape))
         windows.check_shape("grad", grad.shape, best.shape)
-        _, back = jax.vjp(pooled(sig, x.shape, lax.max, lowest), wide(x))
+        _, back = jax.vjp(pooled(sig, x.shape, lax.max), wide(x))
         return back(wide(grad))[0].astype(grad.dtype)
 
     return run
@@ -207,20 +203,15 @@ SPECIAL: dict[str, Run] = {
     "Zeta": jax.scipy.special.zeta,
     "Polygamma": lambda n, x: lax.polygamma(*jnp.broadcast_arrays(n, x)),
     "Betainc": jax.scipy.special.betainc,
+    "MatrixExponential": jax.scipy.linalg.expm,
 }
 
 
+@table.binder("MatrixExponential", T={dtypes.complex64, dtypes.complex128})
 @table.binder(*SPECIAL, T=WIDE)
 def special(sig: NodeSig) -> Run:
-    """Incomplete gamma and beta functions, zeta and its relatives."""
+    """Incomplete gamma and beta functions, zeta and its relatives; matrices' exponentials."""
     return SPECIAL[sig.op]
-
-
-@table.binder("MatrixExponential", T={*WIDE, dtypes.complex64, dtypes.complex128})
-def matrix_exponential(sig: NodeSig) -> Run:
-    """The exponential of square matrices."""
-    run: Run = jax.scipy.linalg.expm
-    return run
 
 
 _LOOPS = frozenset({"igamma", "igammac", "igamma_grad_a", "zeta", "polygamma", "betainc"})
@@ -246,9 +237,8 @@ def table_for(device: JaxDevice) -> KernelTable:
 def _placed(kernel: Kernel, device: JaxDevice) -> Kernel:
     bind = kernel.bind
     assert bind is not None
-    written: Run = getattr(bind, "func", bind)  # core's, behind a partial of the namespace
 
-    @functools.wraps(written)
+    @functools.wraps(getattr(bind, "func", bind))  # core's, behind a partial of the namespace
     def bound(sig: NodeSig) -> Run:
         with device.computing():
             run = call = bind(sig)

@@ -23,9 +23,6 @@ def is_traced(array: Any) -> bool:
 class Linalg:
     """`jax.numpy.linalg`, which gives NaN or infinity where other libraries raise."""
 
-    def __init__(self, namespace: Namespace) -> None:
-        self._namespace = namespace
-
     def __getattr__(self, name: str) -> Any:
         return getattr(jnp.linalg, name)
 
@@ -51,15 +48,14 @@ class Linalg:
         return lax.linalg.triangular_solve(packed, lower, left_side=True, lower=False)
 
     def _refuse(self, wrong: jax.Array) -> None:
-        if self._namespace.defer(wrong) if is_traced(wrong) else bool(wrong):
+        if tracing.defer(jnp, wrong) if is_traced(wrong) else bool(wrong):
             raise np.linalg.LinAlgError
 
 
 class Namespace:
     """`jax.numpy`, with what core asks of a namespace beyond the standard."""
 
-    def __init__(self) -> None:
-        self.linalg = Linalg(self)
+    linalg = Linalg()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(jnp, name)

@@ -13,16 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from opdock.plugin import (
-    Executable,
-    Refusal,
-    Segment,
-    SegmentNode,
-    SegmentValue,
-    dtypes,
-    errors,
-    tracing,
-)  # fmt: skip
+from opdock.plugin import Executable, Refusal, Segment, SegmentNode, SegmentValue, errors, tracing
 from opdock_jax.device import WORTH_SHARING, told
 from opdock_jax.namespace import namespace
 
@@ -85,10 +76,9 @@ class Trace:
         def like(value: Any) -> Any:
             return jax.ShapeDtypeStruct(value.shape, value.dtype.np, sharding=place)
 
-        variables = [like(v) if v.read else None for v in self.segment.variables]
-        given = [variables[i] for i in self.updated]
-        given += [like(v) for v in self.segment.inputs]
-        given += [variables[i] for i in self.read]
+        known = self.segment.variables
+        updated, read = ([known[i] for i in at] for at in (self.updated, self.read))
+        given = [like(v) for v in (*updated, *self.segment.inputs, *read)]
         if streams := len(self.segment.streams):
             given.append(jax.ShapeDtypeStruct((streams, 6), jnp.uint32))
         return given
@@ -128,7 +118,7 @@ class Trace:
         sides = [node.bodies["then_branch"], node.bodies["else_branch"]]
         carry = tracing.Carry(namespace, inputs[1:], sides)
         through = [functools.partial(carry.through, side, self.call) for side in sides]
-        if carry.arrays or any(value.dtype is dtypes.variant for value in sides[0].outputs):
+        if carry.arrays or tracing.gives_list(node):
             carry.agree(sides, self.call, jax.eval_shape)
         return single(carry.taken(lax.cond(jnp.reshape(inputs[0], ()), *through, carry.values())))
 
@@ -172,8 +162,8 @@ def single(results: list[Any]) -> Any:
 
 def _is_large(value: SegmentValue) -> bool:
     # Where a dimension is not known, the device looks at what comes.
-    known = [d for d in value.shape or () if d is not None]
-    return not value.is_static or math.prod(known) * value.dtype.size >= WORTH_SHARING
+    size = value.dtype.size * math.prod(d or 0 for d in value.shape or ())
+    return size >= WORTH_SHARING or not value.is_static
 
 
 class Program:

@@ -29,7 +29,9 @@ def cse(block: Block) -> None:
     for node in block.nodes:
         if mapping:
             node.inputs = [mapping.get(v, v) for v in node.inputs]
-        first = seen.equal(node, state.version(node))
+        stateful = node.stateful
+        version = state.version(node) if stateful or node.takes_handles else None
+        first = None if stateful and version is None else seen.equal(node, version)
         if first is None:
             continue
         for i in range(len(node.out_dtypes)):
@@ -53,12 +55,10 @@ class _Seen:
         """The first node that computes the same, or None, and the node is one of them itself.
 
         Args:
-            node: any node.
+            node: one that does no more to state than to read it.
             version: what it sees of the state that it reads.
         """
         if node.spec is None or not node.out_dtypes or not node.traits.merge:
-            return None
-        if node.stateful and version is None:
             return None
         rough = (node.op, version, node.target, *node.inputs)
         if rough not in self._alone:
@@ -81,12 +81,17 @@ class _State:
         self._roots: dict[Node, Any] = {}
         # Where it is open which variable a handle names, a write may be one of any.
         self._open = any(
-            chooses(n) or (n.op == FEED and any(map(is_state, n.values()))) for n in block.nodes
+            chooses(n) if n.spec is not None else n.op == FEED and any(map(is_state, n.values()))
+            for n in block.nodes
+            if n.spec is None or n.spec.takes_refs
         )
 
     def version(self, node: Node) -> tuple[int, ...] | None:
-        """How often what a node reads has been written; None if it does more than read."""
-        if self._open or node.spec is None or not (node.takes_handles or node.stateful):
+        """How often what a node reads has been written; None if it does more than read.
+
+        Of nodes that have nothing to do with state nobody asks.
+        """
+        if self._open or node.spec is None:
             return None
         cells = cell_inputs(node)
         named = cells | {i for i, (n, k) in enumerate(node.inputs) if n.out_dtypes[k]._is_ref_dtype}

@@ -35,6 +35,10 @@ _QUICK: Final = frozenset({
     INPUT, NUMBER, CAST, "where", "abs", "max", "min",
     *(name for name, function in FUNCTIONS.items() if function.symbol not in ("", "**")),
 })  # fmt: skip
+_CHEAP: Final = frozenset({
+    INPUT, NUMBER, CAST, "add", "sub", "mul", "neg", "abs", "max", "min", "where", "lt", "le", "gt",
+    "ge", "eq", "ne", "bitand", "bitor", "bitxor", "bitnot", "sign",
+})  # fmt: skip
 _EXACT: Final = 2**53
 _DECIDING: Final = (bool, int, float, str, bytes)
 _MAX_UNIFORM_BYTES: Final = 2**24
@@ -48,12 +52,14 @@ class Member(NamedTuple):
         used: which of the op's inputs they read.
         computing: how many of the steps compute something.
         quick: whether each of them takes less time than it takes to compile it.
+        cheap: whether each of them takes less time than to read its result from memory.
     """
 
     line: Line
     used: frozenset[int]
     computing: int
     quick: bool
+    cheap: bool
 
     def size(self, elements: int | None) -> float:
         """The steps as they count for `MAX_STEPS` where they compute so many elements, if known."""
@@ -141,7 +147,8 @@ def _checked(line: Line) -> Member | None:
     if line.may_raise or line.steps[line.results[0]].op == INPUT or computing(line) > MAX_STEPS:
         return None
     used = frozenset(int(s.value) for s in line.steps if s.op == INPUT)
-    return Member(line, used, computing(line), all(s.op in _QUICK for s in line.steps))
+    ops = {s.op for s in line.steps}
+    return Member(line, used, computing(line), ops <= _QUICK, ops <= _CHEAP)
 
 
 def _bias_add(node: Node) -> str | None:

@@ -206,10 +206,14 @@ def _connected(parts: Parts, group: list[Node]) -> list[Part]:
         return [_part_of(parts, group)]
     together = Together(group)
     for node in group:
-        # Controls and order connect too, so that no two parts wait for each other.
-        for other in preceding(node, parts.flow.before):
+        for other, _ in node.inputs:
             if other in together:
                 together.join(other, node)
+        # Controls and order connect too, so that no two parts wait for each other.
+        if node.control or node in parts.flow.before:
+            for other in preceding(node, parts.flow.before):
+                if other in together:
+                    together.join(other, node)
     found: dict[Node, list[Node]] = {}
     for node in group:
         found.setdefault(together.root(node), []).append(node)

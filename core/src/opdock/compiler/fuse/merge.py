@@ -109,7 +109,9 @@ def _companion(
             continue
         if not other.all() or not parts.fit(part, other):
             continue
-        if not read <= whole_inputs(parts, other) | recomputed(parts, other)[1]:
+        # What is computed again is asked for only where it may count.
+        lacking = read - whole_inputs(parts, other)
+        if lacking and not lacking <= recomputed(parts, other)[1]:
             continue
         behind = _behind(parts, part, other)
         if behind is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Final
 
@@ -115,17 +115,18 @@ class Flow:
             frozenset([*block.fetches, *(Value(n, 0) for n in block.targets if n.out_dtypes)]),
             state_order(block.nodes), {}, {}, set(),
         )  # fmt: skip
+        place, before, users, after = flow.place, flow.before, flow.users, flow.after
         for node in block.nodes:
             for value in node.inputs:
-                flow.users.setdefault(value, []).append(node)
-            needed = dict.fromkeys([before for before, _ in node.inputs])
-            if node.control or node in flow.before:
-                more = [n for n in preceding(node, flow.before) if n not in needed]
+                users.setdefault(value, []).append(node)
+            needed = dict.fromkeys([source for source, _ in node.inputs])
+            if node.control or node in before:
+                more = [n for n in preceding(node, before) if n not in needed]
                 flow.awaited.update(more)
                 needed.update(dict.fromkeys(more))
             for other in needed:
-                if other in flow.place:
-                    flow.after.setdefault(other, []).append(node)
+                if other in place:
+                    after.setdefault(other, []).append(node)
         return flow
 
     def in_order(self, nodes: Iterable[Node]) -> list[Node]:
@@ -152,6 +153,7 @@ class Parts:
         found: the parts, in an executable order.
         owner: the part of each candidate.
         turn: when each node that is in no part runs.
+        whole: what `recompute` has found out of what candidates read.
         visits: how many nodes the phases looked at.
     """
 
@@ -161,6 +163,7 @@ class Parts:
     found: list[Part] = field(default_factory=list)
     owner: dict[Node, Part] = field(default_factory=dict)
     turn: dict[Node, int] = field(default_factory=dict)
+    whole: dict[Node, Sequence[Value]] = field(default_factory=dict)
     visits: int = 0
 
     def own(self, part: Part) -> None:

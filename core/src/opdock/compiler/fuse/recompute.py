@@ -7,35 +7,34 @@ Nothing here changes a part.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Final
 
 from opdock.compiler.fuse.cluster_line import MAX_STEPS
 from opdock.compiler.fuse.parts import Flow, Part, Parts
 from opdock.compiler.ir.block import Node, Value
-from opdock.kernels.expr.lowering import CAST, INPUT, NUMBER
 
 _MOST_AGAIN: Final = 4
 """Steps that a value may take to be computed again."""
-_CHEAP: Final = frozenset({
-    INPUT, NUMBER, CAST, "add", "sub", "mul", "neg", "abs", "max", "min", "where", "lt", "le", "gt",
-    "ge", "eq", "ne", "bitand", "bitor", "bitxor", "bitnot", "sign",
-})  # fmt: skip
 
 
 def whole_inputs(parts: Parts, part: Part) -> set[Value]:
     """The arrays of the full shape that a part reads, each at its source."""
     inside = set(part.nodes)
     parts.visits += len(inside)
-    return {v for n in part.all() for v in _whole(parts, n, part) if v.node not in inside}
+    return {v for n in part.all() for v in _whole(parts, n) if v.node not in inside}
 
 
-def _whole(parts: Parts, node: Node, part: Part) -> Iterator[Value]:
-    shape = part.key[1]
-    for i in parts.candidates[node].used:
-        value, _ = source(parts.flow, node.inputs[i], shape)
-        if value.shape == shape and not value.node.is_const:
-            yield value
+def _whole(parts: Parts, node: Node) -> Sequence[Value]:
+    """Of what a candidate reads, the arrays of the full shape, each at its source."""
+    found = parts.whole.get(node)
+    if found is None:
+        candidate = parts.candidates[node]
+        shape = candidate.key[1]
+        read = [source(parts.flow, node.inputs[i], shape)[0] for i in candidate.used]
+        found = [v for v in read if v.shape == shape and not v.node.is_const]
+        parts.whole[node] = found
+    return found
 
 
 # ---------------------------------------------------------------- cheap values
@@ -50,6 +49,8 @@ def recomputed(parts: Parts, part: Part) -> tuple[list[Node], set[Value]]:
         The nodes to compute again, in executable order, and the whole arrays that are then read.
     """
     have, again = whole_inputs(parts, part), []
+    if not any(v.node in parts.candidates for v in have):
+        return [], have
     room = MAX_STEPS - parts.size(part)
 
     def place(value: Value) -> int:
@@ -93,7 +94,7 @@ def _recipe(
         steps -= parts.candidates[node].size
         if steps < 0:
             return None
-        for operand in _whole(parts, node, part):
+        for operand in _whole(parts, node):
             if operand in have and operand != value:
                 continue
             if _is_there(parts, operand):
@@ -110,7 +111,7 @@ def _is_cheap(parts: Parts, node: Node, part: Part) -> bool:
         and candidate.reduce is None
         and candidate.key == part.key
         and candidate.member is not None
-        and all(s.op in _CHEAP for s in candidate.member.line.steps)
+        and candidate.member.cheap
         and node not in parts.flow.awaited
     )
 

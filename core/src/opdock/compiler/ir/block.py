@@ -128,9 +128,10 @@ class Node:
     @property
     def stateful(self) -> bool:
         """Whether the node reads or changes state, so that it is neither folded nor merged."""
-        if self.spec is None:
+        spec = self.spec
+        if spec is None:
             return self.op in (FEED, UPDATES)
-        if self.spec.is_stateful:
+        if spec.is_stateful:
             return True
         # Every pass asks, so this is quick.
         for node, index in self.inputs:
@@ -186,8 +187,8 @@ class Node:
         return ShapeSig(
             spec,
             self.name,
-            [v.shape for v in self.inputs],
-            [v.dtype for v in self.inputs],
+            [node.out_shapes[i] for node, i in self.inputs],
+            [node.out_dtypes[i] for node, i in self.inputs],
             self.attrs,
             len(self.out_dtypes),
             functools.partial(self.known_input, depth=depth),

@@ -29,10 +29,11 @@ def state_order(nodes: Iterable[Node]) -> Before:
     reads: dict[Any, list[Node]] = {}
     writer: dict[Any, Node] = {}
     effect: Node | None = None
-    shared = any(chooses(n) for n in nodes)
+    shared = any(chooses(n) for n in nodes if n.spec is not None and n.spec.takes_refs)
     for node in nodes:
-        touched = [i for i, v in enumerate(node.inputs) if is_state(v)]
-        shared = shared or (node.op == FEED and any(is_state(v) for v in node.values()))
+        touched = [i for i, (n, k) in enumerate(node.inputs) if n.out_dtypes[k]._is_state]
+        if node.op == FEED and not shared:
+            shared = True in [d._is_state for d in node.out_dtypes]
         if touched:
             cells = cell_inputs(node)
             changed = written(node, cells)

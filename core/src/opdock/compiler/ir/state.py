@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from opdock import dtypes, shapes
+from opdock import shapes
 from opdock.compiler.ir.block import SEGMENT, Node, Value
 from opdock.graph.nodes.opdef import ArgDef
 from opdock.graph.nodes.traits import Control
@@ -26,8 +26,7 @@ def is_handle(value: Value) -> bool:
 def is_state(value: Value) -> bool:
     """Whether a value names a variable or another resource."""
     node, index = value
-    dtype = node.out_dtypes[index]
-    return dtype._is_ref_dtype or dtype is dtypes.resource
+    return node.out_dtypes[index]._is_state
 
 
 def variable_name(node: Node) -> str:
@@ -101,21 +100,29 @@ def chooses(node: Node) -> bool:
 
 def has_effect(node: Node) -> bool:
     """Whether a run without the node is a different run, even if nobody uses its result."""
-    if node.spec is None:
+    spec = node.spec
+    if spec is None:
         return node.op == UPDATES
-    if node.spec.has_effect or not node.traits.drop:
-        return True
-    control = node.traits.control is not Control.NONE
-    if not control and not node.takes_handles and not node.spec.takes_refs:
+    if not spec.may_act and not node.takes_handles:
         return False
+    if spec.has_effect or not spec.traits.drop:
+        return True
     # In this order: calls of functions, which are not taken apart yet, have no body to look into.
     return node.stateful and bool(written(node))
 
 
 def follow_effects(node: Node, effects: set[Node]) -> None:
     """Adds a node to those that have an effect or wait for one; all before it have been asked."""
-    if has_effect(node) or (effects and not effects.isdisjoint(node.needs())):
+    if has_effect(node):
         effects.add(node)
+    elif effects:
+        # Every pass asks this of every node, so no list is made.
+        for before, _ in node.inputs:
+            if before in effects:
+                effects.add(node)
+                return
+        if node.control and not effects.isdisjoint(node.control):
+            effects.add(node)
 
 
 def _control_cells(node: Node) -> frozenset[int]:
