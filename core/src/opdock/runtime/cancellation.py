@@ -15,8 +15,8 @@ from opdock import errors
 from opdock.util.locks import renew
 
 __all__ = [
-    "Cancellation", "PostponedError", "check", "current", "ends_of", "insist", "patience",
-    "postponable",
+    "Cancellation", "PostponedError", "check", "current", "ends_of", "insist", "leavable",
+    "patience", "postponable",
 ]  # fmt: skip
 
 _T = TypeVar("_T")
@@ -39,11 +39,17 @@ class Cancellation:
 
     Args:
         text: what those who waited are told.
+        final: whether nothing runs after it, so that what cannot be ended is left behind.
+
+    Attributes:
+        cancelled: whether the end has come.
+        since: when it came, in seconds of the monotonic clock.
     """
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, final: bool = False) -> None:
+        self.text, self.final = text, final
         self.cancelled = False
+        self.since: float | None = None
         # Reentrant: the collector may run inside, and a finalizer that it calls may come here.
         self._lock = threading.RLock()
         self._waiting: dict[object, tuple[int, threading.Condition, Callable[[], None]]] = {}
@@ -52,6 +58,8 @@ class Cancellation:
     def cancel(self) -> None:
         """Ends all waiting, present and future."""
         with self._lock:
+            if self.since is None:
+                self.since = time.monotonic()
             self.cancelled = True
             waiting = list(self._waiting.values())
         for _, condition, give_up in waiting:
@@ -105,6 +113,9 @@ postponable: contextvars.ContextVar[bool] = contextvars.ContextVar(
     "opdock_postponable", default=False
 )
 """Whether a kernel that would wait is to raise `PostponedError`."""
+
+leavable: contextvars.ContextVar[bool] = contextvars.ContextVar("opdock_leavable", default=False)
+"""Whether all that wait for this thread can leave it: so what it calls may take its time."""
 
 
 def insist(work: Callable[[], _T], prepare: Callable[[], None]) -> _T:
