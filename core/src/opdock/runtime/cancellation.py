@@ -24,7 +24,9 @@ _T = TypeVar("_T")
 _LOOK: Final = 0.5
 _forked = False
 """Whether this process is a child, which has none of its parent's threads but one."""
-_all: Final[weakref.WeakSet[Cancellation]] = weakref.WeakSet()
+_all: Final[set[weakref.ref[Cancellation]]] = set()
+"""Those that there are. No WeakSet: steps make some, and what removes them from that is in Python,
+which swallows a Ctrl-C that comes there."""
 
 
 class PostponedError(BaseException):
@@ -53,7 +55,7 @@ class Cancellation:
         # Reentrant: the collector may run inside, and a finalizer that it calls may come here.
         self._lock = threading.RLock()
         self._waiting: dict[object, tuple[int, threading.Condition, Callable[[], None]]] = {}
-        _all.add(self)
+        _all.add(weakref.ref(self, _all.discard))
 
     def cancel(self) -> None:
         """Ends all waiting, present and future."""
@@ -96,8 +98,9 @@ class Cancellation:
 def _after_fork() -> None:
     global _forked
     _forked = True
-    for cancellation in list(_all):
-        cancellation.forsake()
+    for ref in tuple(_all):
+        if (cancellation := ref()) is not None:
+            cancellation.forsake()
 
 
 if hasattr(os, "register_at_fork"):
