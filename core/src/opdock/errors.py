@@ -50,6 +50,11 @@ class OpError(Exception):
         """What went wrong, with the node and the user's line where they are known."""
         return self._message
 
+    def _add(self, text: str) -> None:
+        """Says more of what went wrong."""
+        self._message += text
+        self.args = (self._message,)
+
     @property
     def op(self) -> Any:
         """The `Operation` that failed, or None."""

@@ -189,6 +189,34 @@ def test_an_error_of_all_checks_names_the_culprit():
     assert "which checks [[node y (defined at" in text
     assert "test_check.py" in text.partition("which checks")[2]
     assert "(op Log), inputs: x:0 float32(2,)" in text
+    assert "global step" not in text
+
+
+@pytest.mark.parametrize("check", [tf.check_numerics, tf.verify_tensor_all_finite])
+def test_an_error_of_any_check_names_the_culprit_and_the_step(check):
+    step = tf.train.get_or_create_global_step()
+    x = tf.placeholder(tf.float32, [2], name="x")
+    y = check(tf.log(x, name="y"), "mine")
+    with tf.Session() as session:
+        for known in (False, True):
+            if known:
+                session.run(step.initializer)
+                session.run(step.assign_add(7))
+            with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+                session.run(y, {x: [1, -1]})
+            lines = str(caught.value).splitlines()
+            assert lines[0] == "mine : Tensor had NaN values"
+            assert "which checks [[node y (defined at" in lines[2] and "test_check.py" in lines[2]
+            assert lines[2].endswith("(op Log), inputs: x:0 float32(2,)")
+            assert [line.strip() for line in lines[3:]] == ["at global step 7"] * known
+            assert caught.value.message == str(caught.value) == caught.value.args[0]
+
+
+def test_a_check_of_a_gradient_names_what_made_it():
+    x = tf.placeholder(tf.float32, [2], name="x")
+    (grad,) = tf.gradients(tf.sqrt(tf.check_numerics(x, "x"), name="y"), x)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"which checks .*SqrtGrad"):
+        run(grad, {x: [1, 0]})
 
 
 def test_there_are_as_many_nodes_as_tensorflow_makes():

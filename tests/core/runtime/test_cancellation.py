@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.runtime import handing
 
 
 def endless(turning: threading.Event):
@@ -156,6 +159,192 @@ def test_nothing_comes_after_what_was_running_when_time_was_over():
         assert function.later == 0
         function.begun.clear()
         assert sess.run(function.fetch) == 1 and function.later == 1
+
+
+class Endless:
+    """A function of the user's that returns when the test says so, and where a step calls it."""
+
+    def __init__(self, busy):
+        self.begun, self.over = threading.Event(), threading.Event()
+        self.returned = threading.Event()
+        self.busy = busy
+
+    def __call__(self, n=0):
+        self.begun.set()
+        while self.busy and not self.over.is_set():
+            pass
+        self.over.wait()
+        self.returned.set()
+        return np.int64(n)
+
+    def elements(self):
+        yield self()
+
+    def call(self, *inputs):
+        result = tf.py_func(self, list(inputs), tf.int64)
+        result.set_shape([])
+        return result
+
+    def alone(self):
+        return self.call()
+
+    def several(self):
+        return [self.call(), self.call()]
+
+    def beside_a_queue(self):
+        """It is handed over, as what it waits for may come later in the step."""
+        shared = tf.FIFOQueue(2, tf.int64, shapes=[])
+        return [self.call(), shared.enqueue(1), shared.dequeue()]
+
+    def loop(self):
+        return tf.while_loop(lambda n: n < 9, lambda n: n + self.call(n), [np.int64(1)])
+
+    def generator(self):
+        return first(tf.data.Dataset.from_generator(self.elements, tf.int64))
+
+    def generators(self):
+        many = tf.data.Dataset.range(8).interleave(
+            lambda _: tf.data.Dataset.from_generator(self.elements, tf.int64), 4,
+            num_parallel_calls=4,
+        )  # fmt: skip
+        return first(many)
+
+    def map(self):
+        return first(tf.data.Dataset.range(9).map(self.call))
+
+    def parallel_map(self):
+        return first(tf.data.Dataset.range(9).map(self.call, num_parallel_calls=4).prefetch(2))
+
+    def filter(self):
+        return first(tf.data.Dataset.range(9).filter(lambda n: self.call(n) > 0))
+
+    def reduce(self):
+        return tf.data.Dataset.range(9).reduce(np.int64(0), lambda total, n: total + self.call(n))
+
+
+def first(dataset):
+    return dataset.make_one_shot_iterator().get_next()
+
+
+@pytest.mark.parametrize("busy", [False, True])
+@pytest.mark.parametrize(
+    "place",
+    ["alone", "several", "beside_a_queue", "loop", "generator", "generators", "map",
+     "parallel_map", "filter", "reduce"],
+)  # fmt: skip
+def test_closing_a_session_leaves_an_endless_function_behind(place, busy):
+    function = Endless(busy)
+    with tf.Graph().as_default():
+        sess = tf.Session()
+        step = Running(sess, getattr(function, place)())
+        function.begun.wait()
+        try:
+            sess.close()
+            step.thread.join()
+            assert isinstance(step.error, tf.errors.CancelledError)
+            assert "Session was closed" in str(step.error) and step.error.op is not None
+            assert not function.returned.is_set()
+        finally:
+            function.over.set()
+        function.returned.wait()
+
+
+def test_a_session_of_a_server_leaves_an_endless_function_behind():
+    function = Endless(False)
+    server = tf.train.Server.create_local_server()
+    with tf.Graph().as_default():
+        sess = tf.Session(server.target)
+        step = Running(sess, function.alone())
+        function.begun.wait()
+        try:
+            sess.close()
+            step.thread.join()
+            assert isinstance(step.error, tf.errors.CancelledError)
+        finally:
+            function.over.set()
+
+
+def test_what_is_left_behind_holds_nothing_of_the_session():
+    function = Endless(False)
+    given, kept = [], weakref.ref(function)
+
+    def call(array, function=function):
+        given.append(weakref.ref(array))
+        return function()
+
+    with tf.Graph().as_default():
+        sess = tf.Session()
+        step = Running(sess, tf.py_func(call, [tf.ones([3])], tf.int64))
+        function.begun.wait()
+        sess.close()
+        step.thread.join()
+        session = weakref.ref(sess)
+        del sess, step, call
+    gc.collect()
+    assert session() is None and given[0]() is not None
+    over, returned = function.over, function.returned
+    del function
+    over.set()
+    returned.wait()
+    while kept() is not None:  # the thread lets go of it a moment later
+        gc.collect()
+    assert given[0]() is None
+
+
+def test_a_generator_that_was_left_behind_makes_one_element_at_a_time():
+    """Those who share a server's iterator wait for an element that one of them has left."""
+    begun, over, made = threading.Event(), threading.Event(), []
+
+    def elements():
+        for i in range(3):
+            if not i:
+                begun.set()
+                over.wait()
+            made.append(i)
+            yield i
+
+    server = tf.train.Server.create_local_server()
+    with tf.Graph().as_default(), tf.Session(server.target) as other:
+        numbers = tf.data.Dataset.from_generator(elements, tf.int64)
+        iterator = numbers.make_initializable_iterator(shared_name="numbers")
+        other.run(iterator.initializer)
+        sess = tf.Session(server.target)
+        fetch = iterator.get_next()
+        step = Running(sess, fetch)
+        begun.wait()
+        sess.close()
+        step.thread.join()
+        assert isinstance(step.error, tf.errors.CancelledError)
+        threading.Timer(0, over.set).start()
+        assert other.run(fetch) == 1 and made == [0, 1]
+
+
+def test_an_interrupt_reaches_the_function_that_was_handed_over(monkeypatch):
+    monkeypatch.setattr(handing, "others", lambda: True)
+    begun, ended = threading.Event(), threading.Event()
+
+    def busy():
+        begun.set()
+        try:
+            while True:
+                pass
+        except KeyboardInterrupt:
+            ended.set()
+            raise
+
+    def interrupt():
+        begun.wait()
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    with tf.Graph().as_default(), tf.Session() as sess:
+        fetch, other = tf.py_func(busy, [], tf.int64), tf.py_func(lambda: 3, [], tf.int64)
+        thread = threading.Thread(target=interrupt)
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            sess.run(fetch)
+        thread.join()
+        ended.wait()
+        assert sess.run(other) == 3
 
 
 def test_long_lines_look_whether_they_are_to_end():

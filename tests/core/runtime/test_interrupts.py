@@ -5,6 +5,7 @@ The interrupt comes from a trace function at the n-th line that opdock runs, so 
 
 from __future__ import annotations
 
+import contextlib
 import dis
 import gc
 import itertools
@@ -22,6 +23,7 @@ import opdock as tf
 from opdock.eager.graph import EagerGraph
 from opdock.kernels.expr import tree
 from opdock.plugins import manager
+from opdock.runtime.cancellation import Cancellation
 
 X = np.ones((2, 4), np.float32)
 
@@ -192,6 +194,54 @@ def test_many_lines(kind: str) -> None:
             break
         count += 1
     assert count > 200
+
+
+@contextlib.contextmanager
+def finalizers() -> Iterator[list[str]]:
+    """Those in Python that run meanwhile: an interrupt in one of them Python prints and forgets."""
+    found: list[str] = []
+
+    def enter(frame: FrameType, event: str, arg: Any) -> None:
+        code = frame.f_code
+        removes = code.co_name in ("remove", "_remove") and "weakref" in code.co_filename
+        if event == "call" and (code.co_name == "__del__" or removes):
+            found.append(code.co_qualname)
+
+    gc.collect()
+    gc.disable()  # what others have left is not looked for here
+    old = sys.getprofile()
+    sys.setprofile(enter)
+    try:
+        yield found
+    finally:
+        sys.setprofile(old)
+        gc.enable()
+
+
+def test_neither_steps_nor_their_making_run_finalizers_that_swallow_interrupts() -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [2, 4])
+        shared = tf.FIFOQueue(2, tf.float32, shapes=[[]])
+        elements = tf.data.Dataset.range(1 << 40).map(lambda n: n + 1).prefetch(2)
+        w = tf.get_variable("w", [4, 4])
+        session.run(w.initializer)
+        steps = [
+            tf.reduce_sum(x), tf.py_func(lambda v: v, [x], tf.float32), shared.enqueue(3.0),
+            shared.dequeue(), elements.make_one_shot_iterator().get_next(),
+            tf.cond(x[0, 0] > 0, lambda: x + 1, lambda: x),
+            tf.train.AdamOptimizer().minimize(tf.reduce_sum(x @ w)),
+        ]  # fmt: skip
+        session.run(tf.global_variables_initializer())
+        for step in steps:
+            session.run(step, {x: X})
+        last = tf.reduce_sum(x) * 2.0
+        with finalizers() as found:
+            for step in (*steps, last):
+                session.run(step, {x: X})
+        assert not found
+        with finalizers() as found:
+            Cancellation("as a step with a time-out has one")
+        assert not found
 
 
 def test_a_finalizer_may_run_a_program_wherever_the_collector_does() -> None:

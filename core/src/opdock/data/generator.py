@@ -20,13 +20,26 @@ from opdock.shapes import TensorShape, as_tensor_shape
 __all__ = ["generator_function"]
 
 
+class _Open:
+    """An iterator in use.
+
+    Attributes:
+        iterator: None until it is asked for an element.
+        turn: held while it makes one. A step may have left it behind in the middle of one.
+    """
+
+    def __init__(self) -> None:
+        self.iterator: PythonIterator[Any] | None = None
+        self.turn = threading.RLock()
+
+
 class _Iterators:
     """The iterators of a generator function that are in use, by number."""
 
     def __init__(self, generator: Callable[..., Any]) -> None:
         self._generator = generator
         self._numbers = itertools.count()
-        self._open: dict[int, PythonIterator[Any]] = {}
+        self._open: dict[int, _Open] = {}
         self._arguments: dict[int, tuple[Any, ...]] = {}
         self._lock = threading.Lock()
 
@@ -37,15 +50,16 @@ class _Iterators:
             self._arguments[number] = args
         return np.array(number, np.int64)
 
-    def get(self, number: Any) -> PythonIterator[Any]:
-        """The iterator; made when it is first asked for an element."""
-        found = self._open.get(int(number))
-        if found is None:
-            # If it fails to begin, it is over then, as a generator is that raises.
-            self._open[int(number)] = iter(())
-            arguments = self._arguments.pop(int(number), ())
-            found = self._open[int(number)] = iter(self._generator(*arguments))
-        return found
+    def next(self, number: Any) -> Any:
+        """The next element of an iterator, which is made when it is first asked for one."""
+        found = self._open.setdefault(int(number), _Open())
+        with found.turn:
+            if found.iterator is None:
+                # If it fails to begin, it is over then, as a generator is that raises.
+                found.iterator = iter(())
+                arguments = self._arguments.pop(int(number), ())
+                found.iterator = iter(self._generator(*arguments))
+            return next(found.iterator)
 
     def end(self, number: Any) -> Any:
         """Forgets an iterator."""
@@ -77,7 +91,7 @@ def generator_function(
         return numpy_function(iterators.begin, list(arguments), dtypes.int64)
 
     def take(number: Any) -> list[Any]:
-        values = next(iterators.get(number))
+        values = iterators.next(number)
         return _checked(values, types, flat_types, flat_shapes)
 
     def step(number: Any) -> Any:

@@ -152,7 +152,9 @@ check_numerics_op = define_op(
     "CheckNumerics", "tensor: T -> output: T",
     "T: {bfloat16, half, float, double}, message: string", stateful=True,
 )  # fmt: skip
-check_numerics_op.declare(Traits(effect=False, drop=False, fold=False, layout=Elementwise()))
+check_numerics_op.declare(
+    Traits(effect=False, drop=False, fold=False, checks=True, layout=Elementwise())
+)
 check_numerics_op.shape(common_shapes.unchanged)
 
 
@@ -174,7 +176,8 @@ def check_numerics(tensor: Any, message: str, name: str | None = None) -> Tensor
         `tensor`.
 
     Raises:
-        tf.errors.InvalidArgumentError: at run time, when a value is not finite.
+        tf.errors.InvalidArgumentError: at run time, when a value is not finite. It names the
+            operation that gave it, with its line and inputs, and the global step.
     """
     return check_numerics_op(tensor, message=message, name=name)  # type: ignore[no-any-return]
 

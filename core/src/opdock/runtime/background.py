@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import os
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from typing import Final
@@ -29,15 +30,20 @@ class BackgroundThread:
     Args:
         work: ends when it is done, or with the error by which its waiting was ended.
         name: of the thread, for tools that list threads.
+        session: ends it, too.
     """
 
-    def __init__(self, work: Callable[[], None], name: str) -> None:
+    def __init__(
+        self, work: Callable[[], None], name: str, session: cancellation.Cancellation
+    ) -> None:
         self._end = cancellation.Cancellation("The iterator was closed.")
+        self._session = session
         self._work = work
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def _run(self) -> None:
         cancellation.current.set((self._end,))
+        cancellation.leavable.set(True)
         with contextlib.suppress(errors.CancelledError):
             self._work()
 
@@ -55,14 +61,22 @@ class BackgroundThread:
         self._end.cancel()
 
     def join(self, patience: float = _PATIENCE) -> None:
-        """Waits until the thread has ended, unless this is it; not for ever."""
+        """Waits until the thread has ended, unless this is it; not for ever.
+
+        Args:
+            patience: seconds from when it was told, so that many take no longer than one.
+        """
         if threading.current_thread() is not self._thread and self._thread.ident is not None:
-            self._thread.join(patience)
+            told = [end.since for end in (self._end, self._session) if end.since is not None]
+            waited = time.monotonic() - min(told) if told else 0.0
+            self._thread.join(max(patience - waited, 0.0))
 
 
-def start(work: Callable[[], None], name: str) -> BackgroundThread:
+def start(
+    work: Callable[[], None], name: str, session: cancellation.Cancellation
+) -> BackgroundThread:
     """Starts `work` in a thread that the end of the interpreter stops, if nobody does before."""
-    thread = BackgroundThread(work, name)
+    thread = BackgroundThread(work, name, session)
     thread.start()
     return thread
 

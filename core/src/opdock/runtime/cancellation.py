@@ -15,8 +15,8 @@ from opdock import errors
 from opdock.util.locks import renew
 
 __all__ = [
-    "Cancellation", "PostponedError", "check", "current", "ends_of", "insist", "patience",
-    "postponable",
+    "Cancellation", "PostponedError", "check", "current", "ends_of", "insist", "leavable",
+    "patience", "postponable",
 ]  # fmt: skip
 
 _T = TypeVar("_T")
@@ -24,7 +24,9 @@ _T = TypeVar("_T")
 _LOOK: Final = 0.5
 _forked = False
 """Whether this process is a child, which has none of its parent's threads but one."""
-_all: Final[weakref.WeakSet[Cancellation]] = weakref.WeakSet()
+_all: Final[set[weakref.ref[Cancellation]]] = set()
+"""Those that there are. No WeakSet: steps make some, and what removes them from that is in Python,
+which swallows a Ctrl-C that comes there."""
 
 
 class PostponedError(BaseException):
@@ -39,19 +41,27 @@ class Cancellation:
 
     Args:
         text: what those who waited are told.
+        final: whether nothing runs after it, so that what cannot be ended is left behind.
+
+    Attributes:
+        cancelled: whether the end has come.
+        since: when it came, in seconds of the monotonic clock.
     """
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, final: bool = False) -> None:
+        self.text, self.final = text, final
         self.cancelled = False
+        self.since: float | None = None
         # Reentrant: the collector may run inside, and a finalizer that it calls may come here.
         self._lock = threading.RLock()
         self._waiting: dict[object, tuple[int, threading.Condition, Callable[[], None]]] = {}
-        _all.add(self)
+        _all.add(weakref.ref(self, _all.discard))
 
     def cancel(self) -> None:
         """Ends all waiting, present and future."""
         with self._lock:
+            if self.since is None:
+                self.since = time.monotonic()
             self.cancelled = True
             waiting = list(self._waiting.values())
         for _, condition, give_up in waiting:
@@ -88,8 +98,9 @@ class Cancellation:
 def _after_fork() -> None:
     global _forked
     _forked = True
-    for cancellation in list(_all):
-        cancellation.forsake()
+    for ref in tuple(_all):
+        if (cancellation := ref()) is not None:
+            cancellation.forsake()
 
 
 if hasattr(os, "register_at_fork"):
@@ -105,6 +116,9 @@ postponable: contextvars.ContextVar[bool] = contextvars.ContextVar(
     "opdock_postponable", default=False
 )
 """Whether a kernel that would wait is to raise `PostponedError`."""
+
+leavable: contextvars.ContextVar[bool] = contextvars.ContextVar("opdock_leavable", default=False)
+"""Whether all that wait for this thread can leave it: so what it calls may take its time."""
 
 
 def insist(work: Callable[[], _T], prepare: Callable[[], None]) -> _T:

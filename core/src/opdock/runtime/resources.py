@@ -17,6 +17,7 @@ from opdock.dtypes import DType
 from opdock.kernels.select.streams import RandomStream
 from opdock.runtime import background
 from opdock.runtime.cancellation import Cancellation, insist, wait
+from opdock.runtime.handing import apart
 from opdock.runtime.meetings import Coming, Meetings, Place
 from opdock.util.lazy import lazy
 
@@ -309,7 +310,7 @@ class Store:
 
     def __init__(self, container: str = "localhost") -> None:
         self.container = container
-        self.cancellation = Cancellation("Session was closed.")
+        self.cancellation = Cancellation("Session was closed.", final=True)
         self.lock = threading.RLock()
         self.items: dict[tuple[str, str, str], Any] = {}
 
@@ -434,7 +435,7 @@ class ResourceManager:
 
     def background(self, work: Callable[[], None], name: str) -> background.BackgroundThread:
         """Starts `work` in a thread that the end of the session or the interpreter stops."""
-        return background.start(work, name)
+        return background.start(work, name, self.cancellation)
 
     def wait(
         self,
@@ -463,6 +464,14 @@ class ResourceManager:
     def insist(self, work: Callable[[], T], prepare: Callable[[], None]) -> T:
         """The result of some work that waits wherever it has to, rather than be done again."""
         return insist(work, prepare)
+
+    def apart(self, call: Callable[[], T]) -> T:
+        """The result of a user's function, which may outlast the session: then it is left behind.
+
+        Raises:
+            CancelledError: the session was closed before the function returned.
+        """
+        return apart(call, self.cancellation)
 
     def items(self, kind: str) -> list[Any]:
         """All resources of a kind."""

@@ -23,6 +23,7 @@ from opdock.runtime.config import interactive
 from opdock.runtime.deadline import allowed
 from opdock.runtime.engine import Engine
 from opdock.runtime.fetch import feed_array, feed_items
+from opdock.runtime.recover.located import at_step
 from opdock.runtime.recover.lost import runs_again
 from opdock.runtime.recover.misfit import as_it_runs
 from opdock.runtime.running import Runnable, Runner
@@ -170,6 +171,7 @@ class BaseSession:
                 # What the step missed went with the session.
                 raise errors.CancelledError(e.node_def, e.op, servers.CLOSED) from e
             if not runs_again(e):
+                at_step(e, self)
                 raise
         # A device was lost or full, nothing has outlasted the step: place it elsewhere.
         again = self._cache.renew(call)

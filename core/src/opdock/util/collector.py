@@ -23,7 +23,11 @@ _MANY: Final = 10_000  # objects from which on that pays
 _was_on = False
 
 
-class collector_waits(ContextDecorator):
+class _Left(ContextDecorator):
+    """A block that was left: nothing is to be done when the object goes."""
+
+
+class collector_waits(_Left):
     """Holds the collector back; blocks may nest and may run in several threads.
 
     A collector that the user has switched off stays off. An interrupt may come on the way in and on
@@ -48,6 +52,8 @@ class collector_waits(ContextDecorator):
         trace: TracebackType | None,
     ) -> None:
         self._let_go()
+        # Python swallows a Ctrl-C that comes in a finalizer, and programs are made in such blocks.
+        self.__class__ = _Left  # type: ignore[assignment]
 
     def __del__(self) -> None:
         self._let_go()

@@ -3,10 +3,35 @@
 from __future__ import annotations
 
 import threading
+from typing import Final
 
 from opdock import errors
 
-__all__ = ["begin"]
+__all__ = ["begin", "interrupt", "others"]
+
+_OWN: Final = "opdock"
+"""How the names of threads begin that call nothing of a user's but the functions of a step."""
+
+
+def others() -> bool:
+    """Whether there are threads, this one aside, that may do whatever they like: not opdock's."""
+    if threading.active_count() == 1:
+        return False
+    mine = threading.current_thread()
+    return any(t is not mine and not t.name.startswith(_OWN) for t in threading.enumerate())
+
+
+def interrupt(thread: int) -> None:
+    """Has a thread raise KeyboardInterrupt, as soon as it is in Python code.
+
+    Args:
+        thread: its `threading.get_ident()`. It has to be running, and to expect this.
+    """
+    # ctypes is loaded by NumPy as a rule, but not by everybody.
+    import ctypes
+
+    raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    raise_in(ctypes.c_ulong(thread), ctypes.py_object(KeyboardInterrupt))
 
 
 def begin(thread: threading.Thread) -> None:

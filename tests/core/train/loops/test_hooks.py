@@ -123,25 +123,48 @@ def test_a_graph_without_a_global_step(hook):
 def test_nan_fails_and_says_where(told):
     op = count_up()
     x = tf.placeholder(tf.float32, [])
+    sums = [tf.get_variable(f"sum{i}", [2], initializer=tf.zeros_initializer()) for i in range(12)]
+    tf.get_variable("count", initializer=3)
+    tf.get_variable("untouched", initializer=3.0)
     loss = tf.log(x, name="loss")
+    add = [tf.assign_add(s, [loss, 1.0]) for s in sums]
     hook = tf.train.NanTensorHook(loss)
     with (
-        pytest.raises(tf.train.NanLossDuringTrainingError, match="NaN loss during training"),
+        pytest.raises(tf.train.NanLossDuringTrainingError) as caught,
         tf.train.MonitoredSession(hooks=[hook]) as session,
     ):
-        session.run([op, loss], {x: 1.0})
-        session.run([op, loss], {x: -1.0})
-    (where,) = [line for line in told() if line.startswith("NaN:")]
-    assert "loss:0, op Log of (Placeholder:0)" in where
-    assert "test_hooks.py" in where
-    assert "global step 2" in where
+        session.run([op, add], {x: 1.0})
+        session.run([op, add], {x: -1.0})
+    first, where, step, others, hint = str(caught.value).splitlines()
+    assert first == "NaN loss during training."
+    assert "loss:0 is NaN: [[node loss (defined at" in where and "test_hooks.py" in where
+    assert where.endswith("(op Log), inputs: Placeholder:0 float32()")
+    assert step.endswith("global step 2")
+    assert others.endswith(": " + ", ".join(f"sum{i}" for i in range(10)) + " and 2 more")
+    assert "add_check_numerics_ops" in hint
+    assert "Model diverged with loss = NaN." in told()
 
 
-def test_nan_may_end_quietly():
-    loss, nothing = tf.constant(np.nan), tf.no_op()
-    with tf.train.MonitoredSession(hooks=[tf.train.NanTensorHook(loss, False)]) as session:
+def test_nan_may_end_quietly(told):
+    loss, nothing = tf.constant(np.nan, name="loss"), tf.no_op()
+    tf.get_local_variable("no_value", [], collections=["variables"])
+    hook = tf.train.NanTensorHook(loss, False)
+    ready = tf.constant([], tf.string)
+    scaffold = tf.train.Scaffold(
+        init_op=tf.no_op(), ready_op=ready, ready_for_local_init_op=ready, local_init_op=tf.no_op()
+    )
+    creator = tf.train.ChiefSessionCreator(scaffold)
+    with tf.train.MonitoredSession(creator, [hook]) as session:
         session.run(nothing)
         assert session.should_stop()
+    log = "\n".join(told())
+    assert "Model diverged with loss = NaN.\n\t loss:0 is NaN: [[node loss" in log
+    assert "by now" not in log
+
+
+def test_a_nan_of_nobody_says_so():
+    """Programs raise it themselves, as TensorFlow's class takes nothing."""
+    assert str(tf.train.NanLossDuringTrainingError()) == "NaN loss during training."
 
 
 # ---------------------------------------------------------------- waiting, feeding, the last values

@@ -166,6 +166,7 @@ class Traits(_Checked):
         random: results come from a random stream; equal nodes give unequal results.
         foreign: it runs code of the user's, whose errors are failures and no reason to try another
             kernel.
+        checks: it hands its first input on, or fails: its error names what that is the result of.
         promised: the shapes of its results are what its attributes say, whatever they are.
         keeps: arguments and results whose memory may be held when the step is over; None for all of
             them, if the op is stateful. Only for ops without kernels: a kernel's record tells.
@@ -211,6 +212,7 @@ class Traits(_Checked):
     effect: bool | None = None
     random: bool = False
     foreign: bool = False
+    checks: bool = False
     promised: bool = False
     keeps: tuple[str, ...] | None = None
     validates: str = ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import traceback
 from typing import Any
 
@@ -29,6 +30,8 @@ _CLASSES: tuple[tuple[type[Exception], type[errors.OpError]], ...] = (
 def py_func(xp: Any, sig: NodeSig) -> Any:
     """Calls the function behind the token."""
     token, wanted = sig.attrs["token"], [d.base_dtype for d in sig.attrs["Tout"]]
+    assert sig.resources is not None
+    apart = sig.resources.apart
 
     def run(*inputs: Any) -> Any:
         function = find(token)
@@ -39,7 +42,7 @@ def py_func(xp: Any, sig: NodeSig) -> Any:
             )
         # The function may write to what it gets; kernels may not.
         arguments = [np.array(x, order="C")[()] for x in inputs]
-        results = _listed(_call(function, arguments))
+        results = _listed(apart(functools.partial(_call, function, arguments)))
         if len(results) != len(wanted):
             raise invalid(
                 f"{token} returns {len(results)} values, but expects to see {len(wanted)} values."

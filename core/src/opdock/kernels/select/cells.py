@@ -214,6 +214,13 @@ class Resources(Protocol):
             value: the member's own, in host memory; None if it only receives.
         """
 
+    def apart(self, call: Callable[[], T]) -> T:
+        """The result of a user's function: the step can leave it behind, as long as it may take.
+
+        Raises:
+            CancelledError: the session was closed before the function returned.
+        """
+
     def background(self, work: Callable[[], None], name: str) -> Background:
         """Starts `work` in a thread that the end of the session or the interpreter stops."""
 

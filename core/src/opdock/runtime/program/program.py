@@ -15,11 +15,11 @@ from opdock.compiler.pipeline import Compiled
 from opdock.compiler.place.target import Target
 from opdock.failures import FAILURES
 from opdock.runtime.cancellation import PostponedError
+from opdock.runtime.handing import GoingOnError
 from opdock.runtime.inspect.trace import active
 from opdock.runtime.program.bind import Bound, Services, within
 from opdock.runtime.program.claims import ClaimError
 from opdock.runtime.program.executor import Executor, Observer
-from opdock.runtime.program.handing import GoingOnError
 from opdock.runtime.program.line import Line
 from opdock.runtime.program.parallel import run_parallel
 from opdock.runtime.program.waiting import waiting_of
@@ -61,7 +61,9 @@ class Program:
         self.strayed = False
         self._onward = self._onward_of(compiled, services, fallback)
         self._executor = Executor(bound, Rescue(compiled, fallback, self._onward))
-        self._waiting = waiting_of(self._executor, bound, self.overlap is not None)
+        self._waiting = waiting_of(
+            self._executor, bound, services.resources.cancellation, self.overlap is not None
+        )
         self.line = Line(bound, None if self._waiting is None else self._waiting.polite())
         self._busy = threading.Lock()
         self._function = self.line.function

@@ -19,10 +19,10 @@ from opdock import errors
 from opdock.compiler.emit.overlap import calls_user, dependencies
 from opdock.compiler.emit.schedule import Step
 from opdock.runtime.cancellation import Cancellation, current, patience, postponable
+from opdock.runtime.handing import GoingOnError, Handed, hand_over
 from opdock.runtime.program.bind import Bound
 from opdock.runtime.program.claims import ClaimError
 from opdock.runtime.program.executor import Executor
-from opdock.runtime.program.handing import GoingOnError, Handed, hand_over
 from opdock.util.threads import begin
 
 __all__ = ["Waiting", "waiting_of"]
@@ -40,13 +40,15 @@ class Waiting:
         needs: for each step those before it that it cannot do without.
         leading: the calls of a user's functions after which there is something that might wait,
             and does not need them.
+        session: whose end leaves those behind.
     """
 
     def __init__(
-        self, executor: Executor, bound: Bound, needs: list[set[int]], leading: set[int]
-    ) -> None:
+        self, executor: Executor, bound: Bound, needs: list[set[int]], leading: set[int],
+        session: Cancellation,
+    ) -> None:  # fmt: skip
         self._executor, self._bound, self._needs = executor, bound, needs
-        self._leading = leading
+        self._leading, self._session = leading, session
         self._waits = [_waits(step) for step in bound.schedule.steps]
 
     @property
@@ -61,7 +63,7 @@ class Waiting:
             if step.node.traits.blocks:
                 calls[i] = _polite(calls[i])
             elif i in self._leading:
-                calls[i] = _handing_over(calls[i])
+                calls[i] = _handing_over(calls[i], self._session)
         return calls
 
     def go_on(self, start: int, values: dict[int, Any], begun: Handed | None = None) -> None:
@@ -123,7 +125,8 @@ class Waiting:
                 self._finish(i, results, values, missing)
         except BaseException as e:
             step.cancel()
-            # A user's function cannot be cancelled: a step ends with it, but a Ctrl-C at once.
+            # A user's function cannot be cancelled: a step ends with it, but at once when its
+            # session is closed, and with a Ctrl-C.
             if isinstance(e, Exception) or not any(map(calls_user, self._bound.schedule.steps)):
                 for thread in threads:
                     thread.join()
@@ -188,10 +191,10 @@ def _polite(call: Call) -> Call:
     return run
 
 
-def _handing_over(call: Call) -> Call:
+def _handing_over(call: Call, session: Cancellation) -> Call:
     def run(*inputs: Any) -> Any:
         try:
-            handed = hand_over(call, inputs)
+            handed = hand_over(call, inputs, session)
         except errors.ResourceExhaustedError:
             # Most functions wait for nothing, and those can do without a thread.
             return call(*inputs)
@@ -206,12 +209,15 @@ def _waits(step: Step) -> bool:
     return step.node.traits.blocks or calls_user(step)
 
 
-def waiting_of(executor: Executor, bound: Bound, overlaps: bool = False) -> Waiting | None:
+def waiting_of(
+    executor: Executor, bound: Bound, session: Cancellation, overlaps: bool = False
+) -> Waiting | None:
     """What a program does about waiting; None where no two of its ops can wait for each other.
 
     Args:
         executor: runs single steps.
         bound: the program.
+        session: ends its steps for good.
         overlaps: whether its heavy steps run on several threads: then a user's functions do not
             count, as they would keep it from that.
     """
@@ -235,7 +241,7 @@ def waiting_of(executor: Executor, bound: Bound, overlaps: bool = False) -> Wait
     if not before_others:
         return None
     leading = {i for i in before_others if calls_user(steps[i]) and not _has_buffer(steps[i])}
-    return Waiting(executor, bound, needs, leading)
+    return Waiting(executor, bound, needs, leading, session)
 
 
 def _has_buffer(step: Step) -> bool:

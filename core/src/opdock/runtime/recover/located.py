@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from opdock import errors
 from opdock.codes import coded
@@ -11,7 +12,10 @@ from opdock.compiler.emit.asking import compiler_of
 from opdock.compiler.ir.block import COPY, HOST, SEGMENT, Node
 from opdock.io.files import error_from_os
 
-__all__ = ["LINE", "as_op_error", "culprit", "miscounted", "where"]
+if TYPE_CHECKING:
+    from opdock.graph.nodes.operation import Operation
+
+__all__ = ["LINE", "as_op_error", "at_step", "culprit", "made_of", "miscounted", "where"]
 
 LINE: Final = "<opdock program>"
 """What the code of a program's line is called in tracebacks."""
@@ -146,15 +150,21 @@ def where(node: Node) -> str:
 
 def _checked(node: Node) -> str:
     """Of a node that checks another's result: whose, where that was made, and of what."""
-    name = node.attrs.get("_checks")
-    if not name or node.origin is None:
+    if node.origin is None or not node.traits.checks:
         return ""
-    try:
-        op = node.origin.graph.get_operation_by_name(name)
-    except KeyError:
-        return ""
+    return f"\n\t which checks {made_of(node.origin.inputs[0].op)}"
+
+
+def made_of(op: Operation) -> str:
+    """An operation with the user's line, and what it takes."""
     of = ", ".join(f"{t.name} {t.dtype.base_dtype.name}{t.shape}" for t in op.inputs)
-    return (
-        f"\n\t which checks [[node {op.name} (defined at {op.user_line})]] (op {op.type}), "
-        f"inputs: {of or 'none'}"
-    )
+    return f"[[node {op.name} (defined at {op.user_line})]] (op {op.type}), inputs: {of or 'none'}"
+
+
+def at_step(error: errors.OpError, session: Any) -> None:
+    """Adds to the error of a check in which global step it came, where the program counts them."""
+    if error.op is None or not error.op.spec.traits.checks:
+        return
+    for counter in session.graph.get_collection("global_step"):
+        with contextlib.suppress(errors.OpError):  # it may have no value
+            error._add(f"\n\t at global step {session.run(counter)}")

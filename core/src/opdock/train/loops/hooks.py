@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from opdock.graph.nodes.collections import GraphKeys
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import graph_behind
 from opdock.graph.variables import initializers, variable_scope
+from opdock.runtime.recover.located import made_of
 from opdock.train import training_util
 from opdock.train.loops.hook import (
     SessionRunArgs,
@@ -28,6 +29,10 @@ __all__ = [
     "NanLossDuringTrainingError", "NanTensorHook", "StopAtStepHook",
     "get_or_create_steps_per_run_variable",
 ]  # fmt: skip
+
+
+_NAMED: Final = 10
+"""How many variables that are NaN a report names."""
 
 
 def global_step_read(hook: str) -> Any:
@@ -250,14 +255,22 @@ class MultiStepStopAtStepHook(StopAtStepHook):
 
 
 class NanLossDuringTrainingError(RuntimeError):
-    """The loss is not a number."""
+    """The loss is not a number.
+
+    Args:
+        report: what is known of it, such as the operation whose result it is.
+    """
+
+    def __init__(self, report: str = "") -> None:
+        super().__init__(report)
+        self.report = report
 
     def __str__(self) -> str:
-        return "NaN loss during training."
+        return "\n\t ".join(filter(None, ("NaN loss during training.", self.report)))
 
 
 class NanTensorHook(SessionRunHook):
-    """Ends the loop when the loss is NaN.
+    """Ends the loop when the loss is NaN, and says where it came from.
 
     Args:
         loss_tensor: the loss.
@@ -276,24 +289,43 @@ class NanTensorHook(SessionRunHook):
         """Fails or ends the loop if the loss is NaN."""
         if not np.isnan(run_values.results):
             return
-        tell = logging.error if self._fail else logging.warning
-        tell("Model diverged with loss = NaN.")
-        tell("%s", self._where(run_context.session))
+        text, report = "Model diverged with loss = NaN.", self._report(run_context.session)
         if self._fail:
-            raise NanLossDuringTrainingError
+            logging.error(text)
+            raise NanLossDuringTrainingError(report)
+        logging.warning("%s\n\t %s", text, report)
         run_context.request_stop()
 
-    def _where(self, session: Any) -> str:
-        """Which op's result is NaN, at which step, and how to find the first one."""
+    def _report(self, session: Any) -> str:
+        """Which op's result is NaN, at which step, what else is, and how to find the first one."""
         graph = session.graph
         loss = graph.as_graph_element(self._loss, allow_operation=False)
+        lines = [f"{loss.name} is NaN: {made_of(loss.op)}"]
         step = training_util.get_global_step(graph)
-        at = "" if step is None else f", global step {session.run(step)}"
-        of = ", ".join(t.name for t in loss.op.inputs)
-        return (
-            f"NaN: {loss.name}, op {loss.op.type} of ({of}), defined at {loss.op.user_line}{at}. "
-            "tf.add_check_numerics_ops() names the first op that gives one."
-        )
+        if step is not None:
+            lines.append(f"after global step {session.run(step)}")
+        spoilt = [
+            v for v in graph.get_collection(GraphKeys.GLOBAL_VARIABLES) if _spoilt(session, v)
+        ]
+        if spoilt:
+            lines.append(f"NaN by now, too: {_listed([v.op.name for v in spoilt])}")
+        lines.append("tf.add_check_numerics_ops() names the first op that gives one.")
+        return "\n\t ".join(lines)
+
+
+def _spoilt(session: Any, variable: Any) -> bool:
+    """Whether a variable holds a NaN."""
+    if not variable.dtype.is_floating:
+        return False
+    try:
+        return bool(np.isnan(session.run(variable)).any())
+    except errors.FailedPreconditionError:  # nobody initialized it
+        return False
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
 class GlobalStepWaiterHook(SessionRunHook):

@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 import opdock as tf
-from opdock.runtime.program import handing
+from opdock.runtime import handing
+from opdock.runtime.cancellation import Cancellation
+from opdock.util import threads
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -21,7 +23,7 @@ def call(function, *inputs):
     return tf.py_func(function, list(inputs), tf.int64)
 
 
-def threads():
+def users():
     return {t for t in threading.enumerate() if t.name == "opdock-user"}
 
 
@@ -105,19 +107,49 @@ def test_those_that_compute_keep_their_order(monkeypatch):
     assert seen == ["slow", "quick"]
 
 
-def test_one_alone_runs_where_the_step_does():
+@pytest.mark.parametrize("others", [False, True])
+def test_one_alone_runs_where_the_step_does_unless_others_may_end_that(monkeypatch, others):
+    monkeypatch.setattr(handing, "others", lambda: others)
     with tf.Session() as session:
         where = session.run(call(lambda: np.int64(threading.get_ident())))
-    assert where == threading.get_ident()
+    assert (where == threading.get_ident()) is not others
+
+
+def test_threads_of_opdock_end_no_steps():
+    mine, over = threading.current_thread(), threading.Event()
+    strangers = [t for t in threading.enumerate() if t is not mine and t.name[:6] != "opdock"]
+    assert threads.others() is bool(strangers)  # those of who runs the tests
+    found = []
+    for name in ("opdock-user", "opdock_prefetch"):
+        helper = threading.Thread(target=over.wait, name=name)
+        helper.start()
+        found.append(threads.others())
+    stranger = threading.Thread(target=over.wait)
+    stranger.start()
+    found.append(threads.others())
+    over.set()
+    assert found == [bool(strangers)] * 2 + [True]
+
+
+def test_what_is_prefetched_runs_where_it_is_made(monkeypatch):
+    """Whoever takes it waits for the thread that makes it, and can leave that behind."""
+    monkeypatch.setattr(handing, "others", lambda: True)
+    names = tf.data.Dataset.range(2).map(
+        lambda n: tf.py_func(lambda _: threading.current_thread().name, [n], tf.string)
+    )
+    ahead = names.prefetch(1).make_one_shot_iterator().get_next()
+    here = names.make_one_shot_iterator().get_next()
+    with tf.Session() as session:
+        assert session.run([ahead, here]) == [b"opdock_prefetch", b"opdock-user"]
 
 
 def test_threads_are_used_again():
-    before = threads()
+    before = users()
     a, b = call(lambda: np.int64(1)), call(lambda: np.int64(2))
     with tf.Session() as session:
         for _ in range(50):
             session.run([a, b])
-    assert len(threads() - before) <= 1
+    assert len(users() - before) <= 1
 
 
 def test_what_one_raises_names_its_node_and_the_step_ends_with_the_other():
@@ -175,7 +207,7 @@ def test_a_call_that_only_lacks_a_processor_is_told_from_one_that_waits() -> Non
     for call, queues in ((ready, told), (waits, False)):
         over.clear()
         begun.clear()
-        handed = handing.hand_over(call, ())
+        handed = handing.hand_over(call, (), Cancellation("closed"))
         begun.wait()
         while handed._queues() is not queues:  # it is so sooner or later
             pass
