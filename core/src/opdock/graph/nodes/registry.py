@@ -49,15 +49,9 @@ class ShapeSig:
     __slots__ = ("_consts", "attrs", "dtypes", "n_outputs", "name", "shapes", "spec")
 
     def __init__(
-        self,
-        spec: OpSpec,
-        name: str,
-        input_shapes: list[Shape],
-        input_dtypes: list[DType],
-        attrs: dict[str, Any],
-        n_outputs: int,
-        consts: Callable[[int], Any] | None = None,
-    ) -> None:
+        self, spec: OpSpec, name: str, input_shapes: list[Shape], input_dtypes: list[DType],
+        attrs: dict[str, Any], n_outputs: int, consts: Callable[[int], Any] | None = None,
+    ) -> None:  # fmt: skip
         self.spec = spec
         self.name = name
         self.shapes = input_shapes
