@@ -1,4 +1,4 @@
-"""TensorBoard's pages in a browser: they are driven as a user would, and show what a program wrote."""
+"""TensorBoard's pages in a browser: driven as a user would, they show what a program wrote."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_a_search_leaves_the_cards_that_it_names(board: Board) -> None:
     board.open("timeseries")
     board.wait("card-view [title]", titled("test/loss"))
     board.shown.click_on("input[placeholder^='Filter tags']")
-    board.shown.type("accu.acy")
+    board.shown.type("accuracy")
     board.wait("card-view [title]", titled("test/accuracy"))
     board.shown.wait(f"!{FIND}('card-view [title]').some((e) => {titled('test/loss')})")
 
