@@ -1,7 +1,7 @@
 # Every target sets up what it needs: on a fresh clone, `make demo` and `make test` are enough. Only
 # tests need more than .venv, an OpenCL device and a C++ compiler, and only for them is apt asked.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-inference test prove lint conformance variants matrices opencl torch jax ray libraries interop bench crash fuzz numbers soak soak-input pictures view-figures site wheels release docs api coverage reference clean
+.PHONY: help setup demo demo-inference test prove lint conformance variants matrices opencl torch jax ray libraries interop bench crash fuzz numbers soak soak-input pictures browser view-figures site wheels release docs api coverage reference clean
 
 VENV    := .venv/bin
 STAMP   := .venv/.opdock-setup
@@ -20,9 +20,10 @@ $(STAMP): $(MEMBERS)
 	./tools/make_venv.sh
 	@touch $@
 
-$(TESTED): $(STAMP) tools/setup_opencl.sh tools/setup_compiler.sh
+$(TESTED): $(STAMP) tools/setup_opencl.sh tools/setup_compiler.sh tools/setup_disks.sh
 	./tools/setup_opencl.sh
 	./tools/setup_compiler.sh
+	./tools/setup_disks.sh
 	@touch $@
 
 setup: $(STAMP)  ## .venv with every workspace member editable (fast the second time)
@@ -102,6 +103,10 @@ numbers: $(TESTED)  ## compute with nan, infinities, least and largest numbers b
 
 # JAX and TORCH need `make jax` and `make torch` first.
 NUMBERS ?= CPU OPENCL
+
+browser: $(TESTED)  ## drive TensorBoard's page in Chromium: what the demonstration wrote is there
+	./tools/setup_browser.sh
+	$(VENV)/python -m pytest -m browser tests/programs/test_pages.py $(ARGS)
 
 pictures: $(TESTED)  ## have Chromium draw the site, TensorBoard and `opdock view`: tests, and the documentation's pictures
 	./tools/setup_browser.sh

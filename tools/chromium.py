@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, Final
 
 BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
-PATIENCE: Final = 60.0
-"""Seconds for an answer; a busy machine needs a few."""
+PATIENCE: Final = 1200.0
+"""Seconds after which a browser or a page hangs; on a busy machine one may need a minute."""
 _KEYS: Final = {
     "Enter": ("Enter", 13, "\r"), "Escape": ("Escape", 27, ""), "Tab": ("Tab", 9, ""),
     "ArrowDown": ("ArrowDown", 40, ""), "ArrowUp": ("ArrowUp", 38, ""),
@@ -53,12 +53,12 @@ class Page:
     def open(self, url: str, ready: str = "true") -> None:
         """Goes to a page, and waits until an expression is true there."""
         self._call("Page.navigate", url=url)
-        self.wait(f"document.readyState === 'complete' && Boolean({ready})")
+        self.wait(f"document.readyState === 'complete' && ({ready})")
 
     def wait(self, expression: str) -> None:
         """Waits until an expression is true; TimeoutError if it does not become so."""
         until = time.monotonic() + PATIENCE
-        while not self.ask(expression):
+        while not self.ask(f"Boolean({expression})"):
             if time.monotonic() > until:
                 raise TimeoutError(f"never true: {expression}")
             time.sleep(0.02)

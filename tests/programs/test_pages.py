@@ -1,49 +1,123 @@
-"""TensorBoard's pages in a browser: what the demonstration wrote is drawn."""
+"""TensorBoard's pages in a browser: driven as a user would, they show what a program wrote."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
-from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
 from tools import pictures
+from tools.chromium import Page, page
 
 pytestmark = pytest.mark.browser
+# The elements that a selector finds, in what other elements keep to themselves and in frames, too.
+FIND = """((selector) => {
+  const found = [];
+  const walk = (root) => {
+    found.push(...root.querySelectorAll(selector));
+    for (const e of root.querySelectorAll("*")) {
+      const inside = e.shadowRoot || e.contentDocument;
+      if (inside) walk(inside);
+    }
+  };
+  walk(document);
+  return found;
+})"""
+
+
+class Board:
+    """TensorBoard, on what the demonstration wrote.
+
+    Args:
+        address: where it is served.
+        shown: the browser's page.
+    """
+
+    def __init__(self, address: str, shown: Page) -> None:
+        self.address, self.shown = address, shown
+
+    def open(self, place: str) -> None:
+        """Goes to one of its pages, which is loaded anew."""
+        self.shown.open("about:blank")
+        self.shown.open(f"{self.address}#{place}")
+
+    def all(self, selector: str, of: str) -> list[str]:
+        """What is to be known of all elements that a selector finds."""
+        found = self.shown.ask(f"{FIND}({json.dumps(selector)}).map((e) => {of})")
+        assert isinstance(found, list)
+        return found
+
+    def wait(self, selector: str, true: str = "true") -> None:
+        """Waits until there is an element of which something is true."""
+        self.shown.wait(f"{FIND}({json.dumps(selector)}).some((e) => {true})")
+
+    def click(self, selector: str, true: str, times: int = 1) -> None:
+        """Clicks on an element of which something is true, once it stands still."""
+        element = f"{FIND}({json.dumps(selector)}).find((e) => {true})"
+        middle = "[b.x + b.width / 2, b.y + b.height / 2]"
+        look = (
+            "new Promise((go) => requestAnimationFrame(() => {"
+            f"const b = {element}.getBoundingClientRect(); go({middle}); }}))"
+        )
+        before, where = None, self.shown.ask(look)
+        while where != before:
+            before, where = where, self.shown.ask(look)
+        self.shown.click(*where, times)
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def board(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Board]:
     folder = tmp_path_factory.mktemp("digits")
-    pictures.train(folder, epochs=2)
-    with pictures.board(folder) as found:
-        yield found
+    pictures.train(folder, epochs=1)
+    with pictures.board(folder) as address, page(1280, 2400) as shown:
+        yield Board(address, shown)
 
 
-def test_every_summary_has_its_card(address: str) -> None:
-    wanted = ("test/loss", "test/accuracy", "digits/image/0")  # other groups are folded at first
-    page, missing = "", wanted
-    while missing:  # TensorBoard may still be reading
-        page = pictures.drawn(f"{address}#timeseries", "--dump-dom", size=(1280, 6000))
-        missing = tuple(tag for tag in wanted if f'title="{tag}"' not in page)
+def titled(tag: str) -> str:
+    return f"e.title === {json.dumps(tag)}"
 
 
-def colors(address: str, page: str, file: Path) -> int:
-    """How many colors a page has below its head."""
-    pictures.picture(address, page, file)
-    with Image.open(file) as image:
-        pixels = np.asarray(image.convert("RGB"))[100:]
-    return len(np.unique(pixels.reshape(-1, 3), axis=0))
+def test_every_summary_has_its_card(board: Board) -> None:
+    board.open("timeseries")  # groups beyond the first two are folded at first
+    for tag in ("test/accuracy", "test/loss", "digits/image/0"):
+        board.wait("card-view [title]", titled(tag))
+    board.wait("card-view img", "e.naturalWidth === 8 && e.naturalHeight === 8")
+    board.wait("card-view line-chart")
 
 
-@pytest.fixture(scope="module")
-def empty(address: str, tmp_path_factory: pytest.TempPathFactory) -> int:
-    """The colors of a page about what the demonstration does not write: texts."""
-    return colors(address, "text", tmp_path_factory.mktemp("empty") / "page.png")
+def test_a_search_leaves_the_cards_that_it_names(board: Board) -> None:
+    board.open("timeseries")
+    board.wait("card-view [title]", titled("test/loss"))
+    board.shown.click_on("input[placeholder^='Filter tags']")
+    board.shown.type("accuracy")
+    board.wait("card-view [title]", titled("test/accuracy"))
+    board.shown.wait(f"!{FIND}('card-view [title]').some((e) => {titled('test/loss')})")
 
 
-@pytest.mark.parametrize("title", pictures.PAGES)
-def test_pages_are_drawn(address: str, empty: int, title: str, tmp_path: Path) -> None:
-    assert colors(address, pictures.PAGES[title], tmp_path / "page.png") > empty + 20
+def test_the_graph_opens_its_scopes(board: Board) -> None:
+    board.open("graphs")
+    name = "e.getAttribute('data-name')"
+    board.wait("g.node", f"{name} === 'hidden1'")
+    names = board.all("g.node", name)
+    assert {"hidden1", "hidden2", "logits", "loss", "accuracy"} <= set(names)
+    assert not [n for n in names if n.startswith("hidden1/")]
+    board.click("g.node > g.nodeshape", "e.parentNode.dataset.name === 'hidden1'", times=2)
+    board.wait("g.node", f"{name}.startsWith('hidden1/')")
+
+
+@pytest.mark.parametrize(
+    ("tab", "selector", "true"),
+    [
+        ("scalars", "vz-line-chart2 path", "e.getAttribute('d')"),
+        ("distributions", "vz-distribution-chart path", "e.getAttribute('d')"),
+        ("histograms", "vz-histogram-timeseries path", "e.getAttribute('d')"),
+        ("images", "tf-image-loader img", "e.naturalWidth === 8"),
+        ("projector", ".numDataPoints", "Number(e.textContent) > 300"),
+    ],
+)
+def test_a_tab_shows_its_page(board: Board, tab: str, selector: str, true: str) -> None:
+    board.open("timeseries")
+    board.wait("[role=tab]")
+    board.click("[role=tab]", f"e.textContent.trim() === {json.dumps(tab)}")
+    board.wait(selector, true)

@@ -1,4 +1,8 @@
-"""A disk that is full or cannot be written to: a typed error, and the last checkpoint is kept."""
+"""A disk that is full, a quota that is used up, a disk that cannot be written to.
+
+The error has a type and names the file, the last checkpoint is kept, and nothing of the next one is
+left.
+"""
 
 from __future__ import annotations
 
@@ -18,30 +22,75 @@ SIZE = 1 << 16  # elements of a variable, 256 KiB of which the disk holds one an
 
 
 class Disk:
-    """A file system of 400 KiB, where this process may mount one."""
+    """A file system of 400 KiB, where this process may mount one.
+
+    Attributes:
+        path: where it is.
+        full: what the system says when there is no room.
+    """
+
+    full = "No space left on device"
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._mount("-t", "tmpfs", "-o", "size=400k", "tmpfs")
+        self.path = path / "disk"
+        self.path.mkdir()
+        self.mount()
 
-    def _mount(self, *options: str) -> None:
-        command = ["mount", *options, str(self.path)]
-        subprocess.run(command, check=True, capture_output=True)
+    def mount(self) -> None:
+        """Makes it, and puts it where it is."""
+        run("mount", "-t", "tmpfs", "-o", "size=400k", "tmpfs", str(self.path))
+
+    def settle(self) -> None:
+        """Waits until what was removed takes no room any more."""
 
     def lock(self) -> None:
         """Nothing can be written any more."""
-        self._mount("-o", "remount,ro")
+        run("mount", "-o", "remount,ro", str(self.path))
 
     def close(self) -> None:
-        subprocess.run(["umount", "--lazy", str(self.path)], check=True)
+        run("umount", "--lazy", str(self.path))
 
 
-@pytest.fixture
-def disk(tmp_path: Path) -> Iterator[Disk]:
+class Quota(Disk):
+    """A larger one, where the quota is 400 KiB: that of Btrfs holds for root as well."""
+
+    full = "Disk quota exceeded"
+
+    def mount(self) -> None:
+        image = self.path.with_name("image")
+        with image.open("wb") as file:
+            file.truncate(1 << 27)  # none of which it has before it is written
+        run("mkfs.btrfs", "--quiet", "--mixed", str(image))
+        run("mount", "-o", "loop", str(image), str(self.path))
+        try:
+            run("btrfs", "quota", "enable", str(self.path))
+            run("btrfs", "qgroup", "limit", "400k", str(self.path))
+        except BaseException:
+            self.close()
+            raise
+
+    def settle(self) -> None:
+        run("btrfs", "filesystem", "sync", str(self.path))
+
+
+def run(*command: str) -> None:
+    """A command of the system.
+
+    Raises:
+        OSError: there is no such command.
+        RuntimeError: it failed; says why.
+    """
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
+
+
+@pytest.fixture(params=[Disk, Quota])
+def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Disk]:
     try:
-        made = Disk(tmp_path)
-    except (OSError, subprocess.CalledProcessError) as e:
-        pytest.skip(f"a small file system cannot be mounted here: {e}")
+        made = request.param(tmp_path)
+    except (OSError, RuntimeError) as e:
+        pytest.skip(f"such a file system cannot be mounted here (tools/setup_disks.sh): {e}")
     yield made
     made.close()
 
@@ -76,20 +125,21 @@ def test_a_saver_on_a_full_disk(disk: Disk, sharded: bool) -> None:
         saver.save(session, str(disk.path / "model"), 1, write_meta_graph=False)
         before = files(disk.path)
         session.run(train)
-        with pytest.raises(tf.errors.ResourceExhaustedError, match="No space left on device"):
+        with pytest.raises(tf.errors.ResourceExhaustedError, match=f"model-2.*{disk.full}"):
             saver.save(session, str(disk.path / "model"), 2, write_meta_graph=False)
         assert files(disk.path) == before
         assert not saved(disk.path).any()
         assert saver.last_checkpoints == [str(disk.path / "model-1")]
         # When there is room again, the same session goes on.
         (disk.path / "model-1.data-00000-of-00001").unlink()
+        disk.settle()
         saver.save(session, str(disk.path / "model"), 2, write_meta_graph=False)
     assert saved(disk.path).all()
 
 
 def test_a_monitored_session_on_a_full_disk(disk: Disk) -> None:
     _, train = model()
-    with pytest.raises(tf.errors.ResourceExhaustedError, match="No space left on device"):
+    with pytest.raises(tf.errors.ResourceExhaustedError, match=f"model.ckpt-.*{disk.full}"):
         with tf.train.MonitoredTrainingSession(
             checkpoint_dir=str(disk.path), save_checkpoint_steps=2, save_summaries_steps=None,
             log_step_count_steps=None,
@@ -138,9 +188,9 @@ def test_events_on_a_full_disk(disk: Disk) -> None:
     summary = tf.Summary()
     summary.value.add(tag="x" * (1 << 19), simple_value=1)
     writer.add_summary(summary, 1)
-    with pytest.raises(tf.errors.ResourceExhaustedError, match="tfevents.*No space left"):
+    with pytest.raises(tf.errors.ResourceExhaustedError, match=f"tfevents.*{disk.full}"):
         writer.flush()
-    with pytest.raises(tf.errors.ResourceExhaustedError, match="tfevents.*No space left"):
+    with pytest.raises(tf.errors.ResourceExhaustedError, match=f"tfevents.*{disk.full}"):
         writer.add_summary(summary, 2)
     writer.close()
 
@@ -154,11 +204,11 @@ def cached(path: Path) -> Any:
 def test_a_cache_on_a_full_disk(disk: Disk) -> None:
     element = cached(disk.path / "cache")
     with tf.Session() as session:
-        with pytest.raises(tf.errors.ResourceExhaustedError, match="cache.*No space left"):
+        with pytest.raises(tf.errors.ResourceExhaustedError, match=f"cache.*{disk.full}"):
             for _ in range(3000):
                 session.run(element)
         # Elements after a gap are not handed out, and nothing that would stop the next try is left.
-        with pytest.raises(tf.errors.ResourceExhaustedError, match="cache.*No space left"):
+        with pytest.raises(tf.errors.ResourceExhaustedError, match=f"cache.*{disk.full}"):
             session.run(element)
     assert not files(disk.path)
     with tf.Session() as session:
@@ -172,10 +222,10 @@ def test_records_on_a_full_disk(disk: Disk) -> None:
     records = tf.data.Dataset.from_tensors(tf.fill([1000], "x" * 100)).unbatch().repeat(9)
     write = tf.data.experimental.TFRecordWriter(str(path)).write(records)
     with tf.Session() as session:
-        with pytest.raises(tf.errors.ResourceExhaustedError, match="records.*No space left"):
+        with pytest.raises(tf.errors.ResourceExhaustedError, match=f"records.*{disk.full}"):
             session.run(write)
     assert files(disk.path) == {"records": b"as it was"}
-    with pytest.raises(tf.errors.ResourceExhaustedError, match="open.*No space left"):
+    with pytest.raises(tf.errors.ResourceExhaustedError, match=f"open.*{disk.full}"):
         with tf.python_io.TFRecordWriter(str(disk.path / "open")) as writer:
             for _ in range(9):
                 writer.write(b"x" * 100_000)
@@ -192,7 +242,7 @@ def test_a_saved_model_on_a_full_disk(disk: Disk) -> None:
             tf.saved_model.simple_save(session, folder, {"x": place}, {"y": weights + place})
 
         export("1")
-        with pytest.raises(tf.errors.ResourceExhaustedError, match="No space left on device"):
+        with pytest.raises(tf.errors.ResourceExhaustedError, match=f"disk/2/.*{disk.full}"):
             export("2")
     left = [p for p in (disk.path / "2").rglob("*") if p.is_file()]
     assert not [p for p in left if p.name == "saved_model.pb"]  # whoever serves models skips it
@@ -207,7 +257,7 @@ def test_an_estimator_on_a_full_disk(disk: Disk) -> None:
 
     config = tf.estimator.RunConfig(save_checkpoints_steps=2, save_summary_steps=1000)
     estimator = tf.estimator.Estimator(model_fn, str(disk.path), config)
-    with pytest.raises(tf.errors.ResourceExhaustedError, match="No space left on device"):
+    with pytest.raises(tf.errors.ResourceExhaustedError, match=f"model.ckpt-.*{disk.full}"):
         estimator.train(lambda: tf.data.Dataset.from_tensors(0.0).repeat(), steps=10)
     assert not saved(disk.path).any()
     assert not [name for name in files(disk.path) if "temp" in name]
