@@ -154,7 +154,11 @@ def _bias_add(node: Node) -> str | None:
 def _add_n(node: Node) -> str | None:
     if len(node.inputs) < 2 or any(v.shape != node.out_shapes[0] for v in node.inputs):
         return None
-    return " + ".join(f"x{i}" for i in range(len(node.inputs)))
+    return _added(len(node.inputs))
+
+
+def _added(count: int) -> str:
+    return " + ".join(f"x{i}" for i in range(count))
 
 
 def _select(node: Node) -> str | None:
@@ -167,8 +171,22 @@ def _filled(number: str) -> Callable[[Node], str | None]:
     return lambda node: None if node.out_dtypes[0].is_complex else number
 
 
+_SUMS: Final = ("AddN", "AccumulateNV2")
+
+
+def is_sum(node: Node) -> bool:
+    """Whether a node adds up any number of arrays of one shape."""
+    return node.op in _SUMS and _add_n(node) is not None
+
+
+@lru_cache(maxsize=64)
+def sum_of(count: int, dtype: DType) -> Line:
+    """The sum of so many numbers, in their order."""
+    return lower([parse(_added(count))], {f"x{i}": dtype for i in range(count)}, {}, [dtype])
+
+
 _SPECIAL: Final[dict[str, Callable[[Node], str | None]]] = {
-    "BiasAdd": _bias_add, "BiasAddV1": _bias_add, "AddN": _add_n, "AccumulateNV2": _add_n,
+    "BiasAdd": _bias_add, "BiasAddV1": _bias_add, **dict.fromkeys(_SUMS, _add_n),
     "Select": _select, "ZerosLike": _filled("0"), "OnesLike": _filled("1"),
 }  # fmt: skip
 
