@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from opdock import dtypes
-from opdock.compiler.emit.turn_stages import Draft, Otherwise, Spot, passed
+from opdock.compiler.emit.turn_stages import Draft, Spot, passed
 from opdock.compiler.emit.turn_views import Place, joined, multiplied, packed, viewed
-from opdock.compiler.fuse.cluster_line import Composer, ending_of, is_sum, member_of, sum_of
+from opdock.compiler.fuse.cluster_line import Composer, is_sum, member_of, sum_of
 from opdock.compiler.ir.block import Node, Value
 from opdock.dtypes import DType
 from opdock.kernels.expr.cluster import CLUSTER
@@ -21,15 +21,22 @@ from opdock.kernels.expr.lowering import Line
 from opdock.kernels.expr.stretch import Stretch
 from opdock.kernels.expr.turns import Item
 
-__all__ = ["Stages", "is_small", "work"]
+__all__ = ["Small", "Stages", "Way", "small"]
 
 Shape = tuple[int, ...]
+PartialShape = tuple[int | None, ...] | None
+Way = Callable[["Stages", Node], None]
 _FLOATS: Final = frozenset({dtypes.float32, dtypes.float64})
-_ELEMENTS: Final = frozenset({
-    *_FLOATS, dtypes.bool_, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64, dtypes.uint8,
-    dtypes.uint16, dtypes.uint32, dtypes.uint64,
-})  # fmt: skip
-"""Not those of 16 bits, of which a part of a sum would be rounded."""
+_ELEMENTS: Final = frozenset(
+    t._enum
+    for d in (
+        *_FLOATS, dtypes.bool_, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64,
+        dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64,
+    )
+    for t in (d, d._as_ref)
+)  # fmt: skip
+"""The numbers of types, and of references to them; not those of 16 bits, of which a part of a sum
+would be rounded."""
 _MOST_WALKED: Final = 1 << 12
 """Elements up to which what a step computes takes about as long as its call."""
 _MOST_MULTIPLIED: Final = 1 << 15
@@ -41,64 +48,82 @@ _ADDENDS: Final = 8
 
 
 # ---------------------------------------------------------------- which steps
-def is_small(node: Node) -> bool:
-    """Whether a placed node may be a step of a stretch, as far as it alone tells."""
-    if node.claimed or not all(map(_is_known, (*node.inputs, *node.values()))):
-        return False
-    if node.fused is not None and node.op != CLUSTER:
-        return all(_is_computed(m) and is_small(m) for m in node.fused.members)
-    # However many there are, a few addends are one stage.
-    own = math.prod(_shape(Value(node, 0))) if is_sum(node) else work(node)
-    return own <= _MOST_WALKED and _way(node) is not None
+class Small(NamedTuple):
+    """A step of a stretch.
+
+    Attributes:
+        ways: how its stages are found: those of each node that it stands for.
+        work: about how many elements it computes, or what takes as long.
+    """
+
+    ways: Sequence[tuple[Node, Way]]
+    work: int
 
 
-def _is_computed(node: Node) -> bool:
-    return node.spec is not None and not node.stateful
+def small(node: Node) -> Small | None:
+    """What a placed node is in a stretch; None if it is too large, or nothing that can be said."""
+    if node.claimed or not _are_known(node):
+        return None
+    if node.fused is None or node.op == CLUSTER:
+        found = _way(node)
+        return None if found is None else Small(((node, found[0]),), found[1])
+    members = [small(member) for member in node.fused.members]
+    parts = [m for m in members if m is not None]
+    if len(parts) < len(members):
+        return None
+    return Small([way for part in parts for way in part.ways], sum([p.work for p in parts]))
 
 
-def _is_known(value: Value) -> bool:
-    dtype, shape = value.dtype.base_dtype, value.shape
-    return dtype in _ELEMENTS and shape is not None and None not in shape and 0 not in shape
+def _are_known(node: Node) -> bool:
+    """Whether all that a node takes and gives is of numbers, and has elements."""
+    # Every node is asked, so loops are plain.
+    for before, index in node.inputs:
+        shape = before.out_shapes[index]
+        if before.out_dtypes[index]._enum not in _ELEMENTS or not _is_full(shape):
+            return False
+    for dtype, shape in zip(node.out_dtypes, node.out_shapes, strict=True):
+        if dtype._enum not in _ELEMENTS or not _is_full(shape):
+            return False
+    return bool(node.out_dtypes)
 
 
-def work(node: Node) -> int:
-    """About how many elements a small node computes, or as much as takes the same time."""
-    if node.fused is not None and node.op != CLUSTER:
-        return sum(map(work, node.fused.members))
+def _is_full(shape: PartialShape) -> bool:
+    return shape is not None and None not in shape and 0 not in shape
+
+
+def _way(node: Node) -> tuple[Way, int] | None:
+    """How the stages of a node are found, and how much they compute."""
+    result = math.prod(_full(node.out_shapes[0]))
+    if result > _MOST_WALKED:
+        return None
+    if node.op == CLUSTER:
+        own = math.prod(node.attrs["shape"])
+        return (Stages._cluster, own) if own <= _MOST_WALKED else None
     if (turned := multiplied(node)) is not None:
-        (m, n), k = _shape(Value(node, 0)), _shape(node.inputs[0])[0 if turned[0] else 1]
-        times = m * n * k
-        if times > _MOST_MULTIPLIED:
-            return _MOST_WALKED + 1
-        return times // _TOGETHER + k * n * turned[1]
-    if node.op == CLUSTER:
-        return math.prod(node.attrs["shape"])
-    walked = [math.prod(_shape(v)) for v in (*node.inputs, *node.values())]
-    return sum(walked) if is_sum(node) else max(walked)
-
-
-def _shape(value: Value) -> Shape:
-    return tuple(n or 0 for n in value.shape or ())  # a small node's are known
-
-
-def _way(node: Node) -> Callable[[Stages, Node], None] | None:
-    """How the stages of a node are found; None if there is no way."""
-    if node.op == CLUSTER:
-        return Stages._cluster
+        return _product_way(node, *turned)
     if node.is_alias:
-        return Stages._alias
+        return Stages._alias, 0
     if is_sum(node):
-        return Stages._sum
+        # However many there are, a few addends are one stage.
+        return Stages._sum, result * len(node.inputs)
     if member_of(node) is not None:
-        return Stages._element
-    floats = node.out_dtypes[0].base_dtype in _FLOATS if node.out_dtypes else False
-    if floats and ending_of(node) is not None:
-        return Stages._fold
-    if floats and multiplied(node) is not None:
-        return Stages._product
+        return Stages._element, result
     if viewed(node) is not None:
-        return Stages._view
-    return Stages._join if joined(node, Value(node, 0)) is not None else None
+        return Stages._view, result
+    return (Stages._join, result) if joined(node, Value(node, 0)) is not None else None
+
+
+def _product_way(node: Node, turned_a: bool, turned_b: bool) -> tuple[Way, int] | None:
+    (m, n), k = _full(node.out_shapes[0]), _full(node.inputs[0].shape)[0 if turned_a else 1]
+    times = m * n * k
+    own = times // _TOGETHER + k * n * turned_b
+    fits = times <= _MOST_MULTIPLIED and own <= _MOST_WALKED
+    floats = node.out_dtypes[0].base_dtype in _FLOATS
+    return (Stages._product, own) if fits and floats else None
+
+
+def _full(shape: PartialShape) -> Shape:
+    return tuple([n or 0 for n in shape or ()])  # a small node's are known
 
 
 # ---------------------------------------------------------------- their stages
@@ -116,22 +141,15 @@ class Stages:
         self._drafts: dict[Value, list[tuple[Draft, list[Value]]]] = {}
         """By what they write, with what they read."""
 
-    def add(self, node: Node) -> None:
-        """Takes a node that is small.
-
-        Raises:
-            Otherwise: it does something that this cannot say.
-        """
-        if node.fused is not None and node.op != CLUSTER:
-            self._same.update(zip(node.fused.inputs, node.inputs, strict=True))
-            for member in node.fused.members:
-                self.add(member)
-            self._same.update(zip(node.values(), node.fused.results, strict=True))
+    def add(self, node: Node, ways: Sequence[tuple[Node, Way]]) -> None:
+        """Takes a node that is small, by its ways."""
+        if node.fused is None or node.op == CLUSTER:
+            ways[0][1](self, node)
             return
-        way = _way(node)
-        if way is None:
-            raise Otherwise(f"{node.op} '{node.name}' is no step of a stretch")
-        way(self, node)
+        self._same.update(zip(node.fused.inputs, node.inputs, strict=True))
+        for member, way in ways:
+            way(self, member)
+        self._same.update(zip(node.values(), node.fused.results, strict=True))
 
     def finished(self, wanted: Sequence[Value]) -> tuple[Stretch, list[Value]]:
         """The whole stretch, and what it reads, in order.
@@ -192,7 +210,7 @@ class Stages:
         return Place.of(value, self._item(value).shape) if found is None else found
 
     def _item(self, base: Value) -> Item:
-        return self._made.get(base) or Item(base.dtype.base_dtype, _shape(base))
+        return self._made.get(base) or Item(base.dtype.base_dtype, _full(base.shape))
 
     def _more(self, node: Node, dtype: DType, shape: Shape) -> Value:
         """A place in memory that only the stages know."""
@@ -202,7 +220,7 @@ class Stages:
 
     def _copied(self, value: Value) -> Value:
         """A value in memory of its own."""
-        dtype, shape = value.dtype.base_dtype, _shape(value)
+        dtype, shape = value.dtype.base_dtype, _full(value.shape)
         base = self._more(value.node, dtype, shape)
         self._draft(shape, passed(dtype), [self._place(value)], [Place.of(base, shape)])
         return base
@@ -229,17 +247,7 @@ class Stages:
         assert member is not None
         composer = Composer(self._resolved)
         line, inputs = composer.line([composer.add(node, member)])
-        self._line(node, _shape(Value(node, 0)), line, inputs)
-
-    def _fold(self, node: Node) -> None:
-        ending = ending_of(node)
-        assert ending is not None
-        composer = Composer(self._resolved)
-        data = node.inputs[0]
-        step = (composer.read(None, data) if ending.member is None
-                else composer.add(node, ending.member))  # fmt: skip
-        line, inputs = composer.line([step])
-        self._line(node, _shape(data), line, inputs, [ending.reduce])
+        self._line(node, _full(node.out_shapes[0]), line, inputs)
 
     def _line(
         self, node: Node, shape: Shape, line: Line, inputs: Sequence[Value],
@@ -247,7 +255,7 @@ class Stages:
     ) -> None:  # fmt: skip
         """Computes all results of a node by a line, the last of them folded."""
         values = node.values()
-        self._made.update({v: Item(v.dtype.base_dtype, _shape(v)) for v in values})
+        self._made.update({v: Item(v.dtype.base_dtype, _full(v.shape)) for v in values})
         whole = len(values) - len(reduces)
         writes = [Place.of(v, shape) for v in values[:whole]]
         writes += [
@@ -259,14 +267,14 @@ class Stages:
 
     def _sum(self, node: Node) -> None:
         """Adds up some at a time, in their order."""
-        shape, dtype = _shape(Value(node, 0)), node.out_dtypes[0].base_dtype
+        shape, dtype = _full(node.out_shapes[0]), node.out_dtypes[0].base_dtype
         left = [self._place(v) for v in node.inputs]
         while len(left) > 1:
             taken, left = left[:_ADDENDS], left[_ADDENDS:]
-            base = self._more(node, dtype, shape)
+            base = self._more(node, dtype, shape) if left else Value(node, 0)
+            self._made[base] = Item(dtype, shape)
             left.insert(0, Place.of(base, shape))
             self._draft(shape, sum_of(len(taken), dtype), taken, left[:1])
-        self._same[Value(node, 0)] = left[0].base
 
     def _product(self, node: Node) -> None:
         turned = multiplied(node)
@@ -300,7 +308,7 @@ class Stages:
         pieces = joined(node, result)
         assert pieces is not None
         dtype = node.out_dtypes[0].base_dtype
-        self._made[result] = Item(dtype, _shape(result))
+        self._made[result] = Item(dtype, _full(result.shape))
         for value, to in pieces:
             self._draft(to.shape, passed(dtype), [self._place(value)], [to])
 

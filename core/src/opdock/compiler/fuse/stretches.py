@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from opdock.compiler.emit.turn_stages import Otherwise
 from opdock.compiler.fuse.find import Waiting
 from opdock.compiler.fuse.form import FUSION as CLUSTERS
 from opdock.compiler.fuse.form import controls_of
 from opdock.compiler.fuse.instead import Instead, declined, put
 from opdock.compiler.fuse.parts import Flow
 from opdock.compiler.fuse.patterns import may_fuse
-from opdock.compiler.fuse.stretch_stages import Stages, is_small, work
+from opdock.compiler.fuse.stretch_stages import Small, Stages, small
 from opdock.compiler.ir.block import Block, Fused, Node, Value
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
@@ -25,6 +24,8 @@ from opdock.kernels.expr.cluster import CLUSTER
 from opdock.kernels.expr.stretch import STRETCH
 
 __all__ = ["stretches"]
+
+Steps = dict[Node, Small]
 
 FUSION: Final = "stretches"
 _LEAST: Final = 4
@@ -49,18 +50,20 @@ def stretches(block: Block, placer: Placer) -> None:
         return
     # What no code is generated for has been asked for clusters.
     refused = {name for name, fusion, _ in block.missed if fusion == CLUSTERS}
-    small = {
-        node for node in block.nodes
-        if node.target in able and node.name not in refused and _may_join(node) and is_small(node)
-    }  # fmt: skip
-    if not _pays(small):
+    steps: Steps = {}
+    for node in block.nodes:
+        if node.target in able and node.name not in refused and _may_join(node):
+            step = small(node)
+            if step is not None:
+                steps[node] = step
+    if not _pays(steps):
         return
     block.looked_at(FUSION, len(block.nodes))
     flow = Flow.of(block)
     made = []
-    for together in _groups(flow, small):
-        for members in _cut(together):
-            one = _formed(flow, members) if _pays(members) else None
+    for together in _groups(flow, steps):
+        for members in _cut(together, steps):
+            one = _formed(flow, members, steps) if _pays(members) else None
             if one is None:
                 continue
             why = declined(one.node, placer)
@@ -78,8 +81,9 @@ def _may_join(node: Node) -> bool:
     """Whether a node computes its outputs from its inputs, and does nothing else."""
     if node.fused is not None:
         return node.op == CLUSTER or all(map(may_fuse, node.fused.members))
-    refers = any(v.dtype._is_ref_dtype or v.dtype._is_handle for v in node.inputs)
-    return may_fuse(node) or (node.is_alias and not refers and not node.control)
+    if may_fuse(node):
+        return True
+    return node.is_alias and not node.stateful and not node.control
 
 
 def _pays(nodes: Iterable[Node]) -> bool:
@@ -96,7 +100,7 @@ def _only_moves(node: Node) -> bool:
     return node.is_alias or node.traits.reshapes
 
 
-def _groups(flow: Flow, small: set[Node]) -> Iterator[list[Node]]:
+def _groups(flow: Flow, steps: Steps) -> Iterator[list[Node]]:
     """Small nodes of one device that may run together, each time after all else that may run.
 
     So nothing stands between them, and no group waits for a later one.
@@ -107,7 +111,7 @@ def _groups(flow: Flow, small: set[Node]) -> Iterator[list[Node]]:
     while free or pending:
         while free:
             node = free.pop()
-            if node in small:
+            if node in steps:
                 assert node.target is not None
                 pending.setdefault(node.target, []).append(node)
             else:
@@ -119,18 +123,18 @@ def _groups(flow: Flow, small: set[Node]) -> Iterator[list[Node]]:
                 node = left.pop()
                 group.append(node)
                 for other in waiting.released(node):
-                    joins = other in small and other.target is target
+                    joins = other in steps and other.target is target
                     (left if joins else free).append(other)
             yield flow.in_order(group)
 
 
-def _cut(group: Sequence[Node]) -> Iterator[list[Node]]:
+def _cut(group: Sequence[Node], steps: Steps) -> Iterator[list[Node]]:
     """A group in pieces of which none is too large, in executable order."""
     piece: list[Node] = []
     kinds: set[Any] = set()
     done = 0
     for node in group:
-        own = work(node)
+        own = steps[node].work
         kind = _kind(node)
         if piece and (done + own > _MOST_WORK or len(kinds | {kind}) > _MOST_KINDS):
             yield piece
@@ -143,25 +147,22 @@ def _cut(group: Sequence[Node]) -> Iterator[list[Node]]:
 
 def _kind(node: Node) -> Any:
     """What is the same of nodes that are likely to be computed by one code."""
-    ops = node.attrs["members"] if node.op == CLUSTER else ()
-    shapes = (*(v.shape for v in node.inputs), *node.out_shapes)
-    return node.op, tuple(op for _, op in ops), shapes
+    ops = tuple([op for _, op in node.attrs["members"]]) if node.op == CLUSTER else ()
+    shapes = tuple([before.out_shapes[index] for before, index in node.inputs])
+    return node.op, ops, shapes, tuple(node.out_shapes)
 
 
 # ---------------------------------------------------------------- form
-def _formed(flow: Flow, members: list[Node]) -> Instead | None:
+def _formed(flow: Flow, members: list[Node], steps: Steps) -> Instead | None:
     """A node for small ones; it has no kernel yet. None if nothing would be left of it."""
     inside = set(members)
     wanted = [v for n in members for v in n.values() if _leaves(flow, v, inside)]
     if not wanted:
         return None
     stages = Stages()
-    try:
-        for member in members:
-            stages.add(member)
-        stretch, inputs = stages.finished(wanted)
-    except Otherwise:
-        return None
+    for member in members:
+        stages.add(member, steps[member].ways)
+    stretch, inputs = stages.finished(wanted)
     last = next(n for n in reversed(members) if any(v.node is n for v in wanted))
     names = tuple(f"x{i}" for i in range(len(inputs)))
     attrs = {"stretch": stretch, "members": tuple((n.name, n.op) for n in members)}
