@@ -15,7 +15,7 @@ import numpy as np
 from opdock_cpu.jit.compiled import ffi
 from opdock_cpu.jit.plan import Code
 
-__all__ = ["kind", "items", "memory", "why_not"]
+__all__ = ["items", "kind", "memory", "why_not"]
 
 # In bytes: the type of any object, the items of a tuple; what an array says of itself.
 _TYPE: Final = 8

@@ -64,14 +64,16 @@ class Places:
 
     def _lay_out(self) -> None:
         stages = self._stretch.stages
-        last = {v.name: i for i, s in enumerate(stages) for v in views(s) if v.name[0] == "s"}
+        last: dict[str, int] = {}
+        for i, stage in enumerate(stages):
+            last.update(dict.fromkeys([v.name for v in views(stage) if v.name[0] == "s"], i))
         ends: dict[int, list[str]] = {}
         for name, at in last.items():
             ends.setdefault(at, []).append(name)
         sizes: dict[str, int] = {}
         for i, stage in enumerate(stages):
-            for name in dict.fromkeys(v.name for v in views(stage) if v.name[0] == "s"):
-                if name not in self._at:
+            for name in [v.name for v in views(stage)]:
+                if name[0] == "s" and name not in self._at:
                     item = whole(self._stretch, name)
                     sizes[name] = _lines(math.prod(item.shape) * item.dtype.size)
                     self._at[name] = self._memory.take(sizes[name])

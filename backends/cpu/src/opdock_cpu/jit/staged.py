@@ -29,6 +29,7 @@ class Staged:
     def __init__(self, stretch: codegen.Stretch) -> None:
         self._stretch = stretch
         self._run: list[Callable[[dict[str, Array]], None]] | None = None
+        self._known: dict[tuple[int, tuple[int, ...]], Any] = {}  # equal stages share their lines
 
     def __call__(self, arrays: Sequence[Any], results: Sequence[Array]) -> None:
         """Computes the results.
@@ -63,11 +64,7 @@ class Staged:
         reads = [self._view(v, part.shape) for v in part.inputs]
         writes = [self._view(v, part.shape) for v in part.results]
         at = len(writes) - len(part.folds)
-        values = tuple(dict.fromkeys(part.line.results))
-        line = codegen.Line(part.line.steps, values)
-        places = [values.index(r) for r in part.line.results]
-        inputs = [f"x{i}" for i in range(len(reads))]
-        compute = codegen.evaluate(line, namespace, inputs, part.shape)
+        compute, places = self._computing(part)
         folds = [
             self._fold(kind, view, part.shape)
             for kind, view in zip(part.folds, part.results[at:], strict=True)
@@ -82,6 +79,18 @@ class Staged:
                 fold(names, found[place])
 
         return run
+
+    def _computing(self, part: codegen.Part) -> tuple[Callable[..., Any], list[int]]:
+        """What computes the values of a part's line, and which of them each result is."""
+        key = id(part.line), part.shape
+        found = self._known.get(key)
+        if found is None:
+            values = tuple(dict.fromkeys(part.line.results))
+            line = codegen.Line(part.line.steps, values)
+            inputs = [f"x{i}" for i in range(len(part.inputs))]
+            compute = codegen.evaluate(line, namespace, inputs, part.shape)
+            found = self._known[key] = compute, [values.index(r) for r in part.line.results]
+        return found
 
     def _fold(
         self, kind: str, view: codegen.View, shape: tuple[int, ...]

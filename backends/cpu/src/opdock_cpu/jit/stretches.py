@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -113,7 +113,7 @@ class _Stretch:
         assert place is not None
         call = _caller()(place)
         words, length, kind = address(self._words), len(self._words), objects.kind()
-        return lambda items: call(items, count, words, length, kind)  # type: ignore[no-any-return]
+        return lambda items: call(items, count, words, length, kind)
 
 
 @functools.cache
@@ -133,14 +133,12 @@ def kinds(stretch: codegen.Stretch) -> tuple[list[Stage], list[int]]:
     lines: dict[int, Any] = {}
     models: list[Stage] = []
     found = []
-    dtypes = {
-        f"{kind}{i}": item.dtype._enum
-        for kind, items in zip("xys", (stretch.inputs, stretch.results, stretch.temporaries),
-                               strict=True)
-        for i, item in enumerate(items)
-    }  # fmt: skip
+    dtypes = {}
+    for kind, items in (("x", stretch.inputs), ("y", stretch.results), ("s", stretch.temporaries)):
+        for i, item in enumerate(items):
+            dtypes[f"{kind}{i}"] = item.dtype._enum
     for stage in stretch.stages:
-        taken = tuple((v.strides, dtypes[v.name]) for v in views(stage))
+        taken = tuple([(v.strides, dtypes[v.name]) for v in views(stage)])
         key = stage.shape, taken, _line(stage, lines)
         place = known.setdefault(key, len(models))
         if place == len(models):
@@ -157,8 +155,8 @@ def _line(stage: Stage, known: dict[int, Any]) -> Any:
     if key is None:
         # 1, 1.0 and True are equal and not the same number, and neither are zeros of both signs.
         key = known[id(stage.line)] = (
-            tuple((s.op, s.args, s.dtype._enum, type(s.value), repr(s.value))
-                  for s in stage.line.steps), stage.line.results,
+            tuple([(s.op, s.args, s.dtype._enum, type(s.value), repr(s.value))
+                   for s in stage.line.steps]), stage.line.results,
         )  # fmt: skip
     return key, stage.folds
 

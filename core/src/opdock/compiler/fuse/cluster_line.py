@@ -118,7 +118,7 @@ def _from_spec(
     except ValueError:
         return None
     places = {a.name: str(i) for i, a in enumerate(spec.definition.inputs)}
-    return _checked(_renamed(line, places))
+    return _checked(renamed(line, places))
 
 
 @lru_cache(maxsize=1024)
@@ -128,10 +128,11 @@ def _from_text(text: str, types: tuple[DType, ...], result: DType) -> Member | N
         line = lower([parse(text)], inputs, {}, [result])
     except ValueError:
         return None
-    return _checked(_renamed(line, {f"x{i}": str(i) for i in range(len(types))}))
+    return _checked(renamed(line, {f"x{i}": str(i) for i in range(len(types))}))
 
 
-def _renamed(line: Line, places: Mapping[str, str]) -> Line:
+def renamed(line: Line, places: Mapping[str, str]) -> Line:
+    """A line whose inputs have other names."""
     steps = (s if s.op != INPUT else Step(INPUT, (), s.dtype, places[s.value]) for s in line.steps)
     return Line(tuple(steps), line.results)
 

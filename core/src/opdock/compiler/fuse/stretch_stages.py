@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from opdock import dtypes
 from opdock.compiler.emit.turn_stages import Draft, Spot, passed
 from opdock.compiler.emit.turn_views import Place, joined, multiplied, packed, viewed
-from opdock.compiler.fuse.cluster_line import Composer, is_sum, member_of, sum_of
+from opdock.compiler.fuse.cluster_line import Member, is_sum, member_of, renamed, sum_of
 from opdock.compiler.ir.block import Node, Value
 from opdock.dtypes import DType
 from opdock.kernels.expr.cluster import CLUSTER
@@ -79,16 +79,14 @@ def _are_known(node: Node) -> bool:
     # Every node is asked, so loops are plain.
     for before, index in node.inputs:
         shape = before.out_shapes[index]
-        if before.out_dtypes[index]._enum not in _ELEMENTS or not _is_full(shape):
+        if shape is None or None in shape or 0 in shape:
+            return False
+        if before.out_dtypes[index]._enum not in _ELEMENTS:
             return False
     for dtype, shape in zip(node.out_dtypes, node.out_shapes, strict=True):
-        if dtype._enum not in _ELEMENTS or not _is_full(shape):
+        if shape is None or None in shape or 0 in shape or dtype._enum not in _ELEMENTS:
             return False
     return bool(node.out_dtypes)
-
-
-def _is_full(shape: PartialShape) -> bool:
-    return shape is not None and None not in shape and 0 not in shape
 
 
 def _way(node: Node) -> tuple[Way, int] | None:
@@ -123,7 +121,7 @@ def _product_way(node: Node, turned_a: bool, turned_b: bool) -> tuple[Way, int] 
 
 
 def _full(shape: PartialShape) -> Shape:
-    return tuple([n or 0 for n in shape or ()])  # a small node's are known
+    return shape  # type: ignore[return-value]  # a small node's are known
 
 
 # ---------------------------------------------------------------- their stages
@@ -140,6 +138,8 @@ class Stages:
         self._made: dict[Value, Item] = {}
         self._drafts: dict[Value, list[tuple[Draft, list[Value]]]] = {}
         """By what they write, with what they read."""
+        self._alone: dict[int, tuple[Member, Line, list[int]]] = {}
+        """By the identity of a member, which equal ops share: it, and what `_alone` says of it."""
 
     def add(self, node: Node, ways: Sequence[tuple[Node, Way]]) -> None:
         """Takes a node that is small, by its ways."""
@@ -177,8 +177,10 @@ class Stages:
             return f"{kind}{known.setdefault(base, len(known))}"
 
         stages = tuple(draft.stage(number) for draft in order)
-        items = [tuple(map(self._item, bases)) for bases in (inputs, results, temporaries)]
-        return Stretch(*items, stages), list(inputs)
+        given, left, kept = (
+            tuple(map(self._item, bases)) for bases in (inputs, results, temporaries)
+        )
+        return Stretch(given, left, kept, stages), list(inputs)
 
     def _in_order(self, results: Iterable[Value]) -> list[Draft]:
         """What the results take: each right before what needs it, as near as it goes."""
@@ -192,10 +194,13 @@ class Stages:
             drafts = self._drafts.get(base, ())
             if known:
                 done.add(base)
-                found.update((id(draft), draft) for draft, _ in drafts)
+                for draft, _ in drafts:
+                    found[id(draft)] = draft
                 continue
             left.append((base, True))
-            left += [(v, False) for _, reads in reversed(drafts) for v in reversed(reads)]
+            for _, reads in reversed(drafts):
+                for read in reversed(reads):
+                    left.append((read, False))
         return list(found.values())
 
     # ------------------------------------------------------------ values
@@ -229,10 +234,14 @@ class Stages:
         self, shape: Shape, line: Line | None, reads: Sequence[Place], writes: Sequence[Place],
         folds: Sequence[str] = (),
     ) -> None:  # fmt: skip
-        spots = [[Spot(("", p.base), p.strides, p.offset) for p in ps] for ps in (reads, writes)]
-        draft = Draft(shape, line, *spots, tuple(folds))
-        for base in dict.fromkeys(p.base for p in writes):
-            self._drafts.setdefault(base, []).append((draft, [p.base for p in reads]))
+        read, bases = [], []
+        for place in reads:
+            bases.append(place.base)
+            read.append(Spot(("", place.base), place.strides, place.offset))
+        written = [Spot(("", p.base), p.strides, p.offset) for p in writes]
+        draft = Draft(shape, line, read, written, tuple(folds))
+        for base in dict.fromkeys([p.base for p in writes]):
+            self._drafts.setdefault(base, []).append((draft, bases))
 
     # ------------------------------------------------------------ ways
     def _alias(self, node: Node) -> None:
@@ -245,9 +254,11 @@ class Stages:
     def _element(self, node: Node) -> None:
         member = member_of(node)
         assert member is not None
-        composer = Composer(self._resolved)
-        line, inputs = composer.line([composer.add(node, member)])
-        self._line(node, _full(node.out_shapes[0]), line, inputs)
+        known = self._alone.get(id(member))
+        if known is None:
+            known = self._alone[id(member)] = member, *_alone(member)
+        _, line, used = known
+        self._line(node, _full(node.out_shapes[0]), line, [node.inputs[i] for i in used])
 
     def _line(
         self, node: Node, shape: Shape, line: Line, inputs: Sequence[Value],
@@ -279,10 +290,9 @@ class Stages:
     def _product(self, node: Node) -> None:
         turned = multiplied(node)
         assert turned is not None
-        a, b = (
-            place.permuted((1, 0)) if turn else place
-            for place, turn in zip(map(self._place, node.inputs), turned, strict=True)
-        )
+        a, b = map(self._place, node.inputs)
+        a = a.permuted((1, 0)) if turned[0] else a
+        b = b.permuted((1, 0)) if turned[1] else b
         result, dtype = Value(node, 0), node.out_dtypes[0].base_dtype
         (m, k), n = a.shape, b.shape[1]
         if b.strides[1] != 1 and n != 1:
@@ -311,6 +321,16 @@ class Stages:
         self._made[result] = Item(dtype, _full(result.shape))
         for value, to in pieces:
             self._draft(to.shape, passed(dtype), [self._place(value)], [to])
+
+
+def _alone(member: Member) -> tuple[Line, list[int]]:
+    """The line of an op alone, and which of the op's inputs it reads.
+
+    Constants are inputs as well: ops that differ in nothing else are one piece of code.
+    """
+    used = sorted(member.used)
+    places = {str(i): f"x{place}" for place, i in enumerate(used)}
+    return renamed(member.line, places), used
 
 
 def _kept(shape: Shape, axes: Sequence[int]) -> Shape:

@@ -156,7 +156,9 @@ def _kind(node: Node) -> Any:
 def _formed(flow: Flow, members: list[Node], steps: Steps) -> Instead | None:
     """A node for small ones; it has no kernel yet. None if nothing would be left of it."""
     inside = set(members)
-    wanted = [v for n in members for v in n.values() if _leaves(flow, v, inside)]
+    wanted = []
+    for member in members:
+        wanted += [v for v in member.values() if _leaves(flow, v, inside)]
     if not wanted:
         return None
     stages = Stages()
@@ -179,4 +181,4 @@ def _formed(flow: Flow, members: list[Node], steps: Steps) -> Instead | None:
 
 def _leaves(flow: Flow, value: Value, inside: set[Node]) -> bool:
     users = flow.users.get(value, ())
-    return value in flow.fetched or any(u not in inside for u in users)
+    return value in flow.fetched or not inside.issuperset(users)
