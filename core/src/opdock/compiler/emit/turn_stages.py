@@ -63,6 +63,7 @@ class Spot:
     offset: int = 0
 
     def numbered(self, number: Callable[[Name], str]) -> View:
+        """It with a name that has a number."""
         return View(number(self.name), self.strides, self.offset)
 
 

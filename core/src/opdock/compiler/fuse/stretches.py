@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from opdock.compiler.fuse.find import Waiting
-from opdock.compiler.fuse.form import FUSION as CLUSTERS
 from opdock.compiler.fuse.form import controls_of
 from opdock.compiler.fuse.instead import Instead, declined, put
 from opdock.compiler.fuse.parts import Flow
@@ -48,11 +47,9 @@ def stretches(block: Block, placer: Placer) -> None:
     able = {t for t in placer.targets if t.is_open and t.is_host and STRETCH in t.index}
     if not able:
         return
-    # What no code is generated for has been asked for clusters.
-    refused = {name for name, fusion, _ in block.missed if fusion == CLUSTERS}
     steps: Steps = {}
     for node in block.nodes:
-        if node.target in able and node.name not in refused and _may_join(node):
+        if node.target in able and _may_join(node):
             step = small(node)
             if step is not None:
                 steps[node] = step
@@ -60,7 +57,21 @@ def stretches(block: Block, placer: Placer) -> None:
         return
     block.looked_at(FUSION, len(block.nodes))
     flow = Flow.of(block)
-    made = []
+    made, refused = _made(flow, steps, block, placer)
+    if refused:
+        # What no code is generated for stands between the others, which come together otherwise.
+        steps = {node: step for node, step in steps.items() if node not in refused}
+        made, _ = _made(flow, steps, block, placer)
+    if made:
+        put(block, flow.place, flow.before, made)
+        block.sweep()
+
+
+def _made(
+    flow: Flow, steps: Steps, block: Block, placer: Placer
+) -> tuple[list[Instead], list[Node]]:
+    """The nodes for steps that come together, and the steps that no kernel takes even alone."""
+    made, refused = [], []
     for together in _groups(flow, steps):
         for members in _cut(together, steps):
             one = _formed(flow, members, steps) if _pays(members) else None
@@ -69,11 +80,20 @@ def stretches(block: Block, placer: Placer) -> None:
             why = declined(one.node, placer)
             if why:
                 block.missed.append((one.node.name, FUSION, why))
+                refused += _refused(flow, members, steps, placer)
             else:
                 made.append(one)
-    if made:
-        put(block, flow.place, flow.before, made)
-        block.sweep()
+    return made, refused
+
+
+def _refused(flow: Flow, members: Iterable[Node], steps: Steps, placer: Placer) -> list[Node]:
+    """The steps that no kernel takes even alone."""
+    found = []
+    for member in members:
+        alone = _formed(flow, [member], steps)
+        if alone is not None and declined(alone.node, placer):
+            found.append(member)
+    return found
 
 
 # ---------------------------------------------------------------- find
@@ -156,7 +176,7 @@ def _kind(node: Node) -> Any:
 def _formed(flow: Flow, members: list[Node], steps: Steps) -> Instead | None:
     """A node for small ones; it has no kernel yet. None if nothing would be left of it."""
     inside = set(members)
-    wanted = []
+    wanted: list[Value] = []
     for member in members:
         wanted += [v for v in member.values() if _leaves(flow, v, inside)]
     if not wanted:
