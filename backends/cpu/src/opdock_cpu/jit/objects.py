@@ -8,7 +8,7 @@ that lays objects out otherwise is noticed, and nothing is generated for it.
 from __future__ import annotations
 
 import functools
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -17,18 +17,13 @@ from opdock_cpu.jit.plan import Code
 
 __all__ = ["items", "kind", "memory", "why_not"]
 
-# In bytes: the type of any object, the items of a tuple; what an array says of itself.
+# In bytes: the type of any object, where a list's items are; what an array says of itself.
 _TYPE: Final = 8
 _ITEMS: Final = 24
 _DATA: Final = 16
 _FLAGS: Final = 64
 _ROWS: Final = 0x1 | 0x100
 """The flags of arrays whose elements lie in a row, where their type may lie."""
-
-
-def items(values: tuple[Any, ...]) -> int:
-    """Where a tuple has its objects, for as long as it is held."""
-    return id(values) + _ITEMS
 
 
 def kind() -> int:
@@ -40,9 +35,11 @@ def kind() -> int:
 def why_not() -> str | None:
     """Why this interpreter's objects are not as code expects them; None if they are."""
     rows, columns = np.zeros((2, 3)), np.zeros((2, 3)).T
-    pair = (rows, columns)
+    pair = [rows, columns]
+    place = _word(id(pair) + _ITEMS)
     as_said = (
-        [_word(items(pair)), _word(items(pair) + 8)] == [id(rows), id(columns)]
+        place % 8 == 0
+        and [_word(place), _word(place + 8)] == [id(rows), id(columns)]
         and all(_word(id(a) + _TYPE) == id(np.ndarray) for a in pair)
         and all(_word(id(a) + _DATA) == a.__array_interface__["data"][0] for a in pair)
         and [_word(id(a) + _FLAGS) & _ROWS == _ROWS for a in pair] == [True, False]
@@ -53,6 +50,16 @@ def why_not() -> str | None:
 def _word(place: int) -> int:
     """Eight bytes of memory as a number."""
     return int.from_bytes(ffi().buffer(ffi().cast("char *", place), 8), "little")
+
+
+def items(code: Code, values: str) -> str:
+    """Where a list has its objects.
+
+    Args:
+        code: takes the instruction.
+        values: the list's address.
+    """
+    return code.put(f"load ptr, ptr {code.at('i8', values, str(_ITEMS))}")
 
 
 def memory(code: Code, thing: str, odd: str, name: str) -> str:

@@ -57,7 +57,8 @@ class Staged:
             m, n, k = stage.shape
             a, b = self._view(stage.a, (m, k)), self._view(stage.b, (k, n))
             to = self._view(stage.result, (m, n))
-            return lambda names: np.copyto(to(names), np.dot(a(names), b(names)))
+            # It is a temporary or a result, row by row, so BLAS may write there.
+            return lambda names: np.dot(a(names), b(names), to(names))
         return self._part(stage)
 
     def _part(self, part: codegen.Part) -> Callable[[dict[str, Array]], None]:
@@ -112,8 +113,15 @@ class Staged:
         size, dtype, name = item.dtype.size, item.dtype.np, view.name
         strides = [s * size for s in view.strides] or [0] * len(shape)
         offset = view.offset * size
+        if item.shape == shape and not offset and strides == _rows(shape, size):
+            return lambda names: names[name]
 
         def get(names: dict[str, Array]) -> Array:
             return np.ndarray(shape, dtype, names[name], offset, strides)
 
         return get
+
+
+def _rows(shape: tuple[int, ...], size: int) -> list[int]:
+    """The strides of an array that lies row by row, in bytes, 0 where there is one index."""
+    return [0 if n == 1 else size * math.prod(shape[i + 1 :]) for i, n in enumerate(shape)]

@@ -62,8 +62,9 @@ class _Stretch:
 
     def __init__(self, stretch: codegen.Stretch) -> None:
         places = Places(stretch)
-        self._function = request(lambda name: source(name, stretch))
-        self._words = np.array(places.words(kinds(stretch)[1]), np.int64)
+        models, found = kinds(stretch)
+        self._function = request(lambda name: source(name, stretch, models))
+        self._words = np.array(places.words(found), np.int64)
         self._outs = [(i.shape, i.dtype.np) for i in stretch.results]
         self._ins = [(i.shape, i.dtype.np) for i in stretch.inputs]
         self._scratch = places.scratch
@@ -90,8 +91,8 @@ class _Stretch:
             scratch = self._free.pop()
         except IndexError:
             scratch = np.empty(self._scratch, np.uint8)
-        passed = (scratch, *args[:-1], *results)
-        if self._call(objects.items(passed)):
+        passed = [scratch, *args[:-1], *results]
+        if self._call(id(passed)):
             self._slowly(scratch, args[:-1], results)
         self._free.append(scratch)
         return results[0] if len(results) == 1 else tuple(results)
@@ -102,8 +103,8 @@ class _Stretch:
         types = (dtype for _, dtype in self._ins)
         given = [np.ascontiguousarray(a, t) for a, t in zip(args, types, strict=True)]
         made = [np.empty(*s) for s in self._outs]
-        passed = (scratch, *given, *made)
-        self._call(objects.items(passed))
+        passed = [scratch, *given, *made]
+        self._call(id(passed))
         for result, value in zip(results, made, strict=True):
             result[...] = value
 
@@ -113,7 +114,7 @@ class _Stretch:
         assert place is not None
         call = _caller()(place)
         words, length, kind = address(self._words), len(self._words), objects.kind()
-        return lambda items: call(items, count, words, length, kind)
+        return lambda passed: call(passed, count, words, length, kind)
 
 
 @functools.cache
@@ -161,14 +162,13 @@ def _line(stage: Stage, known: dict[int, Any]) -> Any:
     return key, stage.folds
 
 
-def source(entry: str, stretch: codegen.Stretch) -> str:
-    """The module of a stretch: `entry(objects, count, words, count, array type)`.
+def source(entry: str, stretch: codegen.Stretch, models: Sequence[Stage]) -> str:
+    """The module of a stretch: `entry(list, count, words, count, array type)`.
 
-    The objects are arrays: scratch memory, inputs, results. The words are for each stage its kind,
+    In the list are arrays: scratch memory, inputs, results. The words are for each stage its kind,
     and for each of its views which array it is of and where there; then those of its folds. It
     returns 0, or 1 where something is no array whose elements lie in a row: nothing is done then.
     """
-    models, _ = kinds(stretch)
     needed = sorted({need for line in _lines(stretch) for need in render.needs(line)})
     tiles: set[Tile] = set()
     functions = [_stage(f"k{i}", stretch, stage, tiles) for i, stage in enumerate(models)]
@@ -215,11 +215,12 @@ def _stage(name: str, stretch: codegen.Stretch, stage: Stage, tiles: set[Tile]) 
 
 def _entry(name: str, count: int) -> str:
     code = Code()
-    code.add("%objects = inttoptr i64 %from to ptr", "%first = inttoptr i64 %table to ptr",
+    code.add("%list = inttoptr i64 %from to ptr", "%first = inttoptr i64 %table to ptr",
              "%arrays = alloca ptr, i64 %count")  # fmt: skip
     end = code.at("i64", "%first", "%length")
+    listed = objects.items(code, "%list")
     with code.loop("0", "%count") as each:
-        thing = code.put(f"load ptr, ptr {code.at('ptr', '%objects', each.index)}")
+        thing = code.put(f"load ptr, ptr {code.at('ptr', listed, each.index)}")
         elements = objects.memory(code, thing, "odd", "found")
         code.store("ptr", elements, code.at("ptr", "%arrays", each.index))
     code.add("br label %head")
