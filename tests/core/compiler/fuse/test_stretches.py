@@ -103,6 +103,16 @@ def test_a_small_network_with_its_gradient():
 
 
 @pytest.mark.usefixtures("_by")
+def test_layers_that_patterns_have_fused():
+    x = h = tf.placeholder(tf.float32, [4, 8])
+    for i in range(5):
+        w, b = tf.Variable(numbers(8, 8, seed=i)), tf.Variable(numbers(8, seed=i))
+        h = tf.nn.relu(tf.nn.bias_add(tf.matmul(h, w), b))
+    (names,) = same([h], {x: numbers(4, 8)}, 1e-4, 1e-4)
+    assert {"MatMul", "BiasAdd_2", "Relu_4"} <= names
+
+
+@pytest.mark.usefixtures("_by")
 def test_moves_of_elements_are_places():
     x = tf.placeholder(tf.float32, [4, 6])
     w = tf.constant(numbers(6, 12))

@@ -67,7 +67,7 @@ def small(node: Node) -> Small | None:
     if node.fused is None or node.op == CLUSTER:
         found = _way(node)
         return None if found is None else Small(((node, found[0]),), found[1])
-    members = [small(member) for member in node.fused.members]
+    members = [None if m.fused is not None else small(m) for m in node.fused.members]
     parts = [m for m in members if m is not None]
     if len(parts) < len(members):
         return None
@@ -146,10 +146,18 @@ class Stages:
         if node.fused is None or node.op == CLUSTER:
             ways[0][1](self, node)
             return
-        self._same.update(zip(node.fused.inputs, node.inputs, strict=True))
+        # Copies, whose values no other node has for its own: what they read has been replaced.
+        values = dict(zip(node.fused.inputs, node.inputs, strict=True))
         for member, way in ways:
-            way(self, member)
-        self._same.update(zip(node.values(), node.fused.results, strict=True))
+            copy = Node(
+                member.op, member.name, spec=member.spec, attrs=member.attrs,
+                inputs=[values.get(v, v) for v in member.inputs], out_dtypes=member.out_dtypes,
+                out_shapes=member.out_shapes,
+            )  # fmt: skip
+            values.update(zip(member.values(), copy.values(), strict=True))
+            way(self, copy)
+        for value, result in zip(node.values(), node.fused.results, strict=True):
+            self._same[value] = values[result]
 
     def finished(self, wanted: Sequence[Value]) -> tuple[Stretch, list[Value]]:
         """The whole stretch, and what it reads, in order.
