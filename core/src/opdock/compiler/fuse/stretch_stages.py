@@ -39,8 +39,10 @@ _ELEMENTS: Final = frozenset(
 would be rounded."""
 _MOST_WALKED: Final = 1 << 12
 """Elements up to which what a step computes takes about as long as its call."""
-_MOST_MULTIPLIED: Final = 1 << 15
+_MOST_MULTIPLIED: Final = 1 << 16
 """The same for a product's multiplications; libraries have the better code for larger ones."""
+_MOST_MOVED: Final = 1 << 10
+"""The same for the elements that a product needs in another order."""
 _TOGETHER: Final = 8
 """Multiplications that take the time of one element elsewhere."""
 _ADDENDS: Final = 8
@@ -113,11 +115,10 @@ def _way(node: Node) -> tuple[Way, int] | None:
 
 def _product_way(node: Node, turned_a: bool, turned_b: bool) -> tuple[Way, int] | None:
     (m, n), k = _full(node.out_shapes[0]), _full(node.inputs[0].shape)[0 if turned_a else 1]
-    times = m * n * k
-    own = times // _TOGETHER + k * n * turned_b
-    fits = times <= _MOST_MULTIPLIED and own <= _MOST_WALKED
+    times, moved = m * n * k, k * n * turned_b
+    fits = times <= _MOST_MULTIPLIED and moved <= _MOST_MOVED
     floats = node.out_dtypes[0].base_dtype in _FLOATS
-    return (Stages._product, own) if fits and floats else None
+    return (Stages._product, times // _TOGETHER + moved) if fits and floats else None
 
 
 def _full(shape: PartialShape) -> Shape:
