@@ -73,6 +73,7 @@ from opdock.graph.nodes.traits import (
 )
 from opdock.kernels import philox
 from opdock.kernels.expr.cluster import CLUSTER, OPEN_CLUSTER
+from opdock.kernels.expr.stretch import STRETCH
 from opdock.kernels.expr.turns import TURNS
 from opdock.kernels.expr.updates import UPDATES
 from opdock.kernels.numpy_namespace import NumpyNamespace
@@ -132,6 +133,7 @@ __all__ = [
     "QUANTIZED",
     "REALS",
     "SIGNED",
+    "STRETCH",
     "TURNS",
     "UNSIGNED",
     "UPDATES",

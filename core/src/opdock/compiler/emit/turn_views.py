@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -64,8 +63,10 @@ class Place:
 
     def permuted(self, order: Sequence[int]) -> Place:
         """The array with its axes in another order."""
-        shape, strides = (tuple(of[i] for i in order) for of in (self.shape, self.strides))
-        return replace(self, shape=shape, strides=strides)
+        shape, strides = self.shape, self.strides
+        return replace(
+            self, shape=tuple([shape[i] for i in order]), strides=tuple([strides[i] for i in order])
+        )
 
     def reshaped(self, shape: tuple[int, ...]) -> Place | None:
         """The array in another shape; None if its elements would have to move."""
@@ -84,7 +85,11 @@ class Place:
 
 def packed(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The strides of an array that lies row by row; those of single elements are 0."""
-    return tuple(0 if n == 1 else math.prod(shape[i + 1 :]) for i, n in enumerate(shape))
+    strides, rest = [], 1
+    for n in reversed(shape):
+        strides.append(0 if n == 1 else rest)
+        rest *= n
+    return tuple(strides[::-1])
 
 
 # ---------------------------------------------------------------- ops
