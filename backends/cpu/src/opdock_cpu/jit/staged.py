@@ -57,8 +57,12 @@ class Staged:
             m, n, k = stage.shape
             a, b = self._view(stage.a, (m, k)), self._view(stage.b, (k, n))
             to = self._view(stage.result, (m, n))
-            # It is a temporary or a result, row by row, so BLAS may write there.
-            return lambda names: np.dot(a(names), b(names), to(names))
+
+            def multiply(names: dict[str, Array]) -> None:
+                # It is a temporary or a result, row by row, so BLAS may write there.
+                np.dot(a(names), b(names), to(names))
+
+            return multiply
         return self._part(stage)
 
     def _part(self, part: codegen.Part) -> Callable[[dict[str, Array]], None]:
