@@ -13,7 +13,12 @@ from opdock import dtypes, errors
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.scopes import device
-from opdock.graph.variables.trackable import VARIABLE_VALUE_KEY, Trackable, TrackableReference
+from opdock.graph.variables.trackable import (
+    VARIABLE_VALUE_KEY,
+    NotTrackable,
+    Trackable,
+    TrackableReference,
+)
 from opdock.io import protos
 from opdock.train.saveable import (
     OBJECT_GRAPH_PROTO_KEY,
@@ -104,6 +109,12 @@ class ObjectGraph:
         self._add_slots()
 
     def _add(self, trackable: Trackable) -> None:
+        if isinstance(trackable, NotTrackable):
+            raise NotImplementedError(
+                f"The object {trackable} does not support object-based saving. File a feature"
+                " request if this limitation bothers you. In the meantime, you can remove the"
+                " dependency on this object and save everything else."
+            )
         self._ids[id(trackable)] = len(self.objects)
         self.objects.append(trackable)
 
