@@ -159,3 +159,45 @@ def test_generators_feed_models_and_batches_train_them():
     inputs = tf.keras.layers.Input((3,))
     (found,) = backend.function([inputs], [inputs * 2])([np.ones((1, 3), "f")])
     assert found.tolist() == [[2, 2, 2]] and backend.get_value(backend.variable(3.0)) == 3
+
+
+# ---------------------------------------------------------------- slots of checkpoints
+def _trained(folder: Path) -> tuple[str, Any]:
+    """A checkpoint of a variable and Keras' Adam after two steps, and the slot "m"."""
+    optimizer, v = tf.keras.optimizers.Adam(0.1), tf.Variable([1.0, 2.0])
+    for _ in range(2):
+        optimizer.minimize(lambda: tf.reduce_sum(v * v), [v])
+    path = tf.train.Checkpoint(optimizer=optimizer, v=v).save(str(folder / "c"))
+    return path, optimizer.get_slot(v, "m").numpy()
+
+
+@pytest.mark.parametrize("last", ["neither", "v", "optimizer"])
+def test_keras_slots_are_there_before_a_step(last: str, tmp_path: Path) -> None:
+    path, m = _trained(tmp_path)
+    optimizer, v = tf.keras.optimizers.Adam(0.1), tf.Variable([0.0, 0.0])
+    parts = {"optimizer": optimizer, "v": v}
+    late = parts.pop(last, None)
+    checkpoint = tf.train.Checkpoint(**parts)
+    status = checkpoint.restore(path)
+    if late is not None:
+        setattr(checkpoint, last, late)
+    np.testing.assert_array_equal(optimizer.get_slot(v, "m").numpy(), m)
+    status.assert_existing_objects_matched()
+    again = checkpoint.save(str(tmp_path / "again"))
+    slots = [k for k, _ in tf.train.list_variables(path) if "OPTIMIZER_SLOT" in k]
+    assert len(slots) == 2 and set(slots) <= {k for k, _ in tf.train.list_variables(again)}
+
+
+def test_keras_goes_on_as_if_nothing_had_been(tmp_path: Path) -> None:
+    steps: list[Any] = []
+    optimizer, v = tf.keras.optimizers.Adam(0.1), tf.Variable([1.0, 2.0])
+    checkpoint = tf.train.Checkpoint(optimizer=optimizer, v=v)
+    optimizer.minimize(lambda: tf.reduce_sum(v * v), [v])
+    path = checkpoint.save(str(tmp_path / "c"))
+    for _ in range(2):
+        if steps:
+            optimizer, v = tf.keras.optimizers.Adam(0.1), tf.Variable([0.0, 0.0])
+            tf.train.Checkpoint(optimizer=optimizer, v=v).restore(path)
+        optimizer.minimize(lambda v=v: tf.reduce_sum(v * v), [v])
+        steps.append(v.numpy())
+    np.testing.assert_array_equal(*steps)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 
 import numpy as np
@@ -267,3 +268,32 @@ def test_a_dataset_is_an_argument_of_a_concrete_function():
     concrete = count.get_concrete_function(tf.data.Dataset.range(3))
     with tf.Session() as session:
         assert session.run([concrete(tf.data.Dataset.range(n)) for n in (2, 6)]) == [2, 6]
+
+
+def test_variables_that_a_function_makes_are_initialized_by_nobody_else():
+    made = []
+
+    @tf.function
+    def scaled(x):
+        if not made:
+            made.append(tf.Variable(2.0, use_resource=True))
+        made[0].assign_add(1.0)
+        return x * made[0]
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        result = scaled(tf.constant(1.0))
+        session.run(tf.global_variables_initializer())
+        # What the function does is done in every run; its variable begins once.
+        assert [session.run(result) for _ in range(3)] == [3.0, 4.0, 5.0]
+
+
+def test_what_a_partial_has_given_is_no_parameter():
+    def f(a, b, c, d=5, *, e=7):
+        return a + b + c + d + e
+
+    function = tf.function(functools.partial(f, 1, e=tf.constant(2), d=3))
+    spec = function.function_spec.fullargspec
+    assert (spec.args, spec.defaults, spec.kwonlyargs) == (["b", "c"], None, [])
+    with tf.Graph().as_default(), tf.Session() as session:
+        bound = tf.function(functools.partial(f, 1, e=2, d=3))
+        assert session.run([bound(10, c=20), bound(10, 20, d=0)]) == [36, 33]

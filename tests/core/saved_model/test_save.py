@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,10 @@ import pytest
 import opdock as tf
 from opdock.eager.modes import eager_mode
 from opdock.graph.nodes.typespec import TensorSpec
+from opdock.graph.variables.trackable import NoDependency
+from opdock.graph.variables.tracked_attributes import AutoTrackable
+from opdock.ops.composed.defined_function import Defun
+from opdock.saved_model import revived
 
 VECTOR = TensorSpec([None], tf.float32)
 
@@ -345,3 +350,107 @@ def test_concrete_functions_are_functions_of_tensors() -> None:
     assert found(twice(tf.constant([1.0]))).tolist() == [3]
     with pytest.raises(TypeError, match="takes"):
         twice(tf.constant([1.0]), z=1)
+
+
+# ---------------------------------------------------------------- functions of functions
+def again(thing: Any, folder: Path, times: int) -> Any:
+    """A thing that was saved and loaded some times, where operations run as they are made."""
+    for i in range(times):
+        tf.saved_model.save(thing, str(folder / str(i)))
+        thing = tf.saved_model.load_v2(str(folder / str(i)))
+    return thing
+
+
+@pytest.mark.parametrize("times", [1, 3])
+def test_functions_that_are_operations_come_along(tmp_path: Path, times: int) -> None:
+    @Defun(tf.float32)
+    def inner(x: Any) -> Any:
+        return x + 1.0
+
+    @Defun(tf.float32)
+    def middle(x: Any) -> Any:
+        return inner(x) * 2.0
+
+    @tf.function(input_signature=[TensorSpec([], tf.float32)])
+    def outer(x: Any) -> Any:
+        return middle(x)
+
+    with eager_mode(alone=True), tf.device("/cpu:0"):
+        made = again(module(f=outer), tmp_path, times)
+        with tf.device(None):
+            made = again(made, tmp_path / "elsewhere", 1)
+        assert made.f(tf.constant(1.0)).numpy() == 4.0
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_partial_functions(tmp_path: Path, times: int) -> None:
+    def f(a: Any, b: Any, c: Any = 3.0) -> Any:
+        return a, b, c
+
+    with eager_mode(alone=True):
+        fixed = tf.function(
+            functools.partial(f, 1, c=4), input_signature=[TensorSpec([], tf.float32)]
+        )
+        free = tf.function(functools.partial(f, b=tf.zeros([1]), c=tf.ones([1])))
+        free(tf.constant(2))
+        made = again(module(fixed=fixed, free=free), tmp_path, times)
+        assert [t.numpy() for t in made.fixed(3.0)] == [1, 3.0, 4]
+        assert [t.numpy() for t in made.free(tf.constant(2))] == [2, 0.0, 1.0]
+        with pytest.raises(ValueError, match="Python inputs incompatible with input_signature"):
+            made.fixed(tf.constant([1.0]))
+
+
+def test_a_signature_of_a_value_of_several_tensors(tmp_path: Path) -> None:
+    with eager_mode(alone=True):
+        spec = tf.RaggedTensorSpec([None, None], tf.int32)
+        doubled = tf.function(lambda x: x * 2, input_signature=[spec])
+        made = again(module(f=doubled), tmp_path, 2)
+        assert made.f(tf.ragged.constant([[1, 2], [3]])).to_list() == [[2, 4], [6]]
+        info = made.signatures["serving_default"]
+        assert isinstance(info.structured_outputs["output_0"], tf.RaggedTensorSpec)
+
+
+class Momentum(tf.Module):
+    """An optimizer with slots, that makes them as Keras' do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slots: Any = NoDependency({})
+
+    def get_slot_names(self) -> list[str]:
+        return ["m"]
+
+    def get_slot(self, var: Any, name: str) -> Any:
+        return self.slots[id(var)]
+
+    def add_slot(self, var: Any, slot_name: str, initializer: Any) -> Any:
+        self.slots[id(var)] = tf.Variable(initializer, trainable=False, use_resource=True)
+        return self.slots[id(var)]
+
+
+def test_slots_are_those_of_the_optimizer_that_is_loaded(tmp_path: Path) -> None:
+    if "momentum_of_test" not in revived.registered_identifiers():
+        revived.register_revived_type(
+            "momentum_of_test", lambda thing: isinstance(thing, Momentum),
+            [revived.VersionedTypeRegistration(lambda proto: Momentum(), 1, 1, 1)],
+        )  # fmt: skip
+    with eager_mode(alone=True):
+        root = module(v=tf.Variable(1.0), optimizer=Momentum())
+        slot = root.optimizer.add_slot(root.v, "m", 5.0)
+        root.f = tf.function(lambda: slot.assign_add(1.0), input_signature=[])
+        made = again(root, tmp_path, 2)
+        assert made.f().numpy() == 6.0
+        assert made.optimizer.get_slot(made.v, "m").numpy() == 6.0
+
+
+def test_objects_that_only_a_model_has(tmp_path: Path) -> None:
+    class Extra(AutoTrackable):
+        def _list_extra_dependencies_for_serialization(self, cache: Any) -> dict[str, Any]:
+            return cache.setdefault(self, {"a": tf.Variable(5.0)})  # type: ignore[no-any-return]
+
+    with eager_mode(alone=True):
+        assert again(Extra(), tmp_path, 1).a.numpy() == 5.0
+        other = Extra()
+        other.a = tf.Variable(3.0)
+        with pytest.raises(ValueError, match="has an attribute named a, which is reserved"):
+            tf.saved_model.save(other, str(tmp_path / "other"))

@@ -28,6 +28,7 @@ TRAINING_SOURCES: Final[dict[str, tuple[str, ...]]] = {
         "opdock.graph.variables.trackable",
         "opdock.graph.variables.trackable_resources",
     ),
+    "python.saved_model.revived_types": ("opdock.saved_model.revived",),
     "python.training.tracking.graph_view": ("opdock.train.tracking.object_graph",),
     "python.training.tracking.python_state": ("opdock.train.tracking.base",),
     "python.training.tracking.util": ("opdock.train.tracking.util",),
@@ -39,6 +40,9 @@ TRAINING_SOURCES: Final[dict[str, tuple[str, ...]]] = {
 # Module -> name -> "module:name" of opdock; "opdock:x" is the public tf.x.
 TRAINING_NAMES: Final[dict[str, dict[str, str]]] = {
     "python.training.server_lib": {"_make_server_def": "opdock.train.server_lib:make_server_def"},
+    "python.training.tracking.data_structures": {
+        "_DictWrapper": "opdock.graph.variables.tracked_containers:DictWrapper"
+    },
     "python.saved_model.loader_impl": {
         "_get_main_op_tensor": "opdock.saved_model.loader:op_of_collection"
     },

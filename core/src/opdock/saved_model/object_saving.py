@@ -31,6 +31,7 @@ from opdock.saved_model.signature_functions import (
     canonical_signatures,
     function_to_export,
 )
+from opdock.train.tracking.object_graph import ObjectGraphView
 from opdock.train.tracking.util import TrackableSaver
 from opdock.util.identities import ObjectIdentityDictionary
 from opdock.util.nest_paths import map_structure_with_paths
@@ -91,7 +92,7 @@ def save_and_return_nodes(
     meta = graph.meta_graph(offered)
     directory = as_path(export_dir)
     utils.get_or_create_variables_dir(directory)
-    TrackableSaver(obj, lambda: objects).save(utils.get_variables_path(directory))
+    TrackableSaver(ObjectGraphView(obj), lambda: objects).save(utils.get_variables_path(directory))
     copy_assets_to_destination_dir(graph.files, directory)
     _describe(view, graph, meta.object_graph_def, objects)
     model = protos.SavedModel(saved_model_schema_version=constants.SAVED_MODEL_SCHEMA_VERSION)

@@ -62,12 +62,35 @@ class ModelView:
 
     def _asked(self, owner: Trackable) -> tuple[Any, dict[str, Any], dict[str, Any]]:
         if id(owner) not in self._children:
-            found = owner._trackable_children("savedmodel", cache=self._cache)
+            found = self._named(owner)
             functions = {k: v for k, v in found.items() if isinstance(v, SavedFunction)}
             functions |= _own_functions(owner)
             rest = {k: v for k, v in found.items() if not isinstance(v, SavedFunction)}
             self._children[id(owner)] = owner, rest, functions
         return self._children[id(owner)]
+
+    def _named(self, owner: Trackable) -> dict[str, Any]:
+        found = owner._trackable_children("savedmodel", cache=self._cache)
+        return {**found, **self._extra(owner, found)}
+
+    def _extra(self, owner: Trackable, found: dict[str, Any]) -> dict[str, Any]:
+        """What an object has in a model alone.
+
+        Raises:
+            ValueError: a dependency of the program's has such a name.
+        """
+        key = "extra", id(owner)
+        if key not in self._cache:
+            self._cache[key] = owner._list_extra_dependencies_for_serialization(self._cache)
+        extra: dict[str, Any] = self._cache[key]
+        for name, thing in extra.items():
+            if found.get(name, thing) is not thing:
+                raise ValueError(
+                    f"Error when exporting object {owner} of with identifier="
+                    f"{owner._object_identifier}. The object has an attribute named {name}, which"
+                    f" is reserved. List of all reserved attributes: {list(extra)}"
+                )
+        return extra
 
     # ------------------------------------------------------------ freezing
     def add_signatures(self, signatures: SignatureMap) -> None:
@@ -109,7 +132,7 @@ class ModelView:
             for function in self.functions(thing).values():
                 _all_traced(function)
         self._children = {
-            key: (owner, {**owner._trackable_children("savedmodel", cache=self._cache)}, functions)
+            key: (owner, self._named(owner), functions)
             for key, (owner, _, functions) in self._children.items()
         }
         for key, (owner, found, functions) in self._children.items():

@@ -140,6 +140,11 @@ class RestoredFunction(Function, Trackable):
             for function in self.concrete_functions:
                 if _fits(function.structured_input_signature, values, converting):
                     return function
+        if self.input_signature is not None:
+            raise ValueError(
+                f"Python inputs incompatible with input_signature:\n  inputs: {values[0]}\n"
+                f"  input_signature: {self.input_signature}"
+            )
         tried = "\n".join(f"  {f.structured_input_signature}" for f in self.concrete_functions)
         raise ValueError(
             "Could not find matching function to call loaded from the SavedModel. Got:\n  "

@@ -103,6 +103,26 @@ class FuncGraph(Graph):
             self._thread.variable_creators = outer._thread.variable_creators
 
     @property
+    def outer_graph(self) -> Graph | None:
+        """The graph in which the function is called."""
+        return self.outer
+
+    @property
+    def external_captures(self) -> list[Tensor]:
+        """What the body takes from outside."""
+        return [outer for outer, _ in self.captures]
+
+    @property
+    def internal_captures(self) -> list[Tensor]:
+        """The parameters that stand for what the body takes from outside."""
+        return [inner for _, inner in self.captures]
+
+    @property
+    def control_outputs(self) -> list[Operation]:
+        """The operations that a call waits for beside the results."""
+        return list(self.targets)
+
+    @property
     def captures(self) -> list[tuple[Tensor, Tensor]]:
         """(outer tensor, inner parameter) in order of first use."""
         return [(outer, inner) for inner, outer in self.outside.items()]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 from opdock.graph.nodes.graph import Graph, default_graphs, get_default_graph
-from opdock.graph.nodes.operation import graph_behind
+from opdock.graph.nodes.operation import Operation, graph_behind
 
 
 def graph_of(values: Any) -> Graph:
@@ -164,12 +165,36 @@ def init_scope() -> Iterator[None]:
     graph = program_around(inner)
     devices = inner._scopes.devices or graph._scopes.devices
     scope = f"{scope}/" if scope else ""
+    first = len(graph.get_operations()) if _outside.of_functions else 0
     with graph.as_default(), graph.control_dependencies(None), graph.name_scope(scope):
         around, graph._scopes.devices = graph._scopes.devices, devices
         try:
             yield
         finally:
             graph._scopes.devices = around
+            for made in _outside.of_functions:
+                made.update(graph.get_operations()[first:])
+
+
+class _Outside(threading.local):
+    """What functions that are being called have made outside of themselves, for each of them."""
+
+    def __init__(self) -> None:
+        self.of_functions: list[set[Operation]] = []
+
+
+_outside = _Outside()
+
+
+@contextlib.contextmanager
+def made_outside() -> Iterator[set[Operation]]:
+    """The operations that `init_scope` takes out of what is inside: no part of a call."""
+    found: set[Operation] = set()
+    _outside.of_functions.append(found)
+    try:
+        yield found
+    finally:
+        _outside.of_functions.pop()
 
 
 def program_around(graph: Any) -> Graph:

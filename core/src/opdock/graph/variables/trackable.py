@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 __all__ = [
-    "DelegatingTrackable", "NoDependency", "Trackable", "TrackableReference", "Weighted",
-    "cached_per_instance", "no_automatic_dependency_tracking",
+    "DelegatingTrackable", "NoDependency", "NotTrackable", "Trackable", "TrackableReference",
+    "Weighted", "cached_per_instance", "no_automatic_dependency_tracking",
     "no_automatic_dependency_tracking_scope",
 ]  # fmt: skip
 
@@ -190,6 +190,14 @@ class Trackable:
         for position in sorted(waiting, key=lambda p: int(p.restore_uid), reverse=True):
             position.restore(trackable)
 
+    def _list_extra_dependencies_for_serialization(self, cache: dict[Any, Any]) -> dict[str, Any]:
+        """Objects that a model has of this one beside its dependencies, by name.
+
+        Args:
+            cache: what objects that override it keep while a model is written.
+        """
+        return {}
+
     def _add_variable_with_custom_getter(
         self, name: str, shape: Any = None, dtype: Any = None, initializer: Any = None,
         getter: Callable[..., Any] | None = None, overwrite: bool = False, **kwargs: Any,
@@ -216,6 +224,10 @@ class TrackableVariable(Trackable):
 
     def _gather_saveables_for_checkpoint(self) -> dict[str, Any]:
         return {VARIABLE_VALUE_KEY: self}
+
+
+class NotTrackable:
+    """Marks a class of objects that checkpoints refuse, though they inherit being trackable."""
 
 
 class Weighted:

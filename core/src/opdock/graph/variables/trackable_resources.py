@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from opdock import dtypes
 from opdock.graph.nodes.convert import convert_to_tensor, register_tensor_conversion_function
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.scopes import device, init_scope
+from opdock.graph.nodes.scopes import device as on_device
+from opdock.graph.nodes.scopes import init_scope
 from opdock.graph.variables.trackable import Trackable
 
-__all__ = ["CapturableResource", "TrackableAsset", "owns_resource"]
+__all__ = [
+    "CapturableResource", "ResourceTracker", "TrackableAsset", "TrackableResource", "owns_resource",
+    "resource_tracker_scope",
+]  # fmt: skip
 
 
 class CapturableResource(Trackable):
@@ -35,6 +41,60 @@ class CapturableResource(Trackable):
         return self._resource_handle
 
 
+class TrackableResource(CapturableResource):
+    """A resource whose handle is made when it is asked for first; trackers around hear of it.
+
+    Args:
+        device: where it is made.
+    """
+
+    def __init__(self, device: str = "") -> None:
+        self._resource_device = device
+        for tracker in _trackers:
+            tracker.add_resource(self)
+
+    @property
+    def resource_handle(self) -> Any:
+        """The handle."""
+        if self._resource_handle is None:
+            with on_device(self._resource_device):
+                self._resource_handle = self._create_resource()
+        return self._resource_handle
+
+
+class ResourceTracker:
+    """The resources that are made within its scope."""
+
+    def __init__(self) -> None:
+        self._resources: list[TrackableResource] = []
+
+    @property
+    def resources(self) -> list[TrackableResource]:
+        """Those, in the order in which they were made."""
+        return self._resources
+
+    def add_resource(self, resource: TrackableResource) -> None:
+        """Adds one."""
+        self._resources.append(resource)
+
+
+_trackers: list[ResourceTracker] = []
+
+
+@contextlib.contextmanager
+def resource_tracker_scope(resource_tracker: ResourceTracker) -> Iterator[None]:
+    """Has a tracker hear of the resources that are made inside.
+
+    Args:
+        resource_tracker: the tracker.
+    """
+    _trackers.append(resource_tracker)
+    try:
+        yield
+    finally:
+        _trackers.remove(resource_tracker)
+
+
 def owns_resource(thing: Any) -> bool:
     """Whether an object makes a resource of its own."""
     return isinstance(thing, CapturableResource) and thing._is_owner
@@ -48,7 +108,7 @@ class TrackableAsset(Trackable):
     """
 
     def __init__(self, path: Any) -> None:
-        with init_scope(), device("CPU"):
+        with init_scope(), on_device("CPU"):
             self._path = convert_to_tensor(path, dtypes.string, "asset_path")
 
     @property

@@ -12,7 +12,7 @@ from typing import Any
 
 from opdock.graph.control.function_op import root_of
 from opdock.graph.nodes.graph import get_default_graph
-from opdock.graph.nodes.scopes import name_scope
+from opdock.graph.nodes.scopes import made_outside, name_scope
 from opdock.graph.variables.tracked_attributes import SavedFunction
 from opdock.ops.composed.concrete_function import ConcreteFunction
 from opdock.ops.composed.effects import after, in_order
@@ -125,11 +125,12 @@ class Function(SavedFunction):
             return self._run(own, args, kwargs)
         self._note(args, kwargs)
         before, known = len(graph.get_operations()), _variables(graph)
-        with name_scope(self._name), inside_function():
+        with name_scope(self._name), inside_function(), made_outside() as outside:
             args, kwargs = as_tensors((args, kwargs))
             result = with_tensors(self._called(*self._own, *own, *args, **kwargs))
             self._check_new([v for v in _variables(graph) if v not in known])
-            return after(in_order(graph.get_operations()[before:]), result)
+            made = [op for op in graph.get_operations()[before:] if op not in outside]
+            return after(in_order(made), result)
 
     def _run(self, own: tuple[Any, ...], args: Any, kwargs: Any) -> Any:
         """Runs the function as one operation."""

@@ -13,7 +13,12 @@ from opdock import dtypes, errors
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.scopes import device
-from opdock.graph.variables.trackable import VARIABLE_VALUE_KEY, Trackable, TrackableReference
+from opdock.graph.variables.trackable import (
+    VARIABLE_VALUE_KEY,
+    NotTrackable,
+    Trackable,
+    TrackableReference,
+)
 from opdock.io import protos
 from opdock.train.saveable import (
     OBJECT_GRAPH_PROTO_KEY,
@@ -104,6 +109,12 @@ class ObjectGraph:
         self._add_slots()
 
     def _add(self, trackable: Trackable) -> None:
+        if isinstance(trackable, NotTrackable):
+            raise NotImplementedError(
+                f"The object {trackable} does not support object-based saving. File a feature"
+                " request if this limitation bothers you. In the meantime, you can remove the"
+                " dependency on this object and save everything else."
+            )
         self._ids[id(trackable)] = len(self.objects)
         self.objects.append(trackable)
 
@@ -202,15 +213,40 @@ class ObjectGraphView:
     """The objects behind one, as Keras and estimators ask for them.
 
     Args:
-        root: where to begin.
+        root: where to begin, or a weak reference to it.
     """
 
-    def __init__(self, root: Trackable) -> None:
-        self._graph = ObjectGraph(root)
+    def __init__(self, root: Trackable | weakref.ref[Trackable]) -> None:
+        self._root = root
+
+    @property
+    def root(self) -> Trackable:
+        """Where it begins."""
+        root = self._root() if isinstance(self._root, weakref.ref) else self._root
+        assert root is not None
+        return root
+
+    def graph(self) -> ObjectGraph:
+        """The objects as they are now."""
+        return ObjectGraph(self.root)
 
     def breadth_first_traversal(self) -> tuple[list[Trackable], ObjectIdentityDictionary]:
         """The objects, nearest first, and the path of names to each."""
-        return self._graph.objects, self._graph.paths()
+        graph = self.graph()
+        return graph.objects, graph.paths()
+
+    def list_objects(self) -> list[Trackable]:
+        """The objects, slot variables of optimizers last."""
+        return self.graph().objects
+
+    def serialize_object_graph(self) -> tuple[list[SaveableObject], Any, dict[Any, Any]]:
+        """What a checkpoint has of the objects.
+
+        Returns:
+            The saveables, a `TrackableObjectGraph`, and what to feed for what lives in Python.
+        """
+        proto, saveables, feeds = self.graph().serialize(Saveables())
+        return saveables, proto, feeds
 
     def frozen_saveable_objects(
         self, object_map: Any = None, to_graph: Graph | None = None
@@ -230,7 +266,7 @@ class ObjectGraphView:
                 "which opdock does not make",
             )  # fmt: skip
         with contextlib.nullcontext() if to_graph is None else to_graph.as_default():
-            proto, saveables, _ = self._graph.serialize(Saveables())
+            saveables, proto, _ = self.serialize_object_graph()
             with device("/cpu:0"):
                 described = constant(proto.SerializeToString(deterministic=True), dtypes.string)
             return [*saveables, NoRestoreSaveable(described, OBJECT_GRAPH_PROTO_KEY)]

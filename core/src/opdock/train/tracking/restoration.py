@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import logging
+import sys
 import weakref
 from collections import deque
 from collections.abc import Callable
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opdock import errors
+from opdock.api import logging
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -26,7 +27,6 @@ from opdock.train.tracking.object_graph import Saveables
 
 __all__ = ["CheckpointInitialValueCallable", "Position", "Restoration", "node_names"]
 
-_log = logging.getLogger("tensorflow")
 restore_numbers = itertools.count()
 
 
@@ -55,6 +55,44 @@ class _Slot:
     name: str
 
 
+class _Rest:
+    """Tells what of a checkpoint nobody took when its restore is over: when it is gone.
+
+    Apart from the restore, which others may refer to in a circle.
+
+    Args:
+        proto: the checkpoint's `TrackableObjectGraph`.
+        matched: the numbers of the objects that the program has.
+        unused: attributes that their objects have not.
+    """
+
+    expected = False
+
+    def __init__(self, proto: Any, matched: set[int], unused: dict[int, list[str]]) -> None:
+        self._proto, self._matched, self._unused = proto, matched, unused
+
+    def __del__(self) -> None:
+        if self.expected or sys.is_finalizing():
+            return
+        names = node_names(self._proto)
+        told = [
+            f"Unresolved object in checkpoint: {names[number]}"
+            for number in range(len(self._proto.nodes))
+            if number not in self._matched
+        ]
+        told += [f"Unused attribute in object {names[n]}: {a}" for n, a in self._unused.items()]
+        for line in told:
+            logging.warning(line)
+        if told:
+            logging.warning(
+                "A checkpoint was restored (e.g. tf.train.Checkpoint.restore or"
+                " tf.keras.Model.load_weights) but not all checkpointed values were used. See above"
+                " for specific issues. Use expect_partial() on the load status object, e.g."
+                " tf.train.Checkpoint.restore(...).expect_partial(), to silence these warnings, or"
+                " use assert_consumed() to make the check explicit."
+            )
+
+
 class Restoration:
     """One restore of one checkpoint; it goes on for as long as new objects are attached.
 
@@ -76,6 +114,7 @@ class Restoration:
         self.objects: weakref.WeakValueDictionary[int, Trackable] = weakref.WeakValueDictionary()
         self.matched: set[int] = set()
         self.unused_attributes: dict[int, list[str]] = {}
+        self._rest = _Rest(proto, self.matched, self.unused_attributes)
         self.restore_ops: list[Any] = []
         # Gets the ops that restore objects which come later.
         self.on_new_ops: Callable[[list[Any]], Any] | None = None
@@ -86,13 +125,19 @@ class Restoration:
         self._cache = cache
         self.slots: dict[int, list[_Slot]] = {}
         self._waiting: dict[int, list[tuple[Trackable, _Slot]]] = {}
+        self._rest.expected = True  # of a checkpoint that is damaged nothing can be told
         _check_numbers(proto)
+        self._rest.expected = False
         for number, node in enumerate(proto.nodes):
             for s in node.slot_variables:
                 slot = _Slot(
                     number, s.original_variable_node_id, s.slot_variable_node_id, s.slot_name
                 )
                 self.slots.setdefault(slot.variable, []).append(slot)
+
+    def expect_partial(self) -> None:
+        """Says that the checkpoint may hold more than the program takes."""
+        self._rest.expected = True
 
     # ------------------------------------------------------------ objects
     def bind(self, number: int, trackable: Trackable) -> bool:
@@ -101,7 +146,7 @@ class Restoration:
         known = self.objects.get(number)
         if known is not None:
             if known is not trackable:
-                _log.warning(
+                logging.warning(
                     "Inconsistent references when loading the checkpoint into this object graph."
                     " Either the Trackable object references in the Python program have changed in"
                     " an incompatible way, or the checkpoint was generated in an incompatible"

@@ -187,7 +187,8 @@ class CheckpointLoadStatus:
         session.run(rest)
 
     def expect_partial(self) -> Self:
-        """Says that the checkpoint may hold more than the program needs; nothing warns of it."""
+        """Says that the checkpoint may hold more than the program takes, so that nothing warns."""
+        self._restoration.expect_partial()
         return self
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -129,13 +130,15 @@ class TrackableSaver:
     """Saves and restores an object with all that it depends on.
 
     Args:
-        root: the object.
-        graph: gives the objects that are saved; by default all behind the root.
+        graph_view: the objects behind it.
+        graph: gives the objects that are saved; by default all of the view.
     """
 
-    def __init__(self, root: Trackable, graph: Callable[[], ObjectGraph] | None = None) -> None:
-        self._root = root
-        self._graph = graph or (lambda: ObjectGraph(root))
+    def __init__(
+        self, graph_view: ObjectGraphView, graph: Callable[[], ObjectGraph] | None = None
+    ) -> None:
+        self._view = graph_view
+        self._graph = graph or graph_view.graph
         self._prefix: Tensor | None = None
         # The ops serve for as long as the graph of objects is the same.
         self._saved: tuple[bytes, Tensor, dict[Any, Any]] | None = None
@@ -198,21 +201,22 @@ class TrackableSaver:
         Raises:
             NotFoundError: there is no such checkpoint.
         """
+        root = self._view.root
         if save_path is None:
-            return InitializationOnlyStatus(self._root, next(restore_numbers))
+            return InitializationOnlyStatus(root, next(restore_numbers))
         path = as_path(save_path)
         reader = NewCheckpointReader(path)
         if not reader.has_tensor(OBJECT_GRAPH_PROTO_KEY):
             names = set(reader.get_variable_to_shape_map())
-            return NameBasedSaverStatus(names, path, self._root)
+            return NameBasedSaverStatus(names, path, root)
         data = reader.get_tensor(OBJECT_GRAPH_PROTO_KEY)
         proto = parsed(protos.TrackableObjectGraph, data, f"the object graph of {path}")
         with held_session(self) as held:
             prefix = self._prefix_tensor()
             restoration = Restoration(proto, reader, prefix, self._saveables, self._restore_ops)
             restoration.graph = None if held is None else held.graph
-            Position(restoration, 0).restore(self._root)
-            status = CheckpointLoadStatus(restoration, self._root, {prefix: path})
+            Position(restoration, 0).restore(root)
+            status = CheckpointLoadStatus(restoration, root, {prefix: path})
             if held is not None:
                 held.run(restoration.restore_ops, {prefix: path})
                 restoration.on_new_ops = lambda ops: held.run(ops, {prefix: path})
@@ -257,7 +261,8 @@ class Checkpoint(AutoTrackable):
             setattr(self, name, value)
         self._save_counter: Any = None
         self._count: Any = None
-        self._saver = TrackableSaver(self)
+        # Nothing of it keeps the checkpoint: when the program lets go of it, it is gone.
+        self._saver = TrackableSaver(ObjectGraphView(weakref.ref(self)))
 
     def _maybe_create_save_counter(self) -> None:
         if self._save_counter is None:
