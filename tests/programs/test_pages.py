@@ -86,13 +86,14 @@ def test_every_summary_has_its_card(board: Board) -> None:
     board.wait("card-view line-chart")
 
 
-def test_a_search_leaves_the_cards_that_it_names(board: Board) -> None:
+def test_a_search_brings_up_the_cards_that_it_names(board: Board) -> None:
     board.open("timeseries")
     board.wait("card-view [title]", titled("test/loss"))
     board.shown.click_on("input[placeholder^='Filter tags']")
     board.shown.type("accuracy")
-    board.wait("card-view [title]", titled("test/accuracy"))
-    board.shown.wait(f"!{FIND}('card-view [title]').some((e) => {titled('test/loss')})")
+    cards = f"{FIND}('card-view [title]')"  # above all others
+    board.shown.wait(f"{cards}.filter((e) => {titled('test/accuracy')}).length === 2")
+    assert len(board.all("card-view [title='test/loss']", "true")) == 1
 
 
 def test_the_graph_opens_its_scopes(board: Board) -> None:
