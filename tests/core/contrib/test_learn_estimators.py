@@ -71,6 +71,42 @@ def test_both_parts_are_trained_by_their_own_optimizers(tmp_path):
     assert "linear/x/weight" in names and not any("x/weight/" in n for n in names)
 
 
+BIASED = {
+    "dnn/multi_class_head": lambda **g: learn.DNNClassifier([3], columns(), n_classes=3, **g),
+    "dnn/regression_head": lambda **g: learn.DNNRegressor([3], columns(), **g),
+    "linear/binary_logistic_head": lambda **g: learn.LinearClassifier(columns(), **g),
+    "linear/regression_head": lambda **g: learn.LinearRegressor(columns(), **g),
+    "regression_head": lambda **g: learn.DNNLinearCombinedRegressor(
+        linear_feature_columns=columns(), dnn_feature_columns=columns(), dnn_hidden_units=[3], **g
+    ),
+}
+
+
+@pytest.mark.parametrize("scope", BIASED)
+def test_a_bias_of_the_whole_has_tensorflows_name(tmp_path, scope):
+    model = BIASED[scope](model_dir=str(tmp_path), enable_centered_bias=True)
+    model.fit(input_fn=of((CLASSES > 0).astype(np.int64)), steps=1)
+    found = [n for n in model.get_variable_names() if "centered" in n]
+    bias = f"{scope}/centered_bias_weight"
+    assert sorted(found) == sorted([bias, f"{scope}/{bias}/Adagrad"])
+
+
+@pytest.mark.parametrize("scope", [s for s in BIASED if "regression" in s])
+def test_a_metric_of_a_regressor_need_not_name_the_scores(tmp_path, scope):
+    model = BIASED[scope](model_dir=str(tmp_path))
+    data = of(CLASSES.astype(np.float32))
+    model.fit(input_fn=data, steps=1)
+
+    def error(predictions, labels):
+        return tf.metrics.mean_squared_error(tf.reshape(labels, [-1, 1]), predictions)
+
+    spec = learn.MetricSpec(tf.metrics.mean, prediction_key="scores")
+    metrics = {"mine": error, ("same", "scores"): error, "mean": spec}
+    found = model.evaluate(input_fn=data, steps=1, metrics=metrics)
+    assert found["mine"] == found["same"] == pytest.approx(found["loss"], rel=1e-5)
+    assert "mean" in found
+
+
 def test_weights_of_examples_count_as_often_as_they_say(tmp_path):
     """Of one 1 and three 0s, a model without slope says the weighted mean: 9 of 12."""
     column = tf.contrib.layers.real_valued_column("x")

@@ -296,6 +296,27 @@ def test_snappy() -> None:
             snappy.decompress(bad)
 
 
+def test_what_was_verified_is_not_summed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prefix = str(tmp_path / "m")
+    strings = np.array([b"one", b"two"], object)
+    with BundleWriter(prefix) as writer:
+        writer.add("a", np.arange(4))
+        writer.add("b", np.arange(5))
+        writer.add("s", strings)
+    summed: list[int] = []
+    real = crc32c.extend
+    monkeypatch.setattr(crc32c, "extend", lambda c, d: (summed.append(len(d)), real(c, d))[1])
+    with BundleReader(prefix) as reader:
+        reader.verify(["a", "s"])
+        summed.clear()
+        assert reader.get("a").tolist() == [0, 1, 2, 3]
+        assert not summed
+        assert reader.get("b").tolist() == [0, 1, 2, 3, 4] and summed == [40]
+        assert reader.get("s").tolist() == strings.tolist()
+
+
 @pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="the system takes no such advice")
 @pytest.mark.parametrize("taken", [True, False])
 def test_what_is_read_to_its_end_is_fetched_ahead(

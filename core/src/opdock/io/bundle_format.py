@@ -96,11 +96,13 @@ def _fixed_length(length: int) -> bytes:
 
 
 def read_array(
-    file: BinaryIO, dtype: DType, count: int, offset: int, size: int, swap: bool
-) -> tuple[Array, int]:
+    file: BinaryIO, dtype: DType, count: int, offset: int, size: int, swap: bool,
+    known: bool = False,
+) -> tuple[Array, int]:  # fmt: skip
     """Reads `count` elements from `size` bytes at `offset`; returns (flat array, unmasked CRC).
 
-    The caller has checked that the bytes are inside the file.
+    The caller has checked that the bytes are inside the file, and may not ask for the CRC of plain
+    ones that are `known` to be whole.
     """
     file.seek(offset)
     if dtype == dtypes.string:
@@ -113,7 +115,7 @@ def read_array(
         raw = np.frombuffer(bytearray(file.read(size)), np.uint8)
     if raw.nbytes != size:
         raise errors.DataLossError(None, None, f"{size} bytes expected, {raw.size} found")
-    crc = crc32c.value(raw)
+    crc = 0 if known else crc32c.value(raw)
     flat = raw.view(dtype.np)
     if swap != (sys.byteorder == "big"):
         flat = flat.byteswap()

@@ -166,6 +166,7 @@ class BundleReader:
                 f"{path} needs a checkpoint reader of version {self._header.version.min_consumer},"
                 f" this one has {VERSION}",
             )
+        self._whole: set[bytes] = set()  # what `verify` has read
         self._swap = self._header.endianness == protos.BundleHeaderProto.BIG
         self._entries = {
             key: parsed(protos.BundleEntryProto, v, f"an entry of {path}") for key, v in raw.items()
@@ -260,7 +261,8 @@ class BundleReader:
     def verify(self, names: Iterable[str]) -> None:
         """Reads tensors, and all slices of those that were saved in slices, to check them.
 
-        Little of them is in memory at a time.
+        Little of them is in memory at a time. When they are read afterwards, from the same open
+        files, they are not checked again.
 
         Raises:
             NotFoundError: no such tensor.
@@ -280,13 +282,16 @@ class BundleReader:
             else:
                 file, _ = self._place(key, piece)
                 self._check(key, piece, bundle_format.checksum(file, piece.offset, piece.size))
+                self._whole.add(key)
 
     def _value(self, key: bytes, entry: Any) -> Array:
         file, count = self._place(key, entry)
+        whole = key in self._whole
         flat, crc = bundle_format.read_array(
-            file, self._dtype(key, entry), count, entry.offset, entry.size, self._swap
+            file, self._dtype(key, entry), count, entry.offset, entry.size, self._swap, whole
         )
-        self._check(key, entry, crc)
+        if not whole:
+            self._check(key, entry, crc)
         return flat.reshape(_dims(entry))
 
     def _dtype(self, key: bytes, entry: Any) -> DType:

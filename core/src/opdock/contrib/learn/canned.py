@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 from opdock.contrib.learn.canned_model import Deep, Nothing, Part, Wide, model_fn_of
 from opdock.contrib.learn.dual_ascent import ascent_of
@@ -11,6 +11,7 @@ from opdock.contrib.learn.estimator import Estimator
 from opdock.contrib.learn.head import Head, multi_class_head, regression_head
 from opdock.contrib.learn.hinge_head import binary_svm_head
 from opdock.contrib.learn.keys import PredictionKey
+from opdock.contrib.learn.metric_spec import MetricSpec
 from opdock.contrib.linear_optimizer import SDCAOptimizer
 
 __all__ = [
@@ -18,6 +19,9 @@ __all__ = [
     "DNNLinearCombinedEstimator", "DNNLinearCombinedRegressor", "DNNRegressor", "DebugClassifier",
     "DebugRegressor", "LinearClassifier", "LinearEstimator", "LinearRegressor",
 ]  # fmt: skip
+
+
+_SCORES: Final = PredictionKey.SCORES
 
 
 class _Canned(Estimator):
@@ -83,6 +87,19 @@ class _Regressor(_Canned):
     ) -> Any:  # fmt: skip
         """The numbers of each example."""
         return self._one(PredictionKey.SCORES, x, input_fn, batch_size, as_iterable)
+
+    def _evaluate_model(
+        self, input_fn: Callable[[], Any], steps: int | None, feed_fn: Any, metrics: Any,
+        name: str | None, checkpoint_path: str | None, hooks: Any, log_progress: bool,
+    ) -> dict[str, Any]:  # fmt: skip
+        # There is but one prediction, so a metric need not name it.
+        whole = {
+            key if isinstance(key, tuple) or isinstance(m, MetricSpec) else (key, _SCORES): m
+            for key, m in metrics.items()
+        }
+        return super()._evaluate_model(
+            input_fn, steps, feed_fn, whole, name, checkpoint_path, hooks, log_progress
+        )
 
 
 class LinearClassifier(_Classifier):

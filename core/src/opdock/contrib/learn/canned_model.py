@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -193,9 +194,13 @@ def model_fn_of(
             with tf.control_dependencies(steps):
                 return tf.assign_add(tf.train.get_global_step(), 1).op
 
-        # The variables of a head are below those of a part that is alone.
-        alone = parts[0].scope if len(parts) == 1 else tf.get_variable_scope()
-        with tf.variable_scope(alone):
+        with contextlib.ExitStack() as scopes:
+            if len(parts) == 1:
+                # What a head has is below what a part has that is alone, by its name as well: the
+                # bias is a variable that takes its name from the operations' scope.
+                alone = parts[0].scope
+                scopes.enter_context(tf.variable_scope(alone, auxiliary_name_scope=False))
+                scopes.enter_context(tf.name_scope(f"{alone}/"))
             return head.create_model_fn_ops(
                 features=by_key,
                 mode=mode,
