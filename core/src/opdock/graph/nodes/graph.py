@@ -151,6 +151,7 @@ class Graph(GraphMode, GraphContents):
             )  # fmt: skip
             self._ops.append(op)
             self._nodes_by_name[name] = op
+            self._kinds.add(spec)
             self._version += 1
         for tensor in inputs:
             tensor._add_consumer(op)
