@@ -18,6 +18,7 @@ from opdock.late import record
 if TYPE_CHECKING:
     from opdock.dtypes import DType
     from opdock.graph.nodes.operation import Operation, Tensor
+    from opdock.graph.nodes.traits import Traits
     from opdock.shapes import Shape
 
 __all__ = ["Ahead", "ahead"]
@@ -56,7 +57,10 @@ def ahead(
         fetches, targets, feeds: as `Compiler.step` has them.
     """
     fed = {t for t, _, _ in feeds}
-    needed = behind([*(t.op for t in fetches if t not in fed), *targets], fed)
+    roots = [*(t.op for t in fetches if t not in fed), *targets]
+    if not any(graph._may_have(_takes) for graph in {op.graph for op in roots}):
+        return None
+    needed = behind(roots, fed)
     takers = [op for op in needed if op._spec.traits.takes]
     if not takers:
         return None
@@ -75,6 +79,10 @@ def ahead(
     if has_switches(fetches, targets, feeds):
         return None
     return Ahead(tuple(takers), results)
+
+
+def _takes(traits: Traits) -> bool:
+    return traits.takes
 
 
 def _free(op: Operation) -> bool:

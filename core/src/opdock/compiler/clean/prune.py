@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from opdock import errors, shapes
@@ -196,7 +197,7 @@ def _in_order(
             waiting += _needed(op, fed, stands)
     # The order in which the user made the ops is the one users expect, an update made last runs
     # last, and it is executable unless control inputs were added later.
-    order.sort(key=lambda op: op._id)
+    order.sort(key=attrgetter("_id"))
     if not _is_executable(order):
         _refuse_cycles(roots, fed, arrived, stands)
         order = _topological(order)
@@ -207,7 +208,10 @@ def _needed(
     op: Operation, fed: dict[Tensor, Value], stands: dict[Tensor, Tensor]
 ) -> list[Operation]:
     """What must run before an operation."""
-    needed = [stands.get(t, t)._op for t in op._inputs if t not in fed]
+    if stands:
+        needed = [stands.get(t, t)._op for t in op._inputs if t not in fed]
+    else:
+        needed = [t._op for t in op._inputs if t not in fed]
     if op._control_inputs:
         # The arguments of a body are there when it is called.
         needed += [c for c in op._control_inputs if c.spec is not arg_op]
@@ -270,15 +274,14 @@ def _cycle(members: list[Operation]) -> errors.InvalidArgumentError:
 
 
 def _is_executable(order: list[Operation]) -> bool:
-    members, seen = set(order), set()
+    ahead = set(order)
     for op in order:
         for t in op._inputs:
-            if t._op in members and t._op not in seen:
+            if t._op in ahead:
                 return False
-        for c in op._control_inputs:
-            if c in members and c not in seen:
-                return False
-        seen.add(op)
+        if op._control_inputs and not ahead.isdisjoint(op._control_inputs):
+            return False
+        ahead.discard(op)
     return True
 
 
@@ -299,7 +302,9 @@ def _node(
     values: dict[Tensor, Value],
     stands: dict[Tensor, Tensor],
 ) -> Node:
-    inputs = [values[stands.get(t, t)] for t in op._inputs]
+    # Most steps go on from nothing.
+    given = [stands.get(t, t) for t in op._inputs] if stands else op._inputs
+    inputs = [values[t] for t in given]
     node = Node(
         op._spec.name, op._name, spec=op._spec, attrs=op.attrs, inputs=inputs,
         out_dtypes=[t._dtype for t in op.outputs], out_shapes=[t._shape for t in op.outputs],

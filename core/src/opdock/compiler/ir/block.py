@@ -299,11 +299,12 @@ class Block:
         """Drops nodes that nothing needs."""
         live = {*self.targets, *[v.node for v in (*self.fetches, *self.feeds)]}
         kept: list[Node] = []
+        needed = live.add
         for node in reversed(self.nodes):  # whoever needs a node comes after it
             if node in live:
                 kept.append(node)
                 for before, _ in node.inputs:
-                    live.add(before)
+                    needed(before)
                 if node.control:
                     live.update(node.control)
         kept.reverse()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from typing import Final
 
 from opdock import shapes
 from opdock.compiler.ir.block import SEGMENT, Node, Value
 from opdock.graph.nodes.opdef import ArgDef
+from opdock.graph.nodes.registry import OpSpec
 from opdock.graph.nodes.traits import Control
 from opdock.kernels.expr.updates import UPDATES
 from opdock.kernels.select.arguments import positions
@@ -103,12 +105,19 @@ def has_effect(node: Node) -> bool:
     spec = node.spec
     if spec is None:
         return node.op == UPDATES
-    if not spec.may_act and not node.takes_handles:
+    if not node.takes_handles and not _may_act(spec):
         return False
     if spec.has_effect or not spec.traits.drop:
         return True
     # In this order: calls of functions, which are not taken apart yet, have no body to look into.
     return node.stateful and bool(written(node))
+
+
+@functools.cache
+def _may_act(spec: OpSpec) -> bool:
+    """Whether a node that takes no handle may have an effect: most ops never have one."""
+    control = spec.traits.control is not Control.NONE
+    return control or spec.has_effect or spec.takes_refs or not spec.traits.drop
 
 
 def follow_effects(node: Node, effects: set[Node]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Container, Iterable
 from typing import Final
 
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.traits import Control
+from opdock.graph.nodes.traits import Control, Traits
 
 _DATAFLOW: Final = (Control.SWITCH, Control.TURN)
 
@@ -16,6 +16,8 @@ def switched(roots: Iterable[Operation], fed: Container[Tensor]) -> list[Operati
     reached: set[Operation] = set()
     found: list[Operation] = []
     waiting = list(roots)
+    if not any(graph._may_have(_decides) for graph in {op.graph for op in waiting}):
+        return []
     while waiting:
         op = waiting.pop()
         if op not in reached:
@@ -25,6 +27,10 @@ def switched(roots: Iterable[Operation], fed: Container[Tensor]) -> list[Operati
             waiting += [t._op for t in op._inputs if t not in fed]
             waiting += op._control_inputs
     return _dependents(found, reached, fed) if found else found
+
+
+def _decides(traits: Traits) -> bool:
+    return traits.control in _DATAFLOW
 
 
 def _dependents(

@@ -7,12 +7,16 @@ import re
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from opdock import errors
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.nearest import near
 from opdock.version import GRAPH_DEF_VERSION
+
+if TYPE_CHECKING:
+    from opdock.graph.nodes.registry import OpSpec
+    from opdock.graph.nodes.traits import Traits
 
 _graphs: Final = itertools.count()
 
@@ -76,6 +80,7 @@ class GraphContents:
     def __init__(self) -> None:
         self._ops: list[Operation] = []
         self._nodes_by_name: dict[str, Operation] = {}
+        self._kinds: set[OpSpec] = set()
         self._collections: dict[Any, list[Any]] = {}
         self._finalized = False
         self._producer = GRAPH_DEF_VERSION
@@ -86,6 +91,11 @@ class GraphContents:
         self._lock = threading.RLock()
         self._watchers: tuple[weakref.WeakMethod[Callable[[], None]], ...] = ()
         self._scoped_state: dict[Any, Any] = {}
+
+    def _may_have(self, asked: Callable[[Traits], bool]) -> bool:
+        """Whether an operation of such traits was ever made here: nearly always none, and then
+        nobody need walk the graph to look for one."""
+        return any(asked(spec.traits) for spec in list(self._kinds))
 
     @property
     def _last_id(self) -> int:

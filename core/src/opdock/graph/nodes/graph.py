@@ -129,14 +129,9 @@ class Graph(GraphMode, GraphContents):
         if name not in self._names_in_use and not _OP_NAME.match(name):
             raise ValueError(f"'{name}' is not a valid node name")
         sig = ShapeSig(
-            spec,
-            name,
-            [t._shape for t in inputs],
-            [t._dtype for t in inputs],
-            attrs,
-            len(output_dtypes),
-            lambda i: constant_for_shapes(inputs[i]),
-        )
+            spec, name, [t._shape for t in inputs], [t._dtype for t in inputs], attrs,
+            len(output_dtypes), lambda i: constant_for_shapes(inputs[i]),
+        )  # fmt: skip
         frames = capture_frames()
         try:
             output_shapes = self._infer(sig, inputs)
@@ -151,6 +146,7 @@ class Graph(GraphMode, GraphContents):
             )  # fmt: skip
             self._ops.append(op)
             self._nodes_by_name[name] = op
+            self._kinds.add(spec)
             self._version += 1
         for tensor in inputs:
             tensor._add_consumer(op)

@@ -18,7 +18,7 @@ from opdock.graph.nodes import opdef
 from opdock.graph.nodes._families import OPS
 from opdock.graph.nodes.declared import check_declared
 from opdock.graph.nodes.dispatch import of_any_function, or_others
-from opdock.graph.nodes.traits import PLAIN, Control, Traits
+from opdock.graph.nodes.traits import PLAIN, Traits
 from opdock.late import record
 from opdock.shapes import Shape
 
@@ -215,13 +215,6 @@ class OpSpec:
             return False
         state = {a.name for a in self.definition.inputs if a.is_ref or a.dtype is resource}
         return not state or not state.issubset(traits.reads)
-
-    @functools.cached_property
-    def may_act(self) -> bool:
-        """Whether a node that takes no handle may have an effect: most ops never have one."""
-        traits = self.traits
-        acts = self.has_effect or not traits.drop or self.takes_refs
-        return acts or traits.control is not Control.NONE
 
     def attr_type(self, name: str) -> str | None:
         """The declared type of an attribute, or None for an undeclared one such as `_class`."""
