@@ -89,6 +89,11 @@ class Namespace:
         """The memory of a vector as elements of another type."""
         return flat.view(dtype)
 
+    def sum_rows(self, rows: Any, ids: Any, count: int) -> Any:
+        """The sum of the rows of each id; negative ones are left out."""
+        start = jnp.zeros((count, rows.shape[1]), rows.dtype)
+        return start.at[jnp.where(ids < 0, count, ids)].add(rows, mode="drop")
+
     def fold_rows(self, combine: Any, rows: Any, ids: Any, count: int) -> tuple[Any, Any]:
         """The rows of each id in one, and which ids there are; negative ones are left out."""
         name = _SCATTERS[combine]

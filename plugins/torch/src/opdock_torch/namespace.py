@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from types import MappingProxyType
@@ -28,6 +29,11 @@ def array_of(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     halves = tensor.dtype is torch.bfloat16
     found: np.ndarray[Any, Any] = (tensor.view(torch.int16) if halves else tensor).numpy()
     return found.view(dtypes.bfloat16.np) if halves else found
+
+
+def take_checks(array: torch.Tensor) -> bool:
+    """Whether PyTorch refuses places outside an array: not while tracing, nor on accelerators."""
+    return type(array) is torch.Tensor and array.is_cpu
 
 
 class Unique(NamedTuple):
@@ -59,6 +65,9 @@ class Namespace:
 
     conj = staticmethod(torch.conj_physical)
     """`torch.conj` gives a view."""
+    take = staticmethod(lambda x, indices, axis: torch.index_select(x, axis, indices))
+    """Core counts no place from the end."""
+    take_checks = staticmethod(take_checks)
 
     def __init__(self, place: torch.device) -> None:
         self._place = place
@@ -112,11 +121,19 @@ class Namespace:
         ids = torch.where(ids < 0, count, ids)  # a row more, which nobody gets
         out, present = rows.new_zeros((count + 1, rows.shape[1])), ids.new_zeros(count + 1)
         if combine is compat.add:
-            out = out.index_add(0, ids, rows)
+            out.index_add_(0, ids, rows)
         else:
             at, how = ids[:, None].expand_as(rows), _FOLDS[combine]
-            out = out.scatter_reduce(0, at, rows, how, include_self=False)
-        return out[:count], present.index_fill(0, ids, 1)[:count] == 1
+            out.scatter_reduce_(0, at, rows, how, include_self=False)
+        return out[:count], present.index_fill_(0, ids, 1)[:count] == 1
+
+    def sum_rows(self, rows: torch.Tensor, ids: torch.Tensor, count: int) -> torch.Tensor:
+        """The sum of the rows of each id; negative ones are left out."""
+        if take_checks(rows):
+            with contextlib.suppress(RuntimeError):  # of a negative one
+                return rows.new_zeros((count, rows.shape[1])).index_add_(0, ids, rows)
+        total: torch.Tensor = self.fold_rows(compat.add, rows, ids, count)[0]
+        return total
 
 
 @functools.cache

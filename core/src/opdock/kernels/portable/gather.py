@@ -82,10 +82,24 @@ def axes_of(params: Any, indices: Any, axis: Any, batch_dims: int) -> tuple[int,
 
 
 def take(xp: Any, params: Any, indices: Any, axis: int) -> Any:
-    """`params` at checked `indices` of any rank along `axis`."""
-    check_indices(xp, indices, params.shape[axis])
-    flat = xp.take(params, xp.reshape(indices, (-1,)), axis=axis)
-    return xp.reshape(flat, (*params.shape[:axis], *indices.shape, *params.shape[axis + 1 :]))
+    """`params` at checked `indices` of any rank along `axis`.
+
+    A namespace may say that its own `take` refuses what is out of range (`xp.take_checks(array)`).
+    """
+    places = indices if len(indices.shape) == 1 else xp.reshape(indices, (-1,))
+    checks = getattr(xp, "take_checks", None)
+    if checks is None or not checks(params):
+        check_indices(xp, indices, params.shape[axis])
+        found = xp.take(params, places, axis=axis)
+    else:
+        try:
+            found = xp.take(params, places, axis=axis)
+        except (IndexError, RuntimeError):
+            check_indices(xp, indices, params.shape[axis])
+            raise
+    if places is indices:
+        return found
+    return xp.reshape(found, (*params.shape[:axis], *indices.shape, *params.shape[axis + 1 :]))
 
 
 def _take_batched(xp: Any, params: Any, indices: Any, axis: int, batch: int) -> Any:
@@ -125,12 +139,13 @@ def flat_positions(xp: Any, indices: Any, shape: Any, what: str = "shape") -> tu
     depth = indices.shape[-1]
     count = math.prod(indices.shape[:-1])
     table = xp.reshape(xp.astype(indices, index_type(xp)), (count, depth))
-    flat = xp.zeros((count,), dtype=index_type(xp), device=getattr(indices, "device", None))
-    for i in range(depth):
-        column = table[:, i]
-        if count and fails(xp, (xp.min(column) < 0) | (xp.max(column) >= shape[i])):
-            raise outside(fetched(xp, indices), shape, what)
-        flat = flat * shape[i] + column
+    if not count or not depth:
+        return device_ints(xp, np.zeros(count), indices), math.prod(shape[:depth])
+    sizes = device_ints(xp, shape[:depth], indices)
+    if fails(xp, xp.any((table < 0) | (table >= sizes))):
+        raise outside(fetched(xp, indices), shape, what)
+    steps = device_ints(xp, [math.prod(shape[i + 1 : depth]) for i in range(depth)], indices)
+    flat = table[:, 0] if depth == 1 else xp.sum(table * steps, axis=1, dtype=index_type(xp))
     return flat, math.prod(shape[:depth])
 
 

@@ -2,7 +2,8 @@
 
 The array API has no scatter that adds up. Rows are sorted by segment instead, and folded in
 log2(n) rounds in which each takes in the fold that ends a power of two before it. A namespace that
-does have such a scatter brings it as `fold_rows`, which gives None for what it cannot fold.
+does have such a scatter brings it as `fold_rows`, which gives None for what it cannot fold, and for
+sums alone as `sum_rows`, which gives zeros for the segments that have no row.
 """
 
 from __future__ import annotations
@@ -89,6 +90,8 @@ def sum_at(xp: Any, rows: Any, ids: Any, count: int) -> Any:
     """The sum of the rows [n, m] of each id: an array [count, m]."""
     if math.prod(rows.shape) == 0 or count == 0:
         return xp.zeros((count, rows.shape[1]), dtype=rows.dtype, device=_device(rows))
+    if (own := getattr(xp, "sum_rows", None)) is not None:
+        return own(rows, ids, count)
     total, present = fold(xp, xp.add, rows, ids, count)
     return xp.where(xp.expand_dims(present, axis=1), total, xp.zeros_like(total))
 
@@ -121,12 +124,15 @@ def unsorted_segment(xp: Any, sig: NodeSig) -> Any:
             at = int(xp.argmax(xp.astype(flat >= count, xp.int32)))
             raise out_of_segments(at, int(flat[at]), prefix, count)
         rest = tuple(data.shape[len(prefix) :])
-        out = full(xp, (count, math.prod(rest)), gap, dtype, data)
-        if math.prod(prefix) and math.prod(out.shape):
-            rows = xp.reshape(data, (math.prod(prefix), math.prod(rest)))
-            ids = xp.astype(xp.reshape(segment_ids, (-1,)), index_type(xp))
-            found, present = fold(xp, combine, wide(xp, rows, dtype), ids, count)
-            out = xp.where(xp.expand_dims(present, axis=1), xp.astype(found, element), out)
+        rows = xp.reshape(data, (math.prod(prefix), math.prod(rest)))
+        ids = xp.astype(xp.reshape(segment_ids, (-1,)), index_type(xp))
+        if kind == "Sum":
+            out = xp.astype(sum_at(xp, wide(xp, rows, dtype), ids, count), element, copy=False)
+        else:
+            out = full(xp, (count, math.prod(rest)), gap, dtype, data)
+            if math.prod(prefix) and math.prod(out.shape):
+                found, present = fold(xp, combine, wide(xp, rows, dtype), ids, count)
+                out = xp.where(xp.expand_dims(present, axis=1), xp.astype(found, element), out)
         return xp.reshape(out, (count, *rest))
 
     return run
