@@ -85,6 +85,21 @@ def put(xp: Any, x: Any, index: Any, value: Any, *, add: bool = False) -> Any:
     return xp.reshape(xp.take(every, device_ints(xp, source.reshape(-1), x)), x.shape)
 
 
+def put_at(x: Any, places: Any, values: Any) -> bool:
+    """Writes values to different places of a vector of the caller's own, which the device knows.
+
+    Returns:
+        Whether that was done: the standard lets nobody write by arrays of places, most do.
+    """
+    if not is_writable(x):
+        return False
+    try:
+        x[places] = values
+    except IndexError:
+        return False
+    return True
+
+
 def _whole(index: Any) -> tuple[Any, ...]:
     """The index with an ellipsis: NumPy then stores a scalar's object, not the array around it."""
     parts = index if isinstance(index, tuple) else (index,)

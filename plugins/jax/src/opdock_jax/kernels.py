@@ -143,14 +143,9 @@ def lowest(dtype: Any) -> Any:
     return np.array(-np.inf if jnp.issubdtype(dtype, jnp.inexact) else jnp.iinfo(dtype).min, dtype)
 
 
-def nothing(dtype: Any) -> Any:
-    """Zero."""
-    return np.zeros((), dtype)
-
-
 def shares(sig: NodeSig, shape: Any, dtype: Any) -> tuple[Run, Any]:
     """The sum of each window, and how many elements that are not padding it has."""
-    total = pooled(sig, shape, lax.add, nothing)
+    total = pooled(sig, shape, lax.add, lambda kind: np.zeros((), kind))
     return total, total(jnp.ones(shape, dtype))
 
 
@@ -207,20 +202,15 @@ SPECIAL: dict[str, Run] = {
     "Zeta": jax.scipy.special.zeta,
     "Polygamma": lambda n, x: lax.polygamma(*jnp.broadcast_arrays(n, x)),
     "Betainc": jax.scipy.special.betainc,
+    "MatrixExponential": jax.scipy.linalg.expm,
 }
 
 
 @table.binder(*SPECIAL, T=WIDE)
+@table.binder("MatrixExponential", T=dtypes.COMPLEX)
 def special(sig: NodeSig) -> Run:
-    """Incomplete gamma and beta functions, zeta and its relatives."""
+    """Incomplete gamma and beta functions, zeta and its relatives; exponentials of matrices."""
     return SPECIAL[sig.op]
-
-
-@table.binder("MatrixExponential", T={*WIDE, dtypes.complex64, dtypes.complex128})
-def matrix_exponential(sig: NodeSig) -> Run:
-    """The exponential of square matrices."""
-    run: Run = jax.scipy.linalg.expm
-    return run
 
 
 _LOOPS = frozenset({"igamma", "igammac", "igamma_grad_a", "zeta", "polygamma", "betainc"})

@@ -82,13 +82,9 @@ def axes_of(params: Any, indices: Any, axis: Any, batch_dims: int) -> tuple[int,
 
 
 def take(xp: Any, params: Any, indices: Any, axis: int) -> Any:
-    """`params` at checked `indices` of any rank along `axis`.
-
-    A namespace may say that its own `take` refuses what is out of range (`xp.take_checks(array)`).
-    """
+    """`params` at checked `indices` of any rank along `axis`."""
     places = indices if len(indices.shape) == 1 else xp.reshape(indices, (-1,))
-    checks = getattr(xp, "take_checks", None)
-    if checks is None or not checks(params):
+    if not _takes_checked(xp, params):
         check_indices(xp, indices, params.shape[axis])
         found = xp.take(params, places, axis=axis)
     else:
@@ -100,6 +96,26 @@ def take(xp: Any, params: Any, indices: Any, axis: int) -> Any:
     if places is indices:
         return found
     return xp.reshape(found, (*params.shape[:axis], *indices.shape, *params.shape[axis + 1 :]))
+
+
+def _takes_checked(xp: Any, params: Any) -> bool:
+    """Whether places in an array need no look before they are taken, which a namespace may say.
+
+    What `xp.take_checks` is true of raises IndexError or RuntimeError where `xp.take` is asked for
+    what is not in it, and where it is indexed by arrays of places beyond its end.
+    """
+    checks = getattr(xp, "take_checks", None)
+    return checks is not None and bool(checks(params))
+
+
+def _cells(xp: Any, params: Any, indices: Any) -> Any | None:
+    """`params` at coordinates, by one look at them; None where that is not enough."""
+    if not _takes_checked(xp, params) or not indices.shape[-1] or xp.min(indices) < 0:
+        return None
+    try:
+        return params[xp.unstack(indices, axis=-1)]
+    except (IndexError, RuntimeError):
+        return None
 
 
 def _take_batched(xp: Any, params: Any, indices: Any, axis: int, batch: int) -> Any:
@@ -173,12 +189,15 @@ def gather_nd(xp: Any, sig: NodeSig) -> Any:
     dtype = sig.out_dtypes[0]
 
     def run(params: Any, indices: Any) -> Any:
+        check_depth(indices, params.shape)
         depth = indices.shape[-1]
         rest = tuple(params.shape[depth:])
         shape = (*indices.shape[:-1], *rest)
         check_params(params, indices)
         if math.prod(shape) == 0:
             return zeros(xp, shape, params, dtype)
+        if (found := _cells(xp, params, indices)) is not None:
+            return found
         flat, count = flat_positions(xp, indices, params.shape, "param shape")
         return xp.reshape(xp.take(xp.reshape(params, (count, *rest)), flat, axis=0), shape)
 

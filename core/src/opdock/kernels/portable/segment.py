@@ -2,8 +2,7 @@
 
 The array API has no scatter that adds up. Rows are sorted by segment instead, and folded in
 log2(n) rounds in which each takes in the fold that ends a power of two before it. A namespace that
-does have such a scatter brings it as `fold_rows`, which gives None for what it cannot fold, and for
-sums alone as `sum_rows`, which gives zeros for the segments that have no row.
+does have such a scatter brings it as `fold_rows`, which gives None for what it cannot fold.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ Combine = Callable[[Any, Any], Any]
 _COMBINE: Final = {"Sum": "add", "Prod": "multiply", "Max": "maximum", "Min": "minimum"}
 
 
-def fold(xp: Any, combine: Combine, rows: Any, ids: Any, count: int) -> tuple[Any, Any]:
+def fold(xp: Any, combine: Combine, rows: Any, ids: Any, count: int) -> tuple[Any, Any | None]:
     """One row per segment, and whether the segment has any.
 
     Args:
@@ -45,10 +44,11 @@ def fold(xp: Any, combine: Combine, rows: Any, ids: Any, count: int) -> tuple[An
         count: the number of segments, above zero.
 
     Returns:
-        An array [count, m], with any values where a segment has no row, and a truth value each.
+        An array [count, m], with any values where a segment has no row, and a truth value each; or
+        None, of sums that are zero there.
     """
     own = getattr(xp, "fold_rows", None)
-    folded: tuple[Any, Any] | None = None if own is None else own(combine, rows, ids, count)
+    folded: tuple[Any, Any | None] | None = None if own is None else own(combine, rows, ids, count)
     if folded is not None:
         return folded
     order = xp.argsort(ids, stable=True)
@@ -90,9 +90,9 @@ def sum_at(xp: Any, rows: Any, ids: Any, count: int) -> Any:
     """The sum of the rows [n, m] of each id: an array [count, m]."""
     if math.prod(rows.shape) == 0 or count == 0:
         return xp.zeros((count, rows.shape[1]), dtype=rows.dtype, device=_device(rows))
-    if (own := getattr(xp, "sum_rows", None)) is not None:
-        return own(rows, ids, count)
     total, present = fold(xp, xp.add, rows, ids, count)
+    if present is None:
+        return total
     return xp.where(xp.expand_dims(present, axis=1), total, xp.zeros_like(total))
 
 

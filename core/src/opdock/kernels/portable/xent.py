@@ -10,8 +10,7 @@ from opdock import dtypes
 from opdock.kernels.array_api import (
     index_type,
     invalid,
-    is_writable,
-    put,
+    put_at,
 )
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
@@ -120,11 +119,10 @@ def sparse_xent(xp: Any, sig: NodeSig) -> Callable[..., Any]:
         place = arange(rows, dtype=index_type(xp)) * classes + xp.astype(label, index_type(xp))
         chosen = xp.take(xp.reshape(logits, (-1,)), place, axis=0) - top[:, 0]
         loss = xp.log(total[:, 0]) - chosen
-        back = powers / total
-        if is_writable(back):
-            flat = xp.reshape(back, (-1,))
-            back = xp.reshape(put(xp, flat, place, xp.take(flat, place, axis=0) - 1), back.shape)
-        else:
+        back = xp.reshape(powers / total, (-1,))
+        written = put_at(back, place, xp.take(back, place, axis=0) - 1)
+        back = xp.reshape(back, (rows, classes))
+        if not written:
             hit = arange(classes, dtype=labels.dtype)[None, :] == label[:, None]
             back = back - xp.astype(hit, back.dtype)
         kind = features.dtype
