@@ -27,8 +27,9 @@ MODULES = {
     "torch": "torch",
     "jax": "jax",
     "pyopencl": "pyopencl",
+    "numpy": "numpy",
 }
-TWINS = ("torch", "jax", "pyopencl")
+TWINS = ("torch", "jax", "pyopencl", "numpy")
 """Libraries that know no graphs of TensorFlow's."""
 
 

@@ -109,8 +109,13 @@ def _takes_checked(xp: Any, params: Any) -> bool:
 
 
 def _cells(xp: Any, params: Any, indices: Any) -> Any | None:
-    """`params` at coordinates, by one look at them; None where that is not enough."""
-    if not _takes_checked(xp, params) or not indices.shape[-1] or xp.min(indices) < 0:
+    """`params` at coordinates, by one look at them; None where that is not enough.
+
+    One place alone would be a view.
+    """
+    if len(indices.shape) < 2 or not indices.shape[-1] or not _takes_checked(xp, params):
+        return None
+    if xp.min(indices) < 0:
         return None
     try:
         return params[xp.unstack(indices, axis=-1)]
