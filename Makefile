@@ -1,7 +1,7 @@
 # Every target sets up what it needs: on a fresh clone, `make demo` and `make test` are enough. Only
 # tests need more than .venv, an OpenCL device and a C++ compiler, and only for them is apt asked.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-inference test prove lint conformance variants matrices opencl torch jax ray libraries interop bench crash fuzz numbers soak soak-input pictures browser view-figures site wheels release docs api coverage reference clean
+.PHONY: help setup demo demo-inference test prove lint conformance variants matrices opencl torch jax ray libraries interop bench floors crash fuzz numbers soak soak-input pictures browser view-figures site wheels release docs api coverage reference clean
 
 VENV    := .venv/bin
 STAMP   := .venv/.opdock-setup
@@ -66,6 +66,11 @@ opencl: $(TESTED)  ## prove the OpenCL backend on this machine's first device
 bench: $(STAMP)  ## time the suite into docs/benchmarks.md (ARGS="--full --peer torch=PYTHON --plot")
 	$(if $(findstring --plot,$(ARGS)),$(VENV)/python -m pip --disable-pip-version-check install --quiet -c $(or $(OPDOCK_CONSTRAINTS),constraints.txt) --group bench)
 	$(VENV)/python benchmarks/run.py --write docs/benchmarks.md $(ARGS)
+
+# Ratios of the processors' time to NumPy's, by turns on one core: what else the machine does is in both.
+floors: $(STAMP)  ## is an op three times slower beside NumPy than when benchmarks/floors_numpy.json was written?
+	$(VENV)/python benchmarks/ops.py --floor benchmarks/floors_numpy.json --peer numpy=$(VENV)/python \
+	  --threads 1 --processor $(ARGS)
 
 docs: $(STAMP)  ## run every program in README and docs, and check what they quote
 	$(VENV)/python -m pytest tests/test_docs.py $(ARGS)

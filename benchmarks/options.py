@@ -101,8 +101,8 @@ def peer(text: str, known: Sequence[str] = PEERS) -> Side:
 
 
 def op_peer(text: str) -> Side:
-    """The same for ops: opdock's own CPU too, and PyOpenCL's arrays, beside a device."""
-    return peer(text, (*PEERS, "pyopencl", OWN))
+    """The same for ops: NumPy, and beside a device opdock's own CPU and PyOpenCL's arrays."""
+    return peer(text, (*PEERS, "numpy", "pyopencl", OWN))
 
 
 def check(p: argparse.ArgumentParser, args: argparse.Namespace) -> None:

@@ -128,6 +128,26 @@ def test_a_dropped_session_frees_its_arrays():
     assert engine() is None
 
 
+def test_feeding_by_name_is_feeding_the_tensor(graph):
+    x, y = (tf.placeholder(tf.float32, (2,), name=name) for name in "xy")
+    z = x - y
+    a, b = np.float32([5, 7]), np.float32([1, 2])
+    with tf.Session() as session:
+        for _ in range(3):
+            for feed in ({x: a, y: b}, {"x:0": a, "y:0": b}, {"x:0": a, y: b}, {b"x:0": a, y: b}):
+                np.testing.assert_array_equal(session.run(z, feed), a - b)
+        assert len(programs(session)) == 1
+        np.testing.assert_array_equal(session.run(z, {"x:0": [1, 2], "y:0": b}), [0, 0])
+        with pytest.raises(ValueError, match="Cannot feed value of shape"):
+            session.run(z, {"x:0": np.float32([1, 2, 3]), "y:0": b})
+        with pytest.raises(TypeError, match="does not exist"):
+            session.run(z, {"x:0": a, "w:0": b})
+        w = tf.add(z, 1.0, name="w")  # a name that there is by now
+        np.testing.assert_array_equal(session.run(w + z, {"w:0": b, "x:0": a, "y:0": b}), a)
+        found = session.run(z, {"x:0": a, x: b, y: b})  # both ways at once: the later one
+        np.testing.assert_array_equal(found, b - b)
+
+
 # ---------------------------------------------------------------- the program cache
 def test_the_same_signature_compiles_once():
     x = tf.placeholder(tf.float32, [None])

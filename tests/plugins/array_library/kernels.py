@@ -82,3 +82,76 @@ class Kernels:
             return [y, m, v, *tf.gradients(tf.sin(y), [x, scale, offset])]
 
         self.both(build, normal(4, 5, 6, 3), *(normal(3) for _ in range(4)))
+
+    @pytest.mark.parametrize("bad", [-1, 5, -6, 2**31 - 1])
+    @pytest.mark.parametrize("axis", [0, 1])
+    def test_a_gather_says_which_index_is_out_of_range(self, bad, axis):
+        x, indices = tf.placeholder(tf.float32, (5, 5)), tf.placeholder(tf.int32, (3,))
+        with tf.device(f"/device:{self.kind}:0"):
+            slices = tf.gather(x, indices, axis=axis, name="slices")
+            cells = tf.gather_nd(x, tf.stack([indices, indices * 0], 1), name="cells")
+        with tf.Session(config=tf.ConfigProto(allow_soft_placement=False)) as sess:
+            feed = {x: np.ones((5, 5), np.float32), indices: [0, bad, 1]}
+            with pytest.raises(tf.errors.InvalidArgumentError) as e:
+                sess.run(slices, feed)
+            assert f"indices[1] = {bad} is not in [0, 5)" in e.value.message
+            assert e.value.op.name.startswith("slices")
+            with pytest.raises(tf.errors.InvalidArgumentError, match="does not index into param"):
+                sess.run(cells, feed)
+
+    def test_gathers_of_few_and_many_indices(self):
+        def build(x, i):
+            pairs = tf.stack([i, i[::-1]], -1)
+            cells = [tf.gather_nd(x, p) for p in (pairs, pairs[0], pairs[:, :1], pairs[:0])]
+            rows = [tf.gather(x, p, axis=a) for p in (i, i[0], pairs, i[:0]) for a in (0, 1)]
+            return [*cells, *rows]
+
+        self.both(build, normal(4, 4), np.array([2, 0, 3, 3], np.int32))
+
+    def test_the_largest_elements_with_equal_ones_and_nan(self):
+        distinct = normal(3, 9)
+        x = np.float32([[0, -0.0, 1, np.nan, 1, -np.inf, np.nan, np.inf, 0]])
+
+        def build(*arrays):
+            return [part for a in arrays for k in (0, 1, 4, 9) for part in tf.nn.top_k(a, k)]
+
+        self.both(
+            build, distinct, x, x.astype(np.float64), np.int32([[3, 3, -1, 7, 7, 0, 3, 2, 1]])
+        )
+
+    @pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32])
+    def test_sums_of_segments_leave_negative_ids_out(self, dtype):
+        ids = np.array([3, -1, 0, 3, 3, -2], np.int32)
+
+        def build(x, ids):
+            return [
+                tf.unsorted_segment_sum(x, ids, 5), tf.unsorted_segment_sum(x, abs(ids), 5),
+                tf.unsorted_segment_max(x, ids, 5), tf.unsorted_segment_prod(x, ids, 5),
+                tf.unsorted_segment_sum(x[:0], ids[:0], 2),
+            ]  # fmt: skip
+
+        self.both(build, (normal(6, 2) * 4).astype(dtype), ids, rtol=1e-3)
+
+    def test_a_label_out_of_range_spoils_its_row_alone(self):
+        def build(x, labels):
+            loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=x)
+            return [loss, *tf.gradients(loss, [x])]
+
+        with tf.Graph().as_default(), tf.device(f"/device:{self.kind}:0"), tf.Session() as sess:
+            x, labels = tf.placeholder(tf.float32, (3, 4)), tf.placeholder(tf.int32, (3,))
+            loss, back = sess.run(build(x, labels), {x: normal(3, 4), labels: [1, 4, -1]})
+        assert np.isnan(loss).tolist() == np.isnan(back).any(1).tolist() == [False, True, True]
+        assert np.isnan(back[1:]).all()
+        self.both(build, normal(3, 4), np.array([1, 0, 3], np.int32))
+
+    def test_functions_of_special_values(self):
+        x = np.float32([np.nan, np.inf, -np.inf, 0, -0.0, 2.5, -7, 1e-40, 3e38, -1e-3])
+
+        def build(x):
+            y = x[::-1]
+            return [
+                tf.sign(x), tf.truncatemod(x, y), tf.nn.relu(x), tf.nn.relu6(x), tf.reciprocal(x),
+                tf.cumprod(x[3:]), tf.cumprod(x[3:], exclusive=True, reverse=True),
+            ]  # fmt: skip
+
+        self.both(build, np.where(np.abs(x) < 1e-30, np.float32(0), x))

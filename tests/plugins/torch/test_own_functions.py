@@ -27,14 +27,23 @@ def test_rows_of_an_id_are_folded_as_one_by_one(name: str, dtype: Any) -> None:
     rows = torch.tensor([[1, 2], [3, -4], [5, 6], [7, 8]]).to(dtype)
     ids = torch.tensor([2, 0, 2, -1])
     found, present = segment.fold(xp, getattr(xp, name), rows, ids, 3)
-    assert present.tolist() == [True, False, True]
+    assert present.tolist() == [True, False, True]  # of a negative id, sums say that as well
     fold = getattr(np, name)
     np.testing.assert_allclose(found[0].numpy(), rows[1].numpy())
     np.testing.assert_allclose(found[2].numpy(), fold(rows[0].numpy(), rows[2].numpy()))
 
 
+def test_sums_are_zero_where_there_is_no_row() -> None:
+    xp = namespace_for(torch.device("cpu"))
+    found, present = segment.fold(xp, xp.add, torch.ones(3, 2), torch.tensor([2, 0, 2]), 3)
+    assert present is None
+    assert found.tolist() == [[1, 1], [0, 0], [2, 2]]
+
+
 def test_of_equal_elements_the_first_is_the_largest() -> None:
     xp = namespace_for(torch.device("cpu"))
+    values, places = xp.top_k(torch.tensor([2.0, 5.0, 3.0, 4.0]), 3)
+    assert (values.tolist(), places.tolist()) == ([5, 4, 3], [1, 3, 2])
     values, places = xp.top_k(torch.tensor([-0.0, 1.0, 0.0, 1.0]), 4)
     assert values.tolist() == [1, 1, 0, 0]
     assert places.tolist() == [1, 3, 0, 2]

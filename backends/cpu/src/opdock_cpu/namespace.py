@@ -49,5 +49,6 @@ namespace: Any = NumpyNamespace(
         "linalg": _linalg,
         "resampled": lambda: importlib.import_module("opdock_cpu.resizing").resampled,
         "matmul": lambda: _factored(np.matmul),
+        "turned": lambda: importlib.import_module("opdock_cpu.turning").turned,
     },
 )

@@ -54,6 +54,16 @@ def copy(xp: Any, value: Any) -> Any:
     return xp.asarray(value, copy=True)
 
 
+def turned(xp: Any, x: Any, order: tuple[int, ...], shape: tuple[int, ...]) -> Any:
+    """`x` with its dimensions in another order, and then in another shape.
+
+    A namespace that has a quicker way than a view and its copy brings it as `turned(x, order)`,
+    which gives what lies in the new order.
+    """
+    own = getattr(xp, "turned", None)
+    return xp.reshape(xp.permute_dims(x, order) if own is None else own(x, order), shape)
+
+
 def is_writable(x: Any) -> bool:
     """Whether an array can be written to; of any other a write makes a new one."""
     return not hasattr(x, "at") and hasattr(type(x), "__setitem__")
@@ -83,6 +93,21 @@ def put(xp: Any, x: Any, index: Any, value: Any, *, add: bool = False) -> Any:
     source[index] = size + np.arange(math.prod(place)).reshape(place)
     every = xp.concat([xp.reshape(x, (-1,)), xp.reshape(value, (-1,))])
     return xp.reshape(xp.take(every, device_ints(xp, source.reshape(-1), x)), x.shape)
+
+
+def put_at(x: Any, places: Any, values: Any) -> bool:
+    """Writes values to different places of a vector of the caller's own, which the device knows.
+
+    Returns:
+        Whether that was done: the standard lets nobody write by arrays of places, most do.
+    """
+    if not is_writable(x):
+        return False
+    try:
+        x[places] = values
+    except IndexError:
+        return False
+    return True
 
 
 def _whole(index: Any) -> tuple[Any, ...]:

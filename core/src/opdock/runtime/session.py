@@ -200,17 +200,17 @@ class BaseSession:
         return values, tuple(key)
 
     def _slow_feeds(self, feed_dict: Any) -> tuple[Sequence[Any], Key]:
+        kept = self._cache.kept
+        if (tensors := kept.unnamed(feed_dict)) is not None:
+            return self._feeds(tensors)
         self._check_runs()
         values: list[Any] = []
         key: list[Any] = []
-        types = self._cache.kept.fed
         for tensor, value in feed_items(self._graph, feed_dict):
             array = feed_array(tensor, value)
             values.append(array)
             key += (tensor, getattr(array, "shape", ()))
-            base = tensor._dtype.base_dtype
-            if base.is_numpy_compatible and base.name != "string":
-                types[tensor] = base.np
+            kept.allow(tensor)
         return values, tuple(key)
 
     # ------------------------------------------------------------ programs

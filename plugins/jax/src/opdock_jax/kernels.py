@@ -207,8 +207,8 @@ SPECIAL: dict[str, Run] = {
 }
 
 
-@table.binder("MatrixExponential", T={dtypes.complex64, dtypes.complex128})
 @table.binder(*SPECIAL, T=WIDE)
+@table.binder("MatrixExponential", T=dtypes.COMPLEX)
 def special(sig: NodeSig) -> Run:
     """Incomplete gamma and beta functions, zeta and its relatives; matrices' exponentials."""
     return SPECIAL[sig.op]

@@ -11,8 +11,7 @@ from jax import lax
 
 from opdock.plugin import tracing
 
-_SCATTERS = {jnp.add: "add", jnp.multiply: "multiply", jnp.maximum: "max", jnp.minimum: "min"}
-_STARTS = {"add": 0, "multiply": 1}
+_FOLDS = {jnp.multiply: "prod", jnp.maximum: "max", jnp.minimum: "min"}
 
 
 def is_traced(array: Any) -> bool:
@@ -85,15 +84,21 @@ class Namespace:
         """The memory of a vector as elements of another type."""
         return flat.view(dtype)
 
+    def top_k(self, x: jax.Array, k: int) -> tuple[jax.Array, jax.Array]:
+        """The largest of each row; XLA by itself puts 0 above -0, and NaN by its sign."""
+        order = x
+        if jnp.issubdtype(x.dtype, jnp.floating):
+            order = jnp.where(x == 0, 0, jnp.where(jnp.isnan(x), jnp.nan, x))
+        places = lax.top_k(order, k)[1]
+        return jnp.take_along_axis(x, places, -1, mode="promise_in_bounds"), places
+
     def fold_rows(self, combine: Any, rows: Any, ids: Any, count: int) -> tuple[Any, Any]:
         """The rows of each id in one, and which ids there are; negative ones are left out."""
-        name = _SCATTERS[combine]
         ids = jnp.where(ids < 0, count, ids)
-        if name in _STARTS:
-            start = jnp.full((count, rows.shape[1]), _STARTS[name], rows.dtype)
-            out = getattr(start.at[ids], name)(rows, mode="drop")
-        else:
-            out = getattr(jax.ops, f"segment_{name}")(rows, ids, count)
+        if combine is jnp.add:
+            start = jnp.zeros((count, rows.shape[1]), rows.dtype)
+            return start.at[ids].add(rows, mode="drop"), None
+        out = getattr(jax.ops, f"segment_{_FOLDS[combine]}")(rows, ids, count)
         return out, jnp.zeros(count, bool).at[ids].set(True, mode="drop")
 
 

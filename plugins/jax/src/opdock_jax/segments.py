@@ -219,7 +219,7 @@ class Program:
                 return out, ()
             if self.written:
                 out[0].block_until_ready()  # a program's results come together, or not at all
-            if len(out) > self.count and bool(out[-1]):
+            if len(out) > self.count and bool(np.asarray(out[-1])):
                 raise errors.UnimplementedError(None, None, "a kernel's check of values failed")
         except jax.errors.JaxRuntimeError as e:
             raise told(e) from None

@@ -24,6 +24,7 @@ from opdock_torch.namespace import array_of, namespace_for, tensor_of
 
 # PyTorch stores these as well but does not compute with them.
 _WIDE_UNSIGNED = {dtypes.uint16, dtypes.uint32, dtypes.uint64}
+_DOUBLE = {dtypes.float64, dtypes.complex128}
 HELD = (FLOATS | INTS | {dtypes.bool, dtypes.complex64, dtypes.complex128}) - _WIDE_UNSIGNED
 
 
@@ -40,9 +41,7 @@ class TorchDevice(BaseDevice):
         self.namespace = namespace_for(self.place)
         if self.place.type != "mps":
             self.dlpack = torch.empty(0, device=self.place).__dlpack_device__()
-        self.dtypes = HELD - (
-            {dtypes.float64, dtypes.complex128} if self.place.type == "mps" else set()
-        )
+        self.dtypes = HELD - (_DOUBLE if self.place.type == "mps" else set())
 
     def upload(self, array: np.ndarray[Any, Any]) -> torch.Tensor:
         """A copy: the caller may change `array` afterwards."""

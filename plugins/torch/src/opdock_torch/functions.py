@@ -14,7 +14,11 @@ from opdock_torch.device import HELD
 
 table = KernelTable()
 _OF_ONE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
-    "Elu": F.elu, "Rsqrt": torch.rsqrt, "Selu": F.selu, "Sigmoid": torch.sigmoid,
+    "Elu": F.elu, "Inv": torch.reciprocal, "Reciprocal": torch.reciprocal, "Relu": torch.relu,
+    "Relu6": F.relu6, "Rsqrt": torch.rsqrt, "Selu": F.selu, "Sigmoid": torch.sigmoid,
+    "Sign": lambda x: x.abs().clamp_(max=1).ceil_().copysign_(x),
+    "Softmax": functools.partial(torch.softmax, dim=-1),
+    "LogSoftmax": functools.partial(torch.log_softmax, dim=-1),
     # From there on what is added to x is less than half of its last bit.
     "Softplus": functools.partial(F.softplus, threshold=40),
 }  # fmt: skip
@@ -22,15 +26,8 @@ _OF_ONE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
 
 @table.binder(*_OF_ONE, T=FLOATS)
 def of_one(sig: NodeSig) -> Callable[[torch.Tensor], torch.Tensor]:
-    """A function of each element."""
+    """A function of each element, or of each row."""
     return _OF_ONE[sig.op]
-
-
-@table.binder("Softmax", "LogSoftmax", T=FLOATS)
-def softmax(sig: NodeSig) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Along the last dimension."""
-    fold = torch.softmax if sig.op == "Softmax" else torch.log_softmax
-    return lambda logits: fold(logits, -1)
 
 
 @table.binder("Pad", host_inputs="paddings")
@@ -50,8 +47,7 @@ def reverse(sig: NodeSig) -> Callable[[torch.Tensor, Any], torch.Tensor]:
 @table.binder("ArgMax", "ArgMin", host_inputs="dimension", T=REALS & HELD)
 def arg_extreme(sig: NodeSig) -> Callable[[torch.Tensor, Any], torch.Tensor]:
     """Where the first extreme is: PyTorch takes NaN for one, TensorFlow never."""
-    largest = sig.op == "ArgMax"
-    best, worst = (torch.argmax, -torch.inf) if largest else (torch.argmin, torch.inf)
+    best, worst = (torch.argmax, -torch.inf) if sig.op == "ArgMax" else (torch.argmin, torch.inf)
     dtype = getattr(torch, sig.out_dtypes[0].name)
 
     def run(x: torch.Tensor, dimension: Any) -> torch.Tensor:

@@ -12,12 +12,11 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from opdock.plugin import FLOATS, KernelTable, NodeSig, errors, mount, windows
-from opdock.plugin import Kernel as Record
+from opdock.plugin import FLOATS, Kernel, KernelTable, NodeSig, mount, windows
 
 table = KernelTable()
 aten: Any = torch.ops.aten
-Kernel = Callable[..., Any]
+Run = Callable[..., Any]
 
 
 class Images:
@@ -59,12 +58,9 @@ class Images:
 
     def convolve(self, x: Any, filters: Any, where: Any, grad: Any = None, of: int = 0) -> Any:
         """The convolution, or given its gradient that of `x` (0) or of `filters` (1)."""
-        out = [x.shape[0], filters.shape[0], *where.out]
-        if grad is not None and list(grad.shape) != out:
-            raise errors.InvalidArgumentError(
-                None, None, f"out_backprop has shape {list(grad.shape)} (channels first), expected "
-                f"{out} from the input, the filter, strides and padding",
-            )  # fmt: skip
+        if grad is not None:
+            out = (x.shape[0], filters.shape[0], *where.out)
+            windows.check_shape("out_backprop, channels first,", tuple(grad.shape), out)
         groups = max(1, x.shape[1] // max(1, filters.shape[1]))
         steps = (None, where.strides, self.zeros, where.dilations, False, self.zeros, groups)
         # cuDNN would shorten float32 without being asked.
@@ -77,7 +73,7 @@ class Images:
 
 
 @table.binder("Conv2D", "Conv3D", "DepthwiseConv2dNative", T=FLOATS)
-def conv(sig: NodeSig) -> Kernel:
+def conv(sig: NodeSig) -> Run:
     """Convolution of images or volumes."""
     images = Images(sig)
 
@@ -93,7 +89,7 @@ def conv(sig: NodeSig) -> Kernel:
 @table.binder("Conv2DBackpropInput", "Conv3DBackpropInputV2",
               "DepthwiseConv2dNativeBackpropInput", T=FLOATS,
               host_inputs="input_sizes")  # fmt: skip
-def conv_backprop_input(sig: NodeSig) -> Kernel:
+def conv_backprop_input(sig: NodeSig) -> Run:
     """The gradient with respect to the input."""
     images = Images(sig)
 
@@ -110,7 +106,7 @@ def conv_backprop_input(sig: NodeSig) -> Kernel:
 @table.binder("Conv2DBackpropFilter", "Conv3DBackpropFilterV2",
               "DepthwiseConv2dNativeBackpropFilter", T=FLOATS,
               host_inputs="filter_sizes")  # fmt: skip
-def conv_backprop_filter(sig: NodeSig) -> Kernel:
+def conv_backprop_filter(sig: NodeSig) -> Run:
     """The gradient with respect to the filter."""
     images = Images(sig)
 
@@ -126,7 +122,6 @@ def conv_backprop_filter(sig: NodeSig) -> Kernel:
     return run
 
 
-# ---------------------------------------------------------------- pooling
 def spatial_only(sig: NodeSig) -> bool | str:
     """Whether neither the batch nor the channels are pooled."""
     across = (0, windows.Layout(sig.attrs).channel)
@@ -135,7 +130,7 @@ def spatial_only(sig: NodeSig) -> bool | str:
 
 
 @table.binder("MaxPool", "MaxPool3D", "AvgPool", "AvgPool3D", T=FLOATS, when=spatial_only)
-def pool(sig: NodeSig) -> Kernel:
+def pool(sig: NodeSig) -> Run:
     """The maximum of each window, or the mean of what it has of the input."""
     images, largest = Images(sig), sig.op.startswith("Max")
     maximum = F.max_pool2d if len(images.zeros) == 2 else F.max_pool3d
@@ -152,7 +147,7 @@ def pool(sig: NodeSig) -> Kernel:
 
 
 @table.binder("MaxPoolGrad", T=FLOATS, when=spatial_only)
-def max_pool_grad(sig: NodeSig) -> Kernel:
+def max_pool_grad(sig: NodeSig) -> Run:
     """Each gradient at the first maximum of its window."""
     images = Images(sig)
 
@@ -161,8 +156,8 @@ def max_pool_grad(sig: NodeSig) -> Kernel:
         where = images.layout.window(tuple(data.shape[2:]), images.size)
         padded, steps = images.pad(data, where, -math.inf), (where.window, where.strides)
         _, place = F.max_pool2d(padded, *steps, return_indices=True)
-        rest = (*steps, [0, 0], [1, 1], False, place)
-        out = aten.max_pool2d_with_indices_backward(back, padded, *rest)
+        rest = ([0, 0], [1, 1], False, place)
+        out = aten.max_pool2d_with_indices_backward(back, padded, *steps, *rest)
         return images.leave(images.crop(out, where), x)
 
     return run
@@ -181,11 +176,10 @@ def counts(images: Images, like: torch.Tensor, where: windows.Window) -> torch.T
 
 @table.binder("AvgPoolGrad", "AvgPool3DGrad", T=FLOATS, when=spatial_only,
               host_inputs="orig_input_shape")  # fmt: skip
-def avg_pool_grad(sig: NodeSig) -> Kernel:
+def avg_pool_grad(sig: NodeSig) -> Run:
     """Each gradient shared out over its window."""
     images = Images(sig)
-    flat = len(images.zeros) == 2
-    spread = aten.avg_pool2d_backward if flat else aten.avg_pool3d_backward
+    spread = aten.avg_pool2d_backward if len(images.zeros) == 2 else aten.avg_pool3d_backward
 
     def run(orig_input_shape: Any, grad: torch.Tensor) -> torch.Tensor:
         back, shape = images.enter(grad), images.shape(orig_input_shape)
@@ -198,12 +192,11 @@ def avg_pool_grad(sig: NodeSig) -> Kernel:
     return run
 
 
-# ---------------------------------------------------------------- no elements
-def with_empties(kernel: Record) -> Record:
+def with_empties(kernel: Kernel) -> Kernel:
     """The kernel with core's portable one for arrays without elements, which PyTorch refuses."""
     own: Any = kernel.bind
 
-    def bind(sig: NodeSig) -> Kernel:
+    def bind(sig: NodeSig) -> Run:
         run, device = own(sig), sig.device
         assert device is not None
 
@@ -224,12 +217,11 @@ def with_empties(kernel: Record) -> Record:
 table = KernelTable([with_empties(kernel) for kernel in table])
 
 
-# ---------------------------------------------------------------- batch normalization
 NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 
 
 @table.binder(*NORMS, T=FLOATS)
-def batch_norm(sig: NodeSig) -> Kernel:
+def batch_norm(sig: NodeSig) -> Run:
     """Normalizes by the batch's statistics or by given ones."""
     channel, epsilon = 1 if sig.attrs["data_format"] == "NCHW" else -1, sig.attrs["epsilon"]
     training, factor = sig.attrs["is_training"], sig.attrs.get("exponential_avg_factor", 1.0)
@@ -249,15 +241,15 @@ def batch_norm(sig: NodeSig) -> Kernel:
             if factor != 1:
                 new_mean = torch.lerp(mean, new_mean, factor)
                 new_variance = torch.lerp(variance, new_variance, factor)
-        out = (y.movedim(1, channel).to(x.dtype), new_mean, new_variance)
-        out = (*out, *(m.clone() for m in used))
+        kept = (m.clone() for m in used)
+        out = (y.movedim(1, channel).to(x.dtype), new_mean, new_variance, *kept)
         return (*out, scale.new_zeros(())) if sig.op == "FusedBatchNormV3" else out
 
     return run
 
 
 @table.binder(*(name.replace("Norm", "NormGrad") for name in NORMS), T=FLOATS)
-def batch_norm_grad(sig: NodeSig) -> Kernel:
+def batch_norm_grad(sig: NodeSig) -> Run:
     """Gradients with respect to x, scale and offset."""
     channel, epsilon = 1 if sig.attrs["data_format"] == "NCHW" else -1, sig.attrs["epsilon"]
 

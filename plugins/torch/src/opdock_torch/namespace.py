@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from types import MappingProxyType
@@ -53,12 +54,17 @@ _SPECIAL = {
 
 
 class Namespace:
-    """`array_api_compat.torch`, with new arrays on one device rather than on the CPU."""
+    """`array_api_compat.torch`, with new arrays on one device rather than on the CPU.
+
+    `torch.conj` gives a view, and the standard's `take` looks for places from the end, of which
+    core has none. PyTorch refuses those outside an array, but not on accelerators or while tracing.
+    """
 
     special_functions = MappingProxyType(_SPECIAL)
 
     conj = staticmethod(torch.conj_physical)
-    """`torch.conj` gives a view."""
+    take = staticmethod(lambda x, indices, axis: torch.index_select(x, axis, indices))
+    take_checks = staticmethod(lambda x: type(x) is torch.Tensor and x.is_cpu)
 
     def __init__(self, place: torch.device) -> None:
         self._place = place
@@ -97,7 +103,11 @@ class Namespace:
     unique_inverse = unique_all
 
     def top_k(self, x: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """The largest of each row; `torch.topk` would give equal ones in any order."""
+        """The largest of each row; `torch.topk` gives equal ones and NaN in any order."""
+        if self.take_checks(x):
+            values, places = torch.topk(x, min(k + 1, x.shape[-1]))
+            if (values[..., :-1] > values[..., 1:]).all():
+                return values[..., :k].contiguous(), places[..., :k].contiguous()
         values, places = torch.sort(x, dim=-1, descending=True, stable=True)
         return values[..., :k].contiguous(), places[..., :k].contiguous()
 
@@ -109,14 +119,17 @@ class Namespace:
         """The rows of each id in one, and which ids there are; negative ones are left out."""
         if combine is not compat.add and (combine not in _FOLDS or rows.is_complex()):
             return None
+        if combine is compat.add and self.take_checks(rows):
+            with contextlib.suppress(RuntimeError):  # of a negative one
+                return rows.new_zeros((count, rows.shape[1])).index_add_(0, ids, rows), None
         ids = torch.where(ids < 0, count, ids)  # a row more, which nobody gets
         out, present = rows.new_zeros((count + 1, rows.shape[1])), ids.new_zeros(count + 1)
         if combine is compat.add:
-            out = out.index_add(0, ids, rows)
+            out.index_add_(0, ids, rows)
         else:
             at, how = ids[:, None].expand_as(rows), _FOLDS[combine]
-            out = out.scatter_reduce(0, at, rows, how, include_self=False)
-        return out[:count], present.index_fill(0, ids, 1)[:count] == 1
+            out.scatter_reduce_(0, at, rows, how, include_self=False)
+        return out[:count], present.index_fill_(0, ids, 1)[:count] == 1
 
 
 @functools.cache

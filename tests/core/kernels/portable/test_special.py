@@ -38,6 +38,29 @@ def test_of_one_argument(name, reference, x):
         np.testing.assert_allclose(narrow, reference(x.astype(np.float32)), rtol=2e-3, atol=2e-5)
 
 
+def test_single_precision_takes_the_terms_that_it_can_tell():
+    for name in ("erf", "erfcx", "i0e_near", "i0e_far", "i1e_near", "i1e_far"):
+        series, t = np.array(special.SERIES[name]), np.linspace(-1, 1, 101)
+        few = special.terms_told(special.SERIES[name], 2.0**-23)
+        assert len(few) < len(series) - 3
+        whole = np.polynomial.chebyshev.chebval(t, series)
+        part = np.polynomial.chebyshev.chebval(t, few)
+        assert np.abs(whole - part).max() < 2.0**-23 / 16 * abs(series[0])
+
+
+@pytest.mark.parametrize(
+    ("name", "reference", "ulps"), [("erf", scipy.erf, 3), ("erfinv", scipy.erfinv, 6)]
+)
+def test_single_precision_is_as_good_as_its_last_bits(name, reference, ulps):
+    x = (2 * UNIT - 1).astype(np.float32)
+    x = x[np.abs(x) < 1]
+    with np.errstate(all="ignore"):
+        found = getattr(special, name)(xp, x)
+    expected = reference(x.astype(np.float64))
+    off = np.abs(found - expected) / np.spacing(np.abs(expected).astype(np.float32))
+    assert off.max() < ulps
+
+
 def test_normal_quantiles_reach_the_far_tail():
     np.testing.assert_allclose(special.ndtri(xp, UNIT), scipy.ndtri(UNIT), rtol=1e-9, atol=1e-12)
 

@@ -1,4 +1,4 @@
-"""Softmax and cross entropies, each in one kernel: a work-group takes a row."""
+"""Softmax and cross entropies, each in one kernel: a work-group takes a row, an item on a CPU."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import FLOATS, DType, KernelTable, NodeSig, checks, codegen, dtypes
+from opdock.plugin import FLOATS, KernelTable, NodeSig, checks, codegen, dtypes
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.pointwise import broadcast_shape
 from opdock_ckernels.protocols import Array
@@ -64,11 +64,88 @@ _SPARSE = """
   if (lane == 0) { STORE_LOSS(r, log(total) - (X(at + label) - top)) }
 """
 
+# The same by vectors of sixteen: work items of a group that wait for each other become none.
+_LINE = """
+#define EACH(STATEMENTS) \\
+  for (j = 0; j + 16 <= n; j += 16) { STATEMENTS(float16, vload16(0, x + at + j), WIDE) } \\
+  for (; j < n; ++j) { STATEMENTS(float, x[at + j], ONE) }
+#define LOAD_WIDE(p) vload16(0, p + at + j)
+#define LOAD_ONE(p) p[at + j]
+#define STORE_WIDE(p, v) vstore16(v, 0, p + at + j)
+#define STORE_ONE(p, v) p[at + j] = v
+#define ADD_WIDE(v) sums += v
+#define ADD_ONE(v) rest += v
+#define POWERS(V, value, KIND) ADD_##KIND(exp(value - top));
+#define SUM(result) \\
+  float result = rest; \\
+  vstore16(sums, 0, parts); \\
+  for (j = 0; j < 16; ++j) result += parts[j];
 
-def _kernel(device: Any, dtype: DType, params: str, body: str) -> tuple[Any, int]:
-    dialect: codegen.Dialect = device.dialect
+KERNEL void row(GLOBAL const T* x, PARAMS int n) {
+  i64 r = GLOBAL_ID(0), at = r * n;
+  int j = 0;
+  float parts[16], top = -INFINITY, rest = 0;
+  float16 tops = -INFINITY, sums = 0;
+  for (; j + 16 <= n; j += 16) {
+    float16 v = LOAD_WIDE(x);
+    tops = select(tops, v, isgreater(v, tops) | isnan(v));
+  }
+  for (; j < n; ++j) { float v = x[at + j]; top = v > top || v != v ? v : top; }
+  vstore16(tops, 0, parts);
+  for (j = 0; j < 16; ++j) top = parts[j] > top || parts[j] != parts[j] ? parts[j] : top;
+  EACH(POWERS)
+  SUM(total)
+  float log_total = log(total);
+  BODY
+}
+"""
+_LINE_BODIES = {
+    "Softmax": """
+#define SHARES(V, value, KIND) STORE_##KIND(y, exp(value - top) / total);
+  EACH(SHARES)
+""",
+    "LogSoftmax": """
+#define LOGS(V, value, KIND) STORE_##KIND(y, value - top - log_total);
+  EACH(LOGS)
+""",
+    "SoftmaxCrossEntropyWithLogits": """
+#define BOTH(V, value, KIND) \\
+    V shifted = value - top, label = LOAD_##KIND(p); \\
+    ADD_##KIND(label * (log_total - shifted)); \\
+    STORE_##KIND(y, exp(shifted) / total - label);
+  sums = 0;
+  rest = 0;
+  EACH(BOTH)
+  SUM(found)
+  loss[r] = found;
+""",
+    "SparseSoftmaxCrossEntropyWithLogits": """
+#define SHARES(V, value, KIND) STORE_##KIND(y, exp(value - top) / total);
+  i64 label = p[r];
+  if (label < 0 || label >= n) { *flag = (int)r + 1; return; }
+  EACH(SHARES)
+  y[at + label] -= 1;
+  loss[r] = log_total - (x[at + label] - top);
+""",
+}
+_BODIES = {
+    "Softmax": _SOFTMAX,
+    "LogSoftmax": _LOG,
+    "SoftmaxCrossEntropyWithLogits": _XENT,
+    "SparseSoftmaxCrossEntropyWithLogits": _SPARSE,
+}
+
+
+def _kernel(sig: NodeSig, params: str) -> tuple[Any, int]:
+    """The kernel of a node, and how many work items of it take a row."""
+    device: Any = sig.device
+    dtype, dialect = sig.in_dtypes[0], device.dialect
+    if device.is_cpu and dtype is dtypes.float32:
+        text = _LINE.replace("PARAMS", params).replace("BODY", _LINE_BODIES[sig.op])
+        macros = ["#define T float"]
+        return device.kernel("\n".join([codegen.helpers(dialect, text), *macros, text]), "row"), 1
     lanes = 8 if device.is_cpu else 64
-    text = _ROW.replace("PARAMS", params).replace("BODY", body)
+    text = _ROW.replace("PARAMS", params).replace("BODY", _BODIES[sig.op])
     kind, acc = TYPES[dtype.name], dialect.computed(dtype)
     macros = [
         f"#define X(i) {dialect.load(dtype, 'x', '(i)')}",
@@ -87,8 +164,7 @@ def _kernel(device: Any, dtype: DType, params: str, body: str) -> tuple[Any, int
 def softmax(sig: NodeSig) -> Callable[[Array], Array]:
     """exp(x) / sum(exp(x)) along the last dimension, or its logarithm."""
     device = sig.device
-    body = _SOFTMAX if sig.op == "Softmax" else _LOG
-    kernel, lanes = _kernel(device, sig.in_dtypes[0], "GLOBAL T* y,", body)
+    kernel, lanes = _kernel(sig, "GLOBAL T* y,")
 
     def run(x: Array) -> Array:
         if not x.ndim:
@@ -105,9 +181,8 @@ def softmax(sig: NodeSig) -> Callable[[Array], Array]:
 @table.binder("SoftmaxCrossEntropyWithLogits", T=FLOATS)
 def xent(sig: NodeSig) -> Callable[[Array, Array], tuple[Array, Array]]:
     """Loss and gradient against a distribution over the classes."""
-    device, dtype = sig.device, sig.in_dtypes[0]
-    params = "GLOBAL const T* p, GLOBAL T* loss, GLOBAL T* y,"
-    kernel, lanes = _kernel(device, dtype, params, _XENT)
+    device = sig.device
+    kernel, lanes = _kernel(sig, "GLOBAL const T* p, GLOBAL T* loss, GLOBAL T* y,")
 
     def spread(x: Array, shape: tuple[int, ...]) -> Array:
         if x.shape == shape:
@@ -137,10 +212,10 @@ def xent(sig: NodeSig) -> Callable[[Array, Array], tuple[Array, Array]]:
 )  # fmt: skip
 def sparse_xent(sig: NodeSig) -> Callable[[Array, Array], tuple[Array, Array]]:
     """Loss and gradient against class ids."""
-    device, dtype = sig.device, sig.in_dtypes[0]
+    device = sig.device
     ids = TYPES[sig.in_dtypes[1].name]
     params = f"GLOBAL const {ids}* p, GLOBAL T* loss, GLOBAL T* y, GLOBAL int* flag,"
-    kernel, lanes = _kernel(device, dtype, params, _SPARSE)
+    kernel, lanes = _kernel(sig, params)
 
     def run(features: Array, labels: Array) -> tuple[Array, Array]:
         rows, n = features.shape

@@ -165,6 +165,8 @@ def _floor_mod(xp: Any, x: Array, y: Array) -> Array:
 
 def _truncate_mod(xp: Any, x: Array, y: Array) -> Array:
     if not _is_integer(xp, x):
+        if (own := getattr(xp, "fmod", None)) is not None:
+            return own(x, y)
         size = xp.remainder(xp.abs(x), xp.abs(y))
         return xp.where(xp.signbit(x), -size, size)
     _check_divisor(xp, x, y)

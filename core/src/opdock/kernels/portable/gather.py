@@ -83,9 +83,44 @@ def axes_of(params: Any, indices: Any, axis: Any, batch_dims: int) -> tuple[int,
 
 def take(xp: Any, params: Any, indices: Any, axis: int) -> Any:
     """`params` at checked `indices` of any rank along `axis`."""
-    check_indices(xp, indices, params.shape[axis])
-    flat = xp.take(params, xp.reshape(indices, (-1,)), axis=axis)
-    return xp.reshape(flat, (*params.shape[:axis], *indices.shape, *params.shape[axis + 1 :]))
+    places = indices if len(indices.shape) == 1 else xp.reshape(indices, (-1,))
+    if not _takes_checked(xp, params):
+        check_indices(xp, indices, params.shape[axis])
+        found = xp.take(params, places, axis=axis)
+    else:
+        try:
+            found = xp.take(params, places, axis=axis)
+        except (IndexError, RuntimeError):
+            check_indices(xp, indices, params.shape[axis])
+            raise
+    if places is indices:
+        return found
+    return xp.reshape(found, (*params.shape[:axis], *indices.shape, *params.shape[axis + 1 :]))
+
+
+def _takes_checked(xp: Any, params: Any) -> bool:
+    """Whether places in an array need no look before they are taken, which a namespace may say.
+
+    What `xp.take_checks` is true of raises IndexError or RuntimeError where `xp.take` is asked for
+    what is not in it, and where it is indexed by arrays of places beyond its end.
+    """
+    checks = getattr(xp, "take_checks", None)
+    return checks is not None and bool(checks(params))
+
+
+def _cells(xp: Any, params: Any, indices: Any) -> Any | None:
+    """`params` at coordinates, by one look at them; None where that is not enough.
+
+    One place alone would be a view.
+    """
+    if len(indices.shape) < 2 or not indices.shape[-1] or not _takes_checked(xp, params):
+        return None
+    if xp.min(indices) < 0:
+        return None
+    try:
+        return params[xp.unstack(indices, axis=-1)]
+    except (IndexError, RuntimeError):
+        return None
 
 
 def _take_batched(xp: Any, params: Any, indices: Any, axis: int, batch: int) -> Any:
@@ -125,12 +160,13 @@ def flat_positions(xp: Any, indices: Any, shape: Any, what: str = "shape") -> tu
     depth = indices.shape[-1]
     count = math.prod(indices.shape[:-1])
     table = xp.reshape(xp.astype(indices, index_type(xp)), (count, depth))
-    flat = xp.zeros((count,), dtype=index_type(xp), device=getattr(indices, "device", None))
-    for i in range(depth):
-        column = table[:, i]
-        if count and fails(xp, (xp.min(column) < 0) | (xp.max(column) >= shape[i])):
-            raise outside(fetched(xp, indices), shape, what)
-        flat = flat * shape[i] + column
+    if not count or not depth:
+        return device_ints(xp, np.zeros(count), indices), math.prod(shape[:depth])
+    sizes = device_ints(xp, shape[:depth], indices)
+    if fails(xp, xp.any((table < 0) | (table >= sizes))):
+        raise outside(fetched(xp, indices), shape, what)
+    steps = device_ints(xp, [math.prod(shape[i + 1 : depth]) for i in range(depth)], indices)
+    flat = table[:, 0] if depth == 1 else xp.sum(table * steps, axis=1, dtype=index_type(xp))
     return flat, math.prod(shape[:depth])
 
 
@@ -158,12 +194,15 @@ def gather_nd(xp: Any, sig: NodeSig) -> Any:
     dtype = sig.out_dtypes[0]
 
     def run(params: Any, indices: Any) -> Any:
+        check_depth(indices, params.shape)
         depth = indices.shape[-1]
         rest = tuple(params.shape[depth:])
         shape = (*indices.shape[:-1], *rest)
         check_params(params, indices)
         if math.prod(shape) == 0:
             return zeros(xp, shape, params, dtype)
+        if (found := _cells(xp, params, indices)) is not None:
+            return found
         flat, count = flat_positions(xp, indices, params.shape, "param shape")
         return xp.reshape(xp.take(xp.reshape(params, (count, *rest)), flat, axis=0), shape)
 

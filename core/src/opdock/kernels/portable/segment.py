@@ -33,7 +33,7 @@ Combine = Callable[[Any, Any], Any]
 _COMBINE: Final = {"Sum": "add", "Prod": "multiply", "Max": "maximum", "Min": "minimum"}
 
 
-def fold(xp: Any, combine: Combine, rows: Any, ids: Any, count: int) -> tuple[Any, Any]:
+def fold(xp: Any, combine: Combine, rows: Any, ids: Any, count: int) -> tuple[Any, Any | None]:
     """One row per segment, and whether the segment has any.
 
     Args:
@@ -44,10 +44,11 @@ def fold(xp: Any, combine: Combine, rows: Any, ids: Any, count: int) -> tuple[An
         count: the number of segments, above zero.
 
     Returns:
-        An array [count, m], with any values where a segment has no row, and a truth value each.
+        An array [count, m], with any values where a segment has no row, and a truth value each; or
+        None, of sums that are zero there.
     """
     own = getattr(xp, "fold_rows", None)
-    folded: tuple[Any, Any] | None = None if own is None else own(combine, rows, ids, count)
+    folded: tuple[Any, Any | None] | None = None if own is None else own(combine, rows, ids, count)
     if folded is not None:
         return folded
     order = xp.argsort(ids, stable=True)
@@ -90,6 +91,8 @@ def sum_at(xp: Any, rows: Any, ids: Any, count: int) -> Any:
     if math.prod(rows.shape) == 0 or count == 0:
         return xp.zeros((count, rows.shape[1]), dtype=rows.dtype, device=_device(rows))
     total, present = fold(xp, xp.add, rows, ids, count)
+    if present is None:
+        return total
     return xp.where(xp.expand_dims(present, axis=1), total, xp.zeros_like(total))
 
 
@@ -121,12 +124,15 @@ def unsorted_segment(xp: Any, sig: NodeSig) -> Any:
             at = int(xp.argmax(xp.astype(flat >= count, xp.int32)))
             raise out_of_segments(at, int(flat[at]), prefix, count)
         rest = tuple(data.shape[len(prefix) :])
-        out = full(xp, (count, math.prod(rest)), gap, dtype, data)
-        if math.prod(prefix) and math.prod(out.shape):
-            rows = xp.reshape(data, (math.prod(prefix), math.prod(rest)))
-            ids = xp.astype(xp.reshape(segment_ids, (-1,)), index_type(xp))
-            found, present = fold(xp, combine, wide(xp, rows, dtype), ids, count)
-            out = xp.where(xp.expand_dims(present, axis=1), xp.astype(found, element), out)
+        rows = xp.reshape(data, (math.prod(prefix), math.prod(rest)))
+        ids = xp.astype(xp.reshape(segment_ids, (-1,)), index_type(xp))
+        if kind == "Sum":
+            out = xp.astype(sum_at(xp, wide(xp, rows, dtype), ids, count), element, copy=False)
+        else:
+            out = full(xp, (count, math.prod(rest)), gap, dtype, data)
+            if math.prod(prefix) and math.prod(out.shape):
+                found, present = fold(xp, combine, wide(xp, rows, dtype), ids, count)
+                out = xp.where(xp.expand_dims(present, axis=1), xp.astype(found, element), out)
         return xp.reshape(out, (count, *rest))
 
     return run

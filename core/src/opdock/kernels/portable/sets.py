@@ -129,7 +129,8 @@ def invert_permutation(xp: Any, sig: NodeSig) -> Any:
         check_vector("invert_permutation", x)
         n = x.shape[0]
         order = xp.argsort(x, stable=True)
-        if n and fails(xp, xp.any(xp.take(x, order, axis=0) != device_ints(xp, np.arange(n), x))):
+        wanted = xp.arange(n, dtype=x.dtype, device=getattr(x, "device", None))
+        if n and fails(xp, xp.any(xp.take(x, order, axis=0) != wanted)):
             raise no_permutation([int(v) for v in x])
         return xp.astype(order, x.dtype)
 

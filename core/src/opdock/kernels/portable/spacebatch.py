@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.kernels.array_api import dims, ints, invalid, put, zeros
+from opdock.kernels.array_api import dims, ints, invalid, put, turned, zeros
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 
@@ -78,8 +78,7 @@ def _to_batch(xp: Any, sig: NodeSig, x: Any, block: list[int], paddings: Any) ->
     split = [v for pair in zip(counts, block, strict=True) for v in pair]
     wide = xp.reshape(wide, (x.shape[0], *split, math.prod(rest)))
     order = (*range(2, 2 * n + 1, 2), 0, *range(1, 2 * n, 2), 2 * n + 1)
-    turned = xp.permute_dims(wide, order)
-    return xp.reshape(turned, (x.shape[0] * math.prod(block), *counts, *rest))
+    return turned(xp, wide, order, (x.shape[0] * math.prod(block), *counts, *rest))
 
 
 def _to_space(xp: Any, x: Any, block: list[int], crops: Any) -> Any:
@@ -91,7 +90,7 @@ def _to_space(xp: Any, x: Any, block: list[int], crops: Any) -> Any:
     order = [n]
     for i in range(n):
         order += [n + 1 + i, i]
-    out = xp.reshape(xp.permute_dims(split, (*order, 2 * n + 1)), (batch, *grown, *rest))
+    out = turned(xp, split, (*order, 2 * n + 1), (batch, *grown, *rest))
     inner = tuple(slice(int(a), size - int(b)) for size, (a, b) in zip(grown, pairs, strict=True))
     return out[(slice(None), *inner, ...)]
 
@@ -131,16 +130,15 @@ def space_to_depth(xp: Any, sig: NodeSig) -> Any:
         n, h, w, c = x.shape
         check_multiple("height and width", (h, w), b)
         split = xp.reshape(x, (n, h // b, b, w // b, b, c))
-        turned = xp.permute_dims(split, (0, 1, 3, 2, 4, 5))
-        return xp.reshape(turned, (n, h // b, w // b, b * b * c))
+        return turned(xp, split, (0, 1, 3, 2, 4, 5), (n, h // b, w // b, b * b * c))
 
     def nchw(x: Any) -> Any:
         n, c, h, w, *rest = x.shape
         check_multiple("height and width", (h, w), b)
         split = xp.reshape(x, (n, c, h // b, b, w // b, b, *rest))
         tail = (6,) if rest else ()
-        turned = xp.permute_dims(split, (0, 3, 5, 1, 2, 4, *tail))
-        return xp.reshape(turned, (n, b * b * c, h // b, w // b, *rest))
+        order = (0, 3, 5, 1, 2, 4, *tail)
+        return turned(xp, split, order, (n, b * b * c, h // b, w // b, *rest))
 
     return nhwc if data_format == "NHWC" else nchw
 
@@ -154,16 +152,15 @@ def depth_to_space(xp: Any, sig: NodeSig) -> Any:
         n, h, w, c = x.shape
         check_multiple("depth", (c,), b * b)
         split = xp.reshape(x, (n, h, w, b, b, c // (b * b)))
-        turned = xp.permute_dims(split, (0, 1, 3, 2, 4, 5))
-        return xp.reshape(turned, (n, h * b, w * b, c // (b * b)))
+        return turned(xp, split, (0, 1, 3, 2, 4, 5), (n, h * b, w * b, c // (b * b)))
 
     def nchw(x: Any) -> Any:
         n, c, h, w, *rest = x.shape
         check_multiple("depth", (c,), b * b)
         split = xp.reshape(x, (n, b, b, c // (b * b), h, w, *rest))
         tail = (6,) if rest else ()
-        turned = xp.permute_dims(split, (0, 3, 4, 1, 5, 2, *tail))
-        return xp.reshape(turned, (n, c // (b * b), h * b, w * b, *rest))
+        order = (0, 3, 4, 1, 5, 2, *tail)
+        return turned(xp, split, order, (n, c // (b * b), h * b, w * b, *rest))
 
     return nhwc if data_format == "NHWC" else nchw
 

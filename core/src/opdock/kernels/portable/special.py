@@ -1,11 +1,14 @@
 """Special functions over any array namespace: error functions, gamma and its relatives, Bessel.
 
 Each works in the precision of its argument. The series coefficients are Chebyshev fits to double
-precision; the rest are the usual recurrences, asymptotic series and continued fractions.
+precision, of which single precision takes as many as it can tell; the rest are the usual
+recurrences, asymptotic series and continued fractions.
 """
 
 from __future__ import annotations
 
+import functools
+import itertools
 import math
 from typing import Any, Final
 
@@ -78,12 +81,22 @@ _SHIFT: Final = 8
 _MAX_TERMS: Final = 4000
 
 
-def _chebyshev(coefficients: tuple[float, ...], t: Array) -> Array:
+@functools.cache
+def terms_told(coefficients: tuple[float, ...], epsilon: float) -> tuple[float, ...]:
+    """A Chebyshev series without the last terms, all of which are below its last bit."""
+    least = abs(coefficients[0]) * epsilon / 32
+    rest = itertools.accumulate(abs(c) for c in reversed(coefficients))
+    return coefficients[: sum(total > least for total in rest)]
+
+
+def _chebyshev(xp: Any, coefficients: tuple[float, ...], t: Array) -> Array:
     """The Chebyshev series at `t` in [-1, 1], by Clenshaw's recurrence."""
+    first, *others = terms_told(coefficients, _epsilon(xp, t))
     later = earlier = t * 0
-    for c in reversed(coefficients[1:]):
-        later, earlier = 2 * t * later - earlier + c, later
-    return t * later - earlier + coefficients[0]
+    double = 2 * t
+    for c in reversed(others):
+        later, earlier = double * later - earlier + c, later
+    return t * later - earlier + first
 
 
 def _where(xp: Any, condition: Array, then: Any, otherwise: Any) -> Array:
@@ -104,21 +117,21 @@ def _epsilon(xp: Any, x: Array) -> float:
 
 
 # ---------------------------------------------------------------- error functions
-def _erfcx(x: Array) -> Array:
+def _erfcx(xp: Any, x: Array) -> Array:
     """`exp(x * x) * erfc(x)` for x >= 0."""
-    return _chebyshev(_ERFCX, (x - 3.75) / (x + 3.75)) / (1 + 2 * x)
+    return _chebyshev(xp, _ERFCX, (x - 3.75) / (x + 3.75)) / (1 + 2 * x)
 
 
-def _erf_near(x: Array) -> Array:
+def _erf_near(xp: Any, x: Array) -> Array:
     """Erf for |x| <= 1."""
-    return x * _chebyshev(_ERF, 2 * x * x - 1)
+    return x * _chebyshev(xp, _ERF, 2 * x * x - 1)
 
 
 def erf(xp: Any, x: Array) -> Array:
     """The error function."""
     size = xp.minimum(xp.abs(x), xp.full_like(x, 30.0))
     near = xp.minimum(size, xp.ones_like(x))
-    value = xp.where(size <= 1, _erf_near(near), 1 - xp.exp(-size * size) * _erfcx(size))
+    value = xp.where(size <= 1, _erf_near(xp, near), 1 - xp.exp(-size * size) * _erfcx(xp, size))
     value = xp.where(xp.isnan(x), x, value)
     return xp.where(x < 0, -value, value)
 
@@ -127,7 +140,8 @@ def erfc(xp: Any, x: Array) -> Array:
     """`1 - erf(x)`."""
     size = xp.minimum(xp.abs(x), xp.full_like(x, 30.0))
     near = xp.minimum(size, xp.ones_like(x))
-    tail = xp.where(size <= 0.5, 1 - _erf_near(near), xp.exp(-size * size) * _erfcx(size))
+    far = xp.exp(-size * size) * _erfcx(xp, size)
+    tail = xp.where(size <= 0.5, 1 - _erf_near(xp, near), far)
     tail = xp.where(xp.isnan(x), x, tail)
     return xp.where(x < 0, 2 - tail, tail)
 
@@ -140,8 +154,8 @@ def _erfc_inverse(xp: Any, q: Array) -> Array:
     a = 2 / (math.pi * 0.147) + log / 2
     root = xp.sqrt(a * a - log / 0.147)
     x = xp.sqrt(xp.maximum(root - a, xp.zeros_like(q)))
-    for _ in range(4):
-        scaled = _erfcx(x)
+    for _ in range(4 if _epsilon(xp, q) < 1e-10 else 2):  # each doubles the digits, from three on
+        scaled = _erfcx(xp, x)
         excess = xp.log(scaled) - x * x - target
         x = xp.maximum(x + excess * scaled * (math.sqrt(math.pi) / 2), xp.zeros_like(q))
     return x
@@ -154,7 +168,7 @@ def erfinv(xp: Any, p: Array) -> Array:
     x = _erfc_inverse(xp, 1 - inside)
     # Near 0 the subtraction from 1 cost digits; one more step on erf itself brings them back.
     near = xp.minimum(x, xp.ones_like(x))
-    error = (_erf_near(near) - inside) * math.sqrt(math.pi) / 2 * xp.exp(near * near)
+    error = (_erf_near(xp, near) - inside) * math.sqrt(math.pi) / 2 * xp.exp(near * near)
     x = xp.where(inside < 0.5, x - error, x)
     x = _where(xp, size == 1, math.inf, x)
     x = _where(xp, (size > 1) | xp.isnan(p), math.nan, x)
@@ -182,9 +196,8 @@ def lgamma(xp: Any, x: Array) -> Array:
     y = xp.where(reflected, 1 - x, x)
     y = _where(xp, xp.isfinite(y), y, 1.0)
     shifted = y < _SHIFT
-    product = xp.ones_like(y)
-    for k in range(_SHIFT):
-        product = xp.where(shifted, product * (y + k), product)
+    small = _where(xp, shifted, y, 1.0)
+    product = math.prod((small + k for k in range(1, _SHIFT)), start=small)
     z = xp.where(shifted, y + _SHIFT, y)
     inverse = 1 / z
     squared = inverse * inverse
@@ -208,9 +221,10 @@ def digamma(xp: Any, x: Array) -> Array:
     y = xp.where(reflected, 1 - x, x)
     safe = _where(xp, xp.isfinite(y), y, 1.0)
     shifted = safe < _SHIFT
-    correction = xp.zeros_like(safe)
-    for k in range(_SHIFT):
-        correction = xp.where(shifted, correction + 1 / (safe + k), correction)
+    small = _where(xp, shifted, safe, 1.0)
+    # 1 / (y + k) and the next in one quotient.
+    pairs = ((2 * small + 2 * k + 1) / ((small + k) * (small + k + 1)) for k in range(0, _SHIFT, 2))
+    correction = _where(xp, shifted, sum(pairs), 0.0)
     z = xp.where(shifted, safe + _SHIFT, safe)
     squared = 1 / (z * z)
     series = xp.zeros_like(z)
@@ -413,8 +427,8 @@ def _bessel(xp: Any, x: Array, near: tuple[float, ...], far: tuple[float, ...]) 
     beyond = _where(xp, small, 8.0, size)
     return xp.where(
         small,
-        _chebyshev(near, inside / 4 - 1),
-        _chebyshev(far, 16 / beyond - 1) / xp.sqrt(beyond),
+        _chebyshev(xp, near, inside / 4 - 1),
+        _chebyshev(xp, far, 16 / beyond - 1) / xp.sqrt(beyond),
     )
 
 

@@ -41,6 +41,8 @@ def _merged(xp: Any, sig: NodeSig, kind: str, old: Any, place: Any, rows: Any) -
         together, onto = (getattr(xp, name) for name in _RULES[kind])
         folded, present = fold(xp, together, wide(xp, rows, dtype), place, old.shape[0])
         fresh = xp.astype(onto(wide(xp, old, dtype), folded), old.dtype)
+        if present is None:  # what nothing is added to stays as it is, -0 as well
+            return xp.where(folded == 0, old, fresh)
     return xp.where(xp.expand_dims(present, axis=1), fresh, old)
 
 

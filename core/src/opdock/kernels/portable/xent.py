@@ -10,6 +10,7 @@ from opdock import dtypes
 from opdock.kernels.array_api import (
     index_type,
     invalid,
+    put_at,
 )
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
@@ -113,14 +114,17 @@ def sparse_xent(xp: Any, sig: NodeSig) -> Callable[..., Any]:
         rows, classes = features.shape
         valid = (labels >= 0) & (labels < classes)
         label = xp.where(valid, labels, xp.zeros_like(labels))
+        total = xp.where(valid[:, None], total, xp.full_like(total, xp.nan))
         arange = functools.partial(xp.arange, device=getattr(labels, "device", None))
         place = arange(rows, dtype=index_type(xp)) * classes + xp.astype(label, index_type(xp))
         chosen = xp.take(xp.reshape(logits, (-1,)), place, axis=0) - top[:, 0]
         loss = xp.log(total[:, 0]) - chosen
-        hit = arange(classes, dtype=labels.dtype)[None, :] == label[:, None]
-        back = powers / total - xp.astype(hit, logits.dtype)
-        loss = xp.where(valid, loss, xp.full_like(loss, xp.nan))
-        back = xp.where(valid[:, None], back, xp.full_like(back, xp.nan))
+        back = xp.reshape(powers / total, (-1,))
+        written = put_at(back, place, xp.take(back, place, axis=0) - 1)
+        back = xp.reshape(back, (rows, classes))
+        if not written:
+            hit = arange(classes, dtype=labels.dtype)[None, :] == label[:, None]
+            back = back - xp.astype(hit, back.dtype)
         kind = features.dtype
         return xp.astype(loss, kind, copy=False), xp.astype(back, kind, copy=False)
 

@@ -70,17 +70,34 @@ class Kept:
     Attributes:
         version: of this and all that is in it.
         fed: the element type of the arrays for each tensor that is known to be allowed as a feed.
+        named: these tensors by their names.
         calls: by the keys of what was fetched.
     """
 
-    __slots__ = ("calls", "count", "fed", "programs", "version")
+    __slots__ = ("calls", "count", "fed", "named", "programs", "version")
 
     def __init__(self) -> None:
         self.version = object()
         self.fed: dict[Tensor, np.dtype[Any]] = {}
+        self.named: dict[Any, Tensor] = {}
         self.calls: dict[Hashable, Call] = {}
         self.programs: dict[Hashable, Programs] = {}
         self.count = 0
+
+    def allow(self, tensor: Tensor) -> None:
+        """Notes that a tensor, or its name, may be fed arrays without another look."""
+        base = tensor._dtype.base_dtype
+        if base.is_numpy_compatible and base.name != "string":
+            self.fed[tensor] = base.np
+            self.named[tensor.name] = tensor
+
+    def unnamed(self, feed_dict: Any) -> dict[Any, Any] | None:
+        """The feeds with known tensors in place of their names; None where no name is known."""
+        if self.named.keys().isdisjoint(feed_dict):
+            return None
+        found = {self.named.get(key, key): value for key, value in feed_dict.items()}
+        # A tensor that is fed by its name as well is for a closer look.
+        return found if len(found) == len(feed_dict) else None
 
     def add(self, key: Hashable | None, plan: FetchPlan) -> Call:
         """The call for a plan, kept for the next time."""
