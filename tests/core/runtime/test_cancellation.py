@@ -242,7 +242,8 @@ def test_closing_a_session_leaves_an_endless_function_behind(place, busy):
             sess.close()
             step.thread.join()
             assert isinstance(step.error, tf.errors.CancelledError)
-            assert "Session was closed" in str(step.error) and step.error.op is not None
+            # Who waits for another thread of an iterator may hear of the end of that first.
+            assert "was closed" in str(step.error) and step.error.op is not None
             assert not function.returned.is_set()
         finally:
             function.over.set()
