@@ -158,3 +158,20 @@ def test_what_a_library_computes_for_an_op_is_what_opdock_does(
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
         compared += 1
     assert compared >= 6
+
+
+def test_ci_compares_common_ops_with_numpy(programs: Any) -> None:
+    import floors
+    from twins import numpy_ops, op_names
+
+    root = Path(__file__).resolve().parents[2]
+    assert "\nmake floors\n" in (root / ".ci" / "run").read_text(encoding="utf-8")
+    path = root / "benchmarks" / "floors_numpy.json"
+    assert f"--floor benchmarks/{path.name}" in (root / "Makefile").read_text(encoding="utf-8")
+    assert floors.how(path) == (1, "the processors'")
+    least, choices = floors.read(path), programs.choices()
+    assert len(least) >= 40
+    assert least.keys() <= choices.keys()
+    assert min(least.values()) > 0
+    known = {*op_names.SHARED, *op_names.REDUCTIONS, *numpy_ops.WRITTEN}
+    assert {name.removesuffix(".usual") for name in least} <= known
