@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from opdock import errors
 from opdock.devices.segment import Executable, Loan, Refusal, Segment, SegmentNode
+from opdock.failures import failures
 from opdock.late import record
 
 __all__ = ["record_segment"]
@@ -114,7 +115,9 @@ class _Recorded:
         homes = [None if x is None else duplicate(x) for x in state]
         try:
             recording = self._device.record(lambda: self._recorded(taken, homes))
-        except Exception as e:  # the run op by op that follows raises what is the user's to know
+        except failures(
+            Exception
+        ) as e:  # the run op by op that follows raises what is the user's to know
             recording = f"recording fails: {e}"
         if isinstance(recording, str):
             self.why = " ".join(recording.split())

@@ -14,7 +14,7 @@ from typing import Any, Final
 import pluggy
 
 from opdock.devices.routes import CopyRoute
-from opdock.failures import FAILURES
+from opdock.failures import failures
 from opdock.graph.nodes.registry import OpSpec
 from opdock.nearest import meant
 from opdock.plugins import hookspecs
@@ -184,7 +184,7 @@ def _collect(hook: str, call: Callable[[], Iterable[Any]], kind: type) -> tuple[
     """The records of one hook, in order, each of the right type."""
     try:
         found = [record for result in call() for record in result]
-    except FAILURES as e:
+    except failures() as e:
         wrong = isinstance(e, (TypeError, ValueError))
         raise Quarantine.of("wrong-type" if wrong else "import-error", f"{hook}()", e) from None
     for record in found:
@@ -204,7 +204,7 @@ def collect(plugin: Plugin, hook: str, kinds: tuple[type, ...], **arguments: Any
     try:
         results = getattr(plugin.relay.hook, hook)(**arguments)
         found = [record for result in results for record in result]
-    except FAILURES as e:
+    except failures() as e:
         raise Quarantine.of("import-error", f"{hook}()", e) from None
     for record in found:
         if not isinstance(record, kinds):

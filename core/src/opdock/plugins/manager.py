@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from opdock.codes import of_kind
 from opdock.devices.routes import CopyRoute, RouteTable
-from opdock.failures import FAILURES
+from opdock.failures import failures
 from opdock.kernels.select.selection import Tie
 from opdock.plugins import discovery, hints, loading, ownership, probing
 from opdock.plugins.clusters import ClusterEngineSpec
@@ -388,7 +388,7 @@ class PluginManager:
                 answer = plugin.relay.hook.opdock_place_node(
                     node=node, candidates=candidates, config=config
                 )
-            except FAILURES as e:
+            except failures() as e:
                 told = f"opdock_place_node of plugin {plugin.name!r} failed on {node}"
                 plugin.warn(f"{told}; it is left out", traceback.format_exc())
                 _strict(PluginError(f"{told}: {type(e).__name__}: {e}", plugin.name))

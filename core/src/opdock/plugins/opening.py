@@ -11,7 +11,7 @@ from typing import Any, Final
 from opdock.codes import of_kind
 from opdock.devices.protocols import check_device
 from opdock.devices.segment import SegmentCompiler
-from opdock.failures import FAILURES
+from opdock.failures import failures
 from opdock.kernels import portable
 from opdock.kernels.expr.cluster import CLUSTER, OPEN_CLUSTER
 from opdock.kernels.expr.stretch import STRETCH
@@ -107,7 +107,7 @@ def open_device(
         device = _resolved(spec.device)(probed.attributes)
         check_device(device)
         compiler = _as_compiler(spec.compiler, _resolved(spec.compiler)) if spec.compiler else None
-    except FAILURES as e:
+    except failures() as e:
         raise _failed(backend, probed, e) from e
     opened = OpenDevice(device, probed, compiler=compiler)
     furnish(opened, backend, plugins, expel)
@@ -135,7 +135,7 @@ def furnish(
         names = [name for name in spec.fusions if isinstance(name, str)]
         found = [p for name in names for p in _as_patterns(name, _resolved(name))]
         mounted = _mounted(opened.device)
-    except FAILURES as e:
+    except failures() as e:
         raise _failed(backend, probed, e) from e
     opened.kernels, opened.notes = KernelIndex(), ()
     origins = _origins([*plugins, backend.plugin])
@@ -187,7 +187,7 @@ def _packs(
         except Quarantine as verdict:
             expel(plugin, verdict)
             continue
-        except FAILURES as e:
+        except failures() as e:
             what = f"kernels for backend {opened.backend!r}"
             expel(plugin, Quarantine.of("import-error", what, e))
             continue
@@ -257,7 +257,7 @@ def _table(
     def load() -> KernelTable:
         try:
             return _as_table(given.table, _resolved(given.table), device)
-        except FAILURES as e:
+        except failures() as e:
             raise _failed(backend, probed, e) from e
 
     return DeferredTable(given.table, given.ops, load)
@@ -267,7 +267,7 @@ def _resolved(dotted: str) -> Any:
     """What a record's dotted name leads to; the error says which of its names leads nowhere."""
     try:
         return resolve(dotted)
-    except FAILURES as e:
+    except failures() as e:
         raise ImportError(f"{dotted!r}: {type(e).__name__}: {e}") from e
 
 

@@ -18,7 +18,7 @@ from opdock.compiler.views.node import NodeView
 from opdock.compiler.views.run import PluginPass
 from opdock.devices.pool import DevicePool, PoolDevice, PoolOptions
 from opdock.devices.router import Place, Router
-from opdock.failures import FAILURES
+from opdock.failures import failures
 from opdock.graph.nodes.devicespec import DeviceSpec
 from opdock.late import record
 from opdock.nearest import meant
@@ -212,7 +212,7 @@ def _configure(opened: OpenDevice, config: SessionConfig) -> None:
         opened.device.configure(config.device_options)
     except errors.OpError:
         raise
-    except FAILURES as e:
+    except failures() as e:
         who = f"{opened.plugin!r} ({opened.distribution or 'no distribution'})"
         said = f"configure() raised {type(e).__name__}: {e}"
         text = f"device {opened.name} of plugin {who} does not take the session's options: {said}"

@@ -8,7 +8,7 @@ from typing import Any, Final
 from opdock import errors
 from opdock.compiler.place.target import Target
 from opdock.devices.segment import Executable, Refusal, Segment
-from opdock.failures import FAILURES
+from opdock.failures import failures
 from opdock.kernels.select.table import qualname
 
 __all__ = ["asked", "compiler_of"]
@@ -41,7 +41,7 @@ def asked(
         answer = target.compiler(segment)
     except _DECLINES as e:
         return Refusal(str(e) or type(e).__name__)
-    except FAILURES as e:
+    except failures() as e:
         raise _named(target, segment, f"raised {type(e).__name__}: {e}") from e
     if wrong := _wrong(answer, knows):
         raise _named(target, segment, wrong)

@@ -19,7 +19,7 @@ from opdock.compiler.ir.state import cell_inputs
 from opdock.compiler.place.ladder import node_sig
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
-from opdock.failures import FAILURES
+from opdock.failures import failures
 from opdock.kernels.select.selection import LABEL_ATTR, read_verdict
 from opdock.plugins.patterns import FusionPattern, P
 
@@ -211,7 +211,7 @@ class _Fuser:
             reason, _ = read_verdict(
                 pattern.when({k: node_sig(n, n.target, resources) for k, n in named.items()})
             )
-        except FAILURES as e:
+        except failures() as e:
             _log.exception("when() of fusion %s failed at %s", pattern.name, named[""].name)
             return f"its when() raised {type(e).__name__}: {e}"
         return reason

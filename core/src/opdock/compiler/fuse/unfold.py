@@ -17,7 +17,7 @@ from opdock.compiler.ir.block import Block, Node, Value
 from opdock.compiler.place.ladder import Choice, node_sig
 from opdock.compiler.place.placer import Placer, expand_all, take
 from opdock.compiler.place.target import Target
-from opdock.failures import FAILURES
+from opdock.failures import failures
 from opdock.kernels.select.selection import read_verdict
 from opdock.kernels.select.signature import NodeSig
 
@@ -84,7 +84,7 @@ def _wanted(node: Node, ask: Callable[[NodeSig], bool | str], block: Block, plac
     """Whether the node's kernel leaves it to clusters."""
     try:
         refused, _ = read_verdict(ask(node_sig(node, node.target, placer.resources)))
-    except FAILURES as e:
+    except failures() as e:
         _log.exception("unfold() of %s failed at %s", node.kernel, node.name)
         block.missed.append((node.name, "cluster", f"unfold() raised {type(e).__name__}: {e}"))
         return False

@@ -18,7 +18,7 @@ from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.formats import in_other_format
 from opdock.compiler.place.target import Target
 from opdock.dtypes import DType
-from opdock.failures import FAILURES
+from opdock.failures import failures
 from opdock.graph.control import func_graph
 from opdock.graph.control.func_graph import arg_op
 from opdock.graph.nodes.operation import Operation, Tensor
@@ -172,7 +172,7 @@ def decompose(
         body, result = trace_apart(f"{node.name}/decomposed", build, inputs)
     except (ValueError, TypeError, NotImplementedError) as e:
         return None, f"does not apply here: {e}"
-    except FAILURES as e:
+    except failures() as e:
         return None, f"raised {type(e).__name__}: {e}{_at(fn)}"
     outputs = _as_list(result)
     if wrong := _misfit(outputs, node):

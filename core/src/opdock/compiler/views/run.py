@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from opdock import errors
 from opdock.compiler.ir.block import Block
 from opdock.compiler.views.graph import GraphView
-from opdock.failures import FAILURES
+from opdock.failures import failures
 from opdock.late import record
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def _run(block: Block, stage: str, one: PluginPass, placer: Placer) -> None:
         if not isinstance(result, GraphView):
             raise TypeError(f"a pass returns a GraphView or None, got {result!r}")
         result._settle()
-    except FAILURES as e:
+    except failures() as e:
         raise _told(e, f"{one} failed at {stage}") from e
     if result is not view:
         for field in fields(Block):

@@ -11,6 +11,7 @@ import numpy as np
 
 from opdock.devices.segment import HeldVariable
 from opdock.devices.tracing.deferred import deferring, is_deferring
+from opdock.failures import failures
 from opdock.kernels.select.arguments import flat_inputs
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.table import Kernel
@@ -71,7 +72,7 @@ class TracedKernel:
                     for i, value in fresh.items():
                         cells[i].write(value)
                     return next(iter(cells.values())) if self._gives_cell else out
-        except Exception as e:
+        except failures(Exception) as e:
             if open_ and isinstance(e, NotImplementedError) and len(self._programs) < _PROGRAMS:
                 self._traced_inputs = frozenset()  # the kernel has to know them after all
                 return self(*inputs)

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from opdock import errors
+from opdock.failures import failures
 from opdock.kernels.data.base import Captured, Dataset, DatasetIterator, Element, State, invalid
 from opdock.kernels.data.context import Context
 from opdock.kernels.data.flattening import InterleaveDataset, InterleavingIterator, Made
@@ -125,7 +126,7 @@ class _ParallelInterleavingIterator(InterleavingIterator):
             return super().next()
         except errors.CancelledError:
             raise
-        except Exception:
+        except failures(Exception):
             self._count_one()  # an error is one of the elements of its dataset
             raise
 
@@ -154,7 +155,7 @@ class _ParallelInterleavingIterator(InterleavingIterator):
             made = self._failed((None, error)) if argument is None else self._make(argument)
         except errors.CancelledError:
             raise
-        except Exception as e:  # it is raised when the place's turn has come
+        except failures(Exception) as e:  # it is raised when the place's turn has come
             made = self._failed((None, e))
         self._put(place, argument or (), made)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from opdock import dtypes, errors
 from opdock.dtypes import DType
+from opdock.failures import failures
 from opdock.kernels.data.base import (
     Captured,
     Chosen,
@@ -94,7 +95,7 @@ class _MapIterator(FollowingIterator):
                 element = self._next(row)
             except errors.CancelledError:
                 raise
-            except Exception as e:  # it is raised where the element would have come
+            except failures(Exception) as e:  # it is raised where the element would have come
                 self._made.append((None, e))
                 return places.first(i)
             if element is None or not places.fill(i, element, row):

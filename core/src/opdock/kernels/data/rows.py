@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from opdock import errors, shapes
+from opdock.failures import failures
 from opdock.kernels.data.base import Captured, Dataset, DatasetIterator, Element, invalid
 from opdock.kernels.data.context import Context
 from opdock.kernels.data.outcomes import Outcome, drawn
@@ -134,7 +135,7 @@ class Rows:
             results = call(columns)
         except errors.CancelledError:
             raise
-        except Exception:  # whose fault it is shows when elements are called one by one
+        except failures(Exception):  # whose fault it is shows when elements are called one by one
             return None
         count = len(columns[0])
         fits = all(isinstance(r, np.ndarray) and r.ndim and len(r) == count for r in results)

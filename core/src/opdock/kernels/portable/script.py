@@ -10,6 +10,7 @@ import numpy as np
 
 from opdock import errors
 from opdock.dtypes import DType, as_dtype, proto_name, string
+from opdock.failures import failures
 from opdock.graph.control.python_functions import find
 from opdock.kernels.array_api import invalid
 from opdock.kernels.portable import portable
@@ -58,7 +59,7 @@ def py_func(xp: Any, sig: NodeSig) -> Any:
 def _call(function: Any, arguments: list[Any]) -> Any:
     try:
         return function(*arguments)
-    except Exception as e:
+    except failures(Exception) as e:
         cls: Any = next((c for kind, c in _CLASSES if isinstance(e, kind)), errors.UnknownError)
         text = "".join(traceback.format_exception(e))
         raise cls(None, None, f"{type(e).__name__}: {e}\n{text}") from e

@@ -10,7 +10,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from opdock.dtypes import DType
-from opdock.failures import FAILURES
+from opdock.failures import failures
 from opdock.kernels.select.siblings import sibling_hint
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.table import PORTABLE, Kernel, Kernels, KernelTable
@@ -337,7 +337,7 @@ def _asked(found: Entry | Rejection, sig: NodeSig, device: str) -> Entry | Rejec
         return found
     try:
         reason, fault = read_verdict(found.kernel.when(sig))
-    except FAILURES as e:
+    except failures() as e:
         reason, fault = f"its when() raised {type(e).__name__}: {e}", e
     if fault is not None:
         _tell(f"{sig.op}: {found} on {device or 'a device'}: {reason}", fault)

@@ -11,7 +11,7 @@ from typing import Any
 from opdock.compiler.ir.block import SEGMENT, Node
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.target import parsed
-from opdock.failures import FAILURES
+from opdock.failures import failures
 from opdock.io.files import as_path
 from opdock.kernels.select.table import qualname
 from opdock.runtime.inspect.lives import lives_of
@@ -289,7 +289,7 @@ def _segment(node: Node) -> str:
     assert node.fused is not None
     try:
         state = getattr(node.attrs["executable"], "state", "")
-    except FAILURES as e:
+    except failures() as e:
         state = f"its state raised {type(e).__name__}: {e}"
     text = f"{len(node.fused.members)} ops by {qualname(node.target.compiler)}"
     return f"{text}; {state}" if state else text

@@ -17,7 +17,7 @@ from opdock.compiler.pipeline import Compiled
 from opdock.compiler.place.ladder import node_sig
 from opdock.compiler.place.target import Target, memory_of
 from opdock.devices.answers import uploading
-from opdock.failures import FAILURES
+from opdock.failures import failures
 from opdock.kernels.select.cells import Cell, UserFunction
 from opdock.kernels.select.context import KernelContext
 from opdock.kernels.select.notes import Noting
@@ -193,7 +193,7 @@ def _preset(node: Node, nodes: Sequence[Node], services: Services) -> Any:
         upload = services.checks.hop(upload, HOST, node.target.name, "upload", node)
     try:
         return upload(value)
-    except FAILURES as e:
+    except failures() as e:
         found = as_op_error(e, node, f"the upload to {node.target.name} by {node.target.owner}")
         losses = services.losses
         raise losses.meet(node, found) or losses.not_taken(node, nodes, found) or found from e
@@ -319,7 +319,7 @@ def _bound(node: Node, resources: ResourceManager, functions: Any) -> Call:
         )  # fmt: skip
     try:
         fn = kernel.bind(sig)
-    except FAILURES as e:
+    except failures() as e:
         raise as_op_error(e, node, "bind()") from e
     if not callable(fn):
         told = f"bind() of {culprit(node)} returned {fn!r}, which cannot be called"

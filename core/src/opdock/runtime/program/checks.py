@@ -21,6 +21,7 @@ from opdock.devices.answers import unchecked
 from opdock.devices.router import DLPACK_REFUSALS, HOST_MEMORY, Hop
 from opdock.devices.segment import Loan
 from opdock.dtypes import DType
+from opdock.failures import failures
 from opdock.late import record
 from opdock.runtime.program.segment import misfit
 from opdock.runtime.recover.located import as_op_error, culprit, where
@@ -174,7 +175,7 @@ class Checks:
             return self._image(node, value, outs)
         except _NOT_LATE:
             raise
-        except Exception as e:
+        except failures(Exception) as e:
             raise _blamed(e, node, i) from e
 
     def _image(self, node: Node, value: Any, outs: Sequence[Any]) -> Any:
@@ -227,7 +228,7 @@ class Checks:
                 result = carry(value)
             except _NOT_LATE:
                 raise
-            except Exception as e:
+            except failures(Exception) as e:
                 if src == HOST or not node.inputs:
                     raise
                 raise _blamed(e, node, 0) from e
@@ -368,7 +369,7 @@ def _class(kind: type) -> str:
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
 
-def _blamed(error: Exception, node: Node, i: int) -> Exception:
+def _blamed(error: BaseException, node: Node, i: int) -> Exception:
     """An error that came when an input of `node` was read, as one of the node that made it."""
     maker = node.inputs[i].node
     while maker.inputs and (maker.op == COPY or maker.is_alias):

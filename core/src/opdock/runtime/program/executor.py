@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from opdock.compiler.emit.schedule import Step
-from opdock.failures import FAILURES
+from opdock.failures import failures
 from opdock.runtime.program.bind import Bound
 from opdock.runtime.recover.located import miscounted
 
@@ -84,7 +84,7 @@ class Executor:
         inputs = [values[s] for s in step.inputs]
         try:
             return self._call(i, step, inputs, planned)
-        except FAILURES as e:
+        except failures() as e:
             return self._instead(e, i, inputs)
 
     def take_over(self, error: BaseException, i: int, values: dict[int, Any]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from opdock.compiler.emit.schedule import Step
 from opdock.compiler.pipeline import Compiled
 from opdock.compiler.place.target import Target
-from opdock.failures import FAILURES
+from opdock.failures import failures
 from opdock.runtime.cancellation import PostponedError
 from opdock.runtime.handing import GoingOnError
 from opdock.runtime.inspect.trace import active
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Program", "Run"]
 
-_RAISED: Final = (*FAILURES, PostponedError)
+_RAISED: Final = (Exception, SystemExit, PostponedError)
 """What a call may raise with which the step goes on elsewhere, or ends with an error of its own."""
 Run = Callable[["Sequence[Any]"], "Sequence[Any]"]
 
@@ -113,7 +113,7 @@ class Program:
                 if results is not None:
                     return results
             return self._step(*feeds, *places)  # type: ignore[no-any-return]
-        except _RAISED as e:
+        except failures(*_RAISED) as e:
             return self._resume(e, feeds)
         finally:
             self._busy.release()
@@ -139,7 +139,7 @@ class Program:
     def _turn(self, feeds: Sequence[Any]) -> Sequence[Any]:
         try:
             return self._function(*feeds)  # type: ignore[no-any-return]
-        except _RAISED as e:
+        except failures(*_RAISED) as e:
             return self._resume(e, feeds)
 
     def interpret(
