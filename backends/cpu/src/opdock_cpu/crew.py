@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from opdock.plugin import sheltered
 from opdock_cpu.jit import llvm
 from opdock_cpu.jit.compiled import caller, ffi
 from opdock_cpu.jit.crew_source import WORDS, Call, Head, known, source
