@@ -192,7 +192,7 @@ class Cell:
                         None, None, f"Variable {self.name} was taken away while it was updated."
                     )
                 now.append(box)
-                self.box = [loan]
+                self.box = lent = [loan]
                 if _views:
                     _forget()
             try:
@@ -203,7 +203,8 @@ class Cell:
             finally:
                 now.clear()
                 with _guard:
-                    if self.box[0] is loan:
+                    # The box, as a signal handler that reads leaves a copy in it.
+                    if self.box is lent:
                         self.box = box
 
     def _read_after(self, closed: Any, now: list[list[Any]], own: Callable[..., Any]) -> Any:
