@@ -112,6 +112,8 @@ from opdock.plugins.records import (
     ToleranceRow,
 )
 from opdock.util.determinism import deterministic
+from opdock.util.locks import Turn
+from opdock.util.shelter import sheltered
 
 if TYPE_CHECKING:
     from opdock import codegen, kept
@@ -204,6 +206,7 @@ __all__ = [
     "ShapeSig",
     "ToleranceRow",
     "Traits",
+    "Turn",
     "ValueView",
     "all_ops",
     "as_dtype",
@@ -231,6 +234,7 @@ __all__ = [
     "random_stream",
     "record_segment",
     "register",
+    "sheltered",
     "tracing",
     "unregister",
     "windows",

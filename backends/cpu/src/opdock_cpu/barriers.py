@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from opdock.plugin import DType, dtypes, errors
+from opdock.plugin import DType, Turn, dtypes, errors
 from opdock_cpu import queues
 from opdock_cpu.queues import Queue, Shape, Wait
 
@@ -50,7 +49,7 @@ class Barrier:
             [(), (), *shapes], -1, queues.smallest_first(),
         )  # fmt: skip
         # Held while a tuple goes over into the queue, so that the sizes agree.
-        self._lock = threading.Lock()
+        self._turn = Turn(f"The barrier {name} is changed")
         self._incomplete: dict[bytes, _Incomplete] = {}
         self._next_index = -(2**63)
         self._closed = self._cancels = False
@@ -78,7 +77,7 @@ class Barrier:
             InvalidArgumentError: there is no such component, a key has it, or a row does not fit.
         """
         self._check_values(component, keys, values)
-        with self._lock:
+        with self._turn.taken():
             self._check_keys(component, keys)
             begun = False
             for key, row in zip(keys, values, strict=False):
@@ -165,7 +164,7 @@ class Barrier:
         Raises:
             OutOfRangeError: the barrier is closed, and there will be too few.
         """
-        with self._lock:
+        with self._turn.taken():
             if self._closed:
                 there = self.ready if small else self.ready + self.incomplete
                 count = min(count, there) if small else count
@@ -188,7 +187,7 @@ class Barrier:
         Raises:
             CancelledError: the barrier is closed already, and drops no less.
         """
-        with self._lock:
+        with self._turn.taken():
             if self._closed and (self._cancels or not cancels):
                 raise errors.CancelledError(None, None, f"Barrier '{self.name}' is already closed.")
             self._closed, self._cancels = True, cancels

@@ -57,7 +57,7 @@ class _Limit:
 
     def __init__(self, library: Any) -> None:
         self._get, self._put = _calls(library)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._wanted: list[int] = []
         self._before = self._now = 0
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from opdock.plugin import sheltered
 from opdock_cpu.jit import llvm
 from opdock_cpu.jit.compiled import caller, ffi
 from opdock_cpu.jit.crew_source import WORDS, Call, Head, known, source
@@ -67,7 +68,7 @@ class Crew:
     def _begin(self) -> None:
         self.loops = self.chunks = self.helped = 0
         self._threads: list[threading.Thread] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._call(self._code.address)
         self._words[Head.SPINS] = _SPINS
         self.run = int(self._words[Head.RUN])
@@ -118,16 +119,20 @@ _starting = threading.Lock()
 
 def crew() -> Crew | None:
     """The process's; None where there is none, and callers work alone."""
+    return _gathered() if _crew is None and not why_none() else _crew
+
+
+@sheltered
+def _gathered() -> Crew | None:
     global _crew
-    if _crew is None and not why_none():
-        with _starting:
-            if _crew is None:
-                try:
-                    _crew = Crew()
-                except (ImportError, OSError, RuntimeError):
-                    return None
-                atexit.register(_crew.dismiss)
-    return _crew
+    with _starting:
+        if _crew is None:
+            try:
+                _crew = Crew()
+            except (ImportError, OSError, RuntimeError):
+                return None
+            atexit.register(_crew.dismiss)
+        return _crew
 
 
 def _after_fork() -> None:

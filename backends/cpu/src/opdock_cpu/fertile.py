@@ -386,7 +386,7 @@ class FertileStats:
     """
 
     def __init__(self, params: Params, serialized: bytes) -> None:
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.load(params, serialized)
 
     def load(self, params: Params, serialized: bytes) -> None:

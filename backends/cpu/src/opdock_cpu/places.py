@@ -27,7 +27,7 @@ class Place(Generic[T]):
 
     def __init__(self, kind: str, container: str, name: str) -> None:
         self._kind, self._container, self.name = kind, container or "localhost", name
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._content: T | None = None
 
     @property
@@ -57,7 +57,9 @@ class Place(Generic[T]):
         """Makes the resource, unless it is there."""
         with self._lock:
             if self._content is None:
-                self._content = make()
+                made = make()
+                if self._content is None:  # a signal handler may have come meanwhile
+                    self._content = made
 
 
 def place_kernels(table: KernelTable, handle_op: str, is_initialized_op: str, kind: type) -> None:

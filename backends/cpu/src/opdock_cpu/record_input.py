@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -10,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from opdock.plugin import errors, host_ops
+from opdock.plugin import Turn, errors, host_ops
 
 __all__ = ["Options", "Yielder"]
 
@@ -50,7 +49,7 @@ class Yielder:
         self._options = options
         self._random = np.random.default_rng(options.seed & _WORD)
         self._buffer: list[bytes] = []
-        self._lock = threading.Lock()
+        self._turn = Turn(f"Records of {options.pattern} are read")
         self._mixed = self._turns()
         self._broken: errors.OpError | None = None
 
@@ -63,7 +62,7 @@ class Yielder:
             DataLossError: a file is damaged.
             OutOfRangeError: the files hold no record.
         """
-        with self._lock:
+        with self._turn.taken():
             if self._broken is not None:
                 raise self._broken
             try:

@@ -58,7 +58,7 @@ class Handle:
     """A lock around the thread's cuBLAS handle, whose mode is set call by call."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def __enter__(self) -> int:
         self._lock.acquire()

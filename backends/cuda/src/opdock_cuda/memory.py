@@ -95,7 +95,7 @@ class Staging:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._busy: deque[tuple[Any, Any]] = deque()
 
     def upload(self, source: np.ndarray[Any, Any], target: Any) -> None:
@@ -110,12 +110,16 @@ class Staging:
         with self._lock:
             self._busy.append((event, pages))
             while self._busy and (len(self._busy) > _IN_FLIGHT or self._busy[0][0].done):
-                first, _ = self._busy[0]
-                first.synchronize()
-                self._busy.popleft()
+                self._forget_first()
 
     def drain(self) -> None:
         """Waits until the GPU has read all pages, and forgets them."""
         with self._lock:
             while self._busy:
-                self._busy.popleft()[0].synchronize()
+                self._forget_first()
+
+    def _forget_first(self) -> None:
+        with contextlib.suppress(IndexError):  # a signal handler's step may have come, and did it
+            event, pages = self._busy.popleft()
+            event.synchronize()
+            del pages  # which go to whoever asks next

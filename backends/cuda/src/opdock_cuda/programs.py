@@ -31,7 +31,7 @@ class Programs:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._modules: dict[tuple[object, ...], Any] = {}
         self._kernels: dict[tuple[object, ...], Any] = {}
 

@@ -56,7 +56,8 @@ class OpenCLDevice(BaseDevice):
         self._largest = int(self.cl_device.max_mem_alloc_size)
         self._limit = attributes.memory_bytes
         self._peak = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
+        self._queueing = False
         self._programs: dict[tuple[object, ...], Any] = {}
         self._kernels: dict[tuple[object, ...], Any] = {}
 
@@ -183,10 +184,15 @@ class OpenCLDevice(BaseDevice):
         """Queues a kernel over a grid of work items, a multiple of `group` in each dimension."""
         plain = [a.data if type(a) is Array else a for a in args]
         with self._lock:  # a kernel holds its arguments between being given them and being queued
+            before, self._queueing = self._queueing, True
+            if before:  # so a signal handler has others for its step
+                kernel = cl.Kernel(kernel.program, kernel.function_name)
             try:
                 event = kernel(self.queue, items, group, *plain)
             except cl.MemoryError as e:
                 raise errors.ResourceExhaustedError(None, None, str(e)) from None
+            finally:
+                self._queueing = before
             if self.queue is not self._plain:
                 self._timed.append((kernel.function_name, event))
 

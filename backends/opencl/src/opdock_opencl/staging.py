@@ -40,5 +40,7 @@ class Staging:
             if self._bytes + wait_for <= _LIMIT and event.command_execution_status > done:
                 return
             event.wait()
-            self._sent.popleft()
-            self._bytes -= size
+            # The step of a signal handler may have dropped it, and sent others.
+            if self._sent and self._sent[0][0] is event:
+                del self._sent[0]
+                self._bytes -= size

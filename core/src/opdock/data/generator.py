@@ -41,7 +41,7 @@ class _Iterators:
         self._numbers = itertools.count()
         self._open: dict[int, _Open] = {}
         self._arguments: dict[int, tuple[Any, ...]] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def begin(self, *args: Any) -> Any:
         """A new iterator's number."""

@@ -261,7 +261,7 @@ def _worker_count(cluster: ClusterSpec) -> int:
 
 
 # ---------------------------------------------------------------- servers
-_lock = threading.Lock()
+_lock = threading.RLock()
 _servers: Final[dict[bytes, Server]] = {}
 """The servers of this process by their definition: they live as long as it does."""
 

@@ -6,6 +6,7 @@ device lacks, what fuses and what falls back is decided there as for any step.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import threading
@@ -66,7 +67,7 @@ class _Call:
             self.op = self._graph._create_op(spec, name, self.feeds, attrs, outputs)
             self.op._set_device(device)
         self._variants = Variants()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def _feed(self, kind: DType, rank: int, handle: Handle | None) -> Tensor:
         shape = None if kind._is_handle else (None,) * rank
@@ -121,7 +122,7 @@ class Calls:
 
     def __init__(self, engine: Runner) -> None:
         self._engine = engine
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self.forget()
 
     def forget(self) -> None:
@@ -171,11 +172,13 @@ class Calls:
                 calls = self._of_functions.setdefault(function, {})
             found = calls.get(key)
             if found is None:
-                found = calls[key] = _Call(self._engine, spec, own, given, outputs, device)
+                made = _Call(self._engine, spec, own, given, outputs, device)
+                found = calls.setdefault(key, made)  # a signal handler may have made one meanwhile
                 if len(self._calls) > _MOST:
                     self._calls.popitem(last=False)
             elif function is None:
-                self._calls.move_to_end(key)
+                with contextlib.suppress(KeyError):  # or have dropped this one
+                    self._calls.move_to_end(key)
         return found
 
 

@@ -41,6 +41,7 @@ from opdock.io.files import (
     tf_errors,
 )
 from opdock.io.table import TableBuilder, TableReader
+from opdock.util.shelter import sheltered
 
 HEADER_KEY = b""
 VERSION = 1
@@ -56,6 +57,7 @@ _PATIENCE = 30.0
 _ABANDONED = 3600.0
 
 
+@sheltered
 def commit(prefix: str, sources: Sequence[str], entries: Mapping[bytes, Any]) -> None:
     """Makes the checkpoint `prefix` of complete, synced data files.
 

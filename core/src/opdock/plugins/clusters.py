@@ -53,7 +53,7 @@ class Asker:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._ended = False
         self._under_way: dict[object, Callable[[], None]] = {}
 

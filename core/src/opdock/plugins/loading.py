@@ -28,6 +28,7 @@ from opdock.plugins.records import (
     check_version,
 )
 from opdock.plugins.state import Backend, Plugin, Quarantine
+from opdock.util.shelter import sheltered
 
 RECORD_HOOKS: Final[dict[str, type]] = {
     "opdock_backends": BackendSpec,
@@ -89,6 +90,7 @@ def load(plugin: Plugin) -> None:
     plugin.backends = [Backend(spec, plugin) for spec in records.get("opdock_backends", ())]
 
 
+@sheltered
 def resolve(dotted: str) -> Any:
     """Imports "pkg.mod:attr"; ImportError or AttributeError when there is no such thing."""
     module, _, attr = dotted.partition(":")

@@ -242,7 +242,10 @@ class PluginManager:
                 if backend.plugin.state == "quarantined":  # another of its hooks failed meanwhile
                     found.device.close()
                     raise backend.plugin.error()
-                backend.opened[index] = found
+                # The step of a signal handler may have opened it meanwhile, and goes on with that.
+                mine, found = found, backend.opened.setdefault(index, found)
+                if found is not mine:
+                    mine.device.close()
                 backend.state = "open"
             return found
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from opdock.fields import check_fields
 from opdock.late import record
+from opdock.util.collector import collector_waits
+from opdock.util.shelter import shelter
 
 
 class P:
@@ -188,6 +190,10 @@ class Fusions:
         """
         if not any(ops & later.ops for later in self._later):
             return self._patterns
+        with collector_waits():
+            return shelter(self._load, ops)
+
+    def _load(self, ops: AbstractSet[str]) -> Sequence[FusionPattern]:
         with self._lock:
             for later in [one for one in self._later if ops & one.ops]:
                 self._patterns = _in_order([*self._patterns, *_checked(later)])

@@ -32,13 +32,15 @@ def _holders(box: list[Any]) -> tuple[int, int]:
 
 
 def _of_nobody() -> tuple[int, int]:
-    """What `_holders` counts if the box is a local variable of who asks, and nothing else."""
+    """What `_holders` counts if a local variable and a list of who asks have the box, and nobody
+    else."""
     box = [object()]
+    now = [box]  # noqa: F841
     return _holders(box)
 
 
 _ALONE: Final = _of_nobody()
-_guard: Final = threading.Lock()
+_guard: Final = threading.RLock()
 """Held while what is in a box is looked at and replaced. One for all variables, so that many can be
 written in a moment; never held while anything is computed, so an assignment waits for no update."""
 if hasattr(os, "register_at_fork"):  # a child must not find it held by a thread that it lacks
@@ -64,11 +66,13 @@ class View:
 
     def look(self, cells: Sequence[Cell]) -> tuple[Any, ...]:
         """What they hold by now; kept if all of it are buffers of their own."""
+        me = weakref.ref(self, _views.discard)
         with _guard:
+            _views.add(me)
             found = tuple([cell.box[0] for cell in cells])
-            if NO_BUFFER.isdisjoint(map(type, found)):
+            # A signal handler that has written meanwhile has struck the view off.
+            if NO_BUFFER.isdisjoint(map(type, found)) and me in _views:
                 self.values = found
-                _views.add(weakref.ref(self, _views.discard))
         return found
 
 
@@ -77,7 +81,10 @@ _views: Final[set[weakref.ref[View]]] = set()
 
 
 def _forget() -> None:
-    """Whoever replaces a buffer calls this before, with the guard, if there are views."""
+    """Whoever has replaced a box calls this, with the guard, if there are views.
+
+    Not before: a signal handler may come in between, and have a view look at what is replaced.
+    """
     for ref in tuple(_views):
         if (view := ref()) is not None:
             view.values = None
@@ -157,9 +164,9 @@ class Cell:
     def write(self, buffer: Any) -> None:
         """Replaces the buffer."""
         with _guard:
+            self.box = [buffer]
             if _views:
                 _forget()
-            self.box = [buffer]
 
     @staticmethod
     def write_all(cells: Sequence[Cell], buffers: Sequence[Any]) -> None:
@@ -174,32 +181,36 @@ class Cell:
             write: changes what has to be changed.
         """
         self.read()  # an error if there is nothing, a copy of what is lent
-        closed = threading.Lock()
-        # An assignment comes in between or it does not: nobody who reads sees half of a change.
-        loan = Loan(None, lambda _: self._read_after(closed), self)
+        closed, now = threading.RLock(), list[list[Any]]()
+        # An assignment comes in between or it does not: no thread that reads sees half of a change.
+        loan = Loan(None, lambda _: self._read_after(closed, now, own), self)
         with closed:
             with _guard:
-                if _views:
-                    _forget()
                 box = self.box
                 if box[0] is None or type(box[0]) is Loan:
                     raise errors.AbortedError(
                         None, None, f"Variable {self.name} was taken away while it was updated."
                     )
-                self.box = [loan]
+                now.append(box)
+                self.box = lent = [loan]
+                if _views:
+                    _forget()
             try:
                 alone = _holders(box) == _ALONE
                 buffer = own(box[0], alone)
+                now[0] = box = [buffer]
                 write(buffer)
-                box = [buffer]
             finally:
+                now.clear()
                 with _guard:
-                    if self.box[0] is loan:
+                    # The box, as a signal handler that reads leaves a copy in it.
+                    if self.box is lent:
                         self.box = box
 
-    def _read_after(self, closed: threading.Lock) -> Any:
+    def _read_after(self, closed: Any, now: list[list[Any]], own: Callable[..., Any]) -> Any:
         with closed:
-            return self.read()
+            # A signal handler in the middle of its own thread's change cannot wait for the rest.
+            return own(now[0][0], False) if now else self.read()
 
     def clear(self) -> None:
         """Returns to the uninitialized state."""
@@ -223,11 +234,11 @@ def replace(
     What somebody has written since came later, and stays. Without a box a value is an assignment.
     """
     with _guard:
-        if _views:
-            _forget()
         for cell, buffer, box in zip(cells, buffers, boxes, strict=True):
             if box is None or cell.box is box:
                 cell.box = [buffer]
+        if _views:
+            _forget()
 
 
 class CellProxy:

@@ -24,7 +24,7 @@ class Coordinator:
             if clean_stop_exception_types is None
             else tuple(clean_stop_exception_types)
         )
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._stop = threading.Event()
         self._error: BaseException | None = None
         self._joined = False

@@ -67,7 +67,7 @@ class QueueRunner:
                 queue.close(cancel_pending_enqueues=True) if cancel_op is None else cancel_op
             )
         # Runners that feed, as tensorflow-estimator's, have threads of their own and these names.
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._runs_per_session: weakref.WeakKeyDictionary[Any, int] = weakref.WeakKeyDictionary()
         self._exceptions_raised: list[BaseException] = []
 

@@ -6,7 +6,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["GroupLock", "renew"]
+from opdock import errors
+
+__all__ = ["GroupLock", "Turn", "entered_again", "renew"]
 
 
 def renew(condition: threading.Condition) -> None:
@@ -71,3 +73,41 @@ class GroupLock:
         count = len(self._group_member_counts)
         if not 0 <= group_id < count:
             raise ValueError(f"group_id={group_id} should be between 0 and num_groups={count}")
+
+
+class Turn:
+    """A lock around what cannot be entered again before it is left.
+
+    A thread that has it and comes again, as in a signal handler, would wait for itself.
+
+    Args:
+        what: what is done in a turn, for the error.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what, self._lock, self._taken = what, threading.RLock(), False
+
+    @contextmanager
+    def taken(self) -> Iterator[None]:
+        """Has the lock while it is open.
+
+        Raises:
+            AbortedError: this thread has it already.
+        """
+        with self._lock:
+            if self._taken:
+                raise entered_again(self._what)
+            try:
+                self._taken = True
+                yield
+            finally:
+                self._taken = False
+
+
+def entered_again(what: str) -> errors.AbortedError:
+    """The error of a thread that comes into the middle of what it is doing itself."""
+    return errors.AbortedError(
+        None, None,
+        f"{what} in this thread already, and can neither go on nor begin anew before what came in "
+        "between is over: a signal handler, or a function that is part of it.",
+    )  # fmt: skip

@@ -39,7 +39,7 @@ class RayEngine:
     """This process's access to Ray, which it joins, or starts if nobody has."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._ways: dict[Any, _Way] = {}
 
     def _join(self) -> None:

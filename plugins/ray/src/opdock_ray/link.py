@@ -27,7 +27,7 @@ from multiprocessing.connection import (
 )
 from typing import Any, Final
 
-from opdock.plugin import Asker, Handle, Packet, errors
+from opdock.plugin import Asker, Handle, Packet, errors, sheltered
 from opdock_ray.frames import Frame, buffers, read, write
 
 __all__ = ["Door", "Entrance", "Link", "possible"]
@@ -51,6 +51,7 @@ class _Line:
         self._due: deque[list[Any]] = deque()
         self._writing = threading.Lock()
 
+    @sheltered
     def send(self, frame: Frame) -> None:
         """Writes a frame. What is in it may be changed afterwards."""
         what = buffers(frame)
@@ -104,7 +105,7 @@ class Link:
         self._line = _Line(Client(address, family="AF_UNIX", authkey=key), self._answered)
         self._numbers = itertools.count(1)
         self._waiting: dict[int, Future[Packet]] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._gone: errors.OpError | None = None
 
     def ask(self, packet: Packet) -> Future[Packet]:
@@ -164,7 +165,7 @@ class Entrance:
     def __init__(self, handle: Handle, workers: ThreadPoolExecutor) -> None:
         self._handle, self._workers = handle, workers
         self._key = secrets.token_bytes(_KEY)
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._open = True
         self._lines: set[_Line] = set()
         # In the abstract namespace: no file is left when the process is killed.

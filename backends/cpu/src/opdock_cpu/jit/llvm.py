@@ -19,7 +19,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-from opdock.plugin import kept
+from opdock.plugin import kept, sheltered
 
 __all__ = [
     "Code", "available", "compile_ir", "load_cached", "started", "why_not",
@@ -181,6 +181,7 @@ def _processor() -> str:
         return ""
 
 
+@sheltered
 def compile_ir(source: str, name: str) -> Code:
     """The code of the function `name` of a module.
 
@@ -200,6 +201,7 @@ def compile_ir(source: str, name: str) -> Code:
         return _load(code, name)
 
 
+@sheltered
 def load_cached(source: str, name: str) -> Code | None:
     """What `compile_ir` gives, if it can be had at once: on disk, while nothing is compiled."""
     if not _lock.acquire(blocking=False):

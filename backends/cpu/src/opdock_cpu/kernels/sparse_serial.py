@@ -162,7 +162,7 @@ class _TensorsMap:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._numbers = itertools.count()
         self._held: dict[int, Parts] = {}
 

@@ -41,7 +41,7 @@ class DealtIterator:
         self.handle = f"{name}/{next(_serial)}".encode()
         self._shards = shards
         self._resources = resources
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._deal: _Deal | None = None
         self._incarnation = 0
 

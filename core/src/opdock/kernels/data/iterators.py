@@ -25,6 +25,7 @@ from opdock.kernels.data.memory import moved
 from opdock.kernels.data.state import SavedState, load, save
 from opdock.kernels.select.cells import Resources
 from opdock.shapes import Shape
+from opdock.util.locks import Turn, entered_again
 
 __all__ = ["IteratorResource", "iterator_of", "single_element"]
 
@@ -52,21 +53,23 @@ class IteratorResource:
         self._fresh = False
         self._memory: Memory | None = None
         self._condition = threading.Condition()
-        self._busy = False
-        self._begins = threading.Lock()
+        self._user = 0  # the thread that it works for
+        self._begins = Turn(f"The iterator {name} begins")
         self._begun = False
         self._failed: errors.OpError | None = None
 
     # ------------------------------------------------------------ one user at a time
     def _enter(self) -> None:
         with self._condition:
-            if self._busy:
-                self._resources.wait(self._condition, lambda: not self._busy)
-            self._busy = True
+            while self._user:
+                if self._user == threading.get_ident():
+                    raise entered_again(f"The iterator {self.name} is used")
+                self._resources.wait(self._condition, lambda: not self._user)
+            self._user = threading.get_ident()
 
     def _leave(self) -> None:
         with self._condition:
-            self._busy = False
+            self._user = 0
             self._condition.notify()
 
     # ------------------------------------------------------------ use
@@ -92,7 +95,7 @@ class IteratorResource:
 
     def begin_once(self, make: Callable[[], Dataset]) -> None:
         """Begins to iterate over the dataset that `make` gives, the first time."""
-        with self._begins:
+        with self._begins.taken():
             if not self._begun:
                 self._begun = True
                 try:

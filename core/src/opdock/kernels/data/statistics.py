@@ -32,7 +32,7 @@ class Aggregator:
     """A histogram or a number for each name."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._histograms: dict[str, Histogram] = {}
         self._numbers: dict[str, float] = {}
 
@@ -98,7 +98,7 @@ class Utilization:
 
     def __init__(self, statistics: Statistics, label: str, most: int) -> None:
         self._statistics, self._name, self._most = statistics, f"{label}::thread_utilization", most
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._running = 0
 
     def _change(self, by: int) -> None:

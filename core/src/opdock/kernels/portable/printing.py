@@ -17,7 +17,7 @@ from opdock.kernels.select.summarize import summarize, summarize_edges
 def print_data(xp: Any, sig: NodeSig) -> Any:
     """Writes the data to standard error and passes the input on."""
     message, limit = sig.attrs["message"], sig.attrs["summarize"]
-    first_n, lock, calls = sig.attrs["first_n"], threading.Lock(), [0]
+    first_n, lock, calls = sig.attrs["first_n"], threading.RLock(), [0]
 
     def run(value: Any, *data: Any) -> Any:
         with lock:

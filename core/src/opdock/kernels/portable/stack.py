@@ -31,7 +31,7 @@ class Stack:
         self.closed = False
         self._number = next(_numbers)
         self._elements: list[Element] = []
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def read(self) -> Any:
         """What somebody sees who fetches a reference to the stack: where it is, and its name."""

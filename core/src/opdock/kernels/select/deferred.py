@@ -6,6 +6,8 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 
 from opdock.kernels.select.table import Kernel, KernelTable
+from opdock.util.collector import collector_waits
+from opdock.util.shelter import shelter
 
 __all__ = ["DeferredTable"]
 
@@ -44,13 +46,16 @@ class DeferredTable:
     def _loaded(self) -> KernelTable:
         found = self._table
         if found is None:
-            # Two threads get one table: a kernel is known by being the same record.
-            with self._lock:
-                found = self._table
-                if found is None:
-                    found = self._checked(self._load())
-                    self._table = found
+            with collector_waits():  # and no finalizer comes here, either
+                found = shelter(self._load_once)
         return found
+
+    def _load_once(self) -> KernelTable:
+        # Two threads get one table: a kernel is known by being the same record.
+        with self._lock:
+            if self._table is None:
+                self._table = self._checked(self._load())
+            return self._table
 
     def _checked(self, table: KernelTable) -> KernelTable:
         beyond = set(table.ops()) - self._ops

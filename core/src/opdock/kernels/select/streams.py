@@ -30,7 +30,7 @@ class RandomStream:
     def __init__(self, seed: int, seed2: int) -> None:
         self._key = seed & _MASK64
         self._next = (seed2 & _MASK64) << 64
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     @classmethod
     def at(cls, place: tuple[int, int]) -> Self:
@@ -42,6 +42,7 @@ class RandomStream:
     def reserve(self, blocks: int) -> tuple[int, int]:
         """The 64-bit key and the 128-bit counter of the next `blocks` blocks, which are taken."""
         with self._lock:
+            # No call from here on: a signal handler comes before both of these lines or after.
             here = self._next
             self._next = (here + blocks) & _MASK128
         return self._key, here

@@ -60,7 +60,7 @@ class InTwo:
         self._fetches = fetches
         self._rests = Variants(_MOST)
         self._latest: Entry | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     @property
     def steps_run(self) -> int:

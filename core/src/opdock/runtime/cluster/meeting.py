@@ -70,7 +70,7 @@ class Visitors:
 
     def __init__(self, meetings: Meetings) -> None:
         self._meetings = meetings
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._ends: OrderedDict[str, Cancellation] = OrderedDict()
 
     def _end(self, ticket: str) -> tuple[Cancellation, bool]:

@@ -15,6 +15,7 @@ from opdock.plugins.loading import resolve
 from opdock.plugins.manager import get_manager
 from opdock.runtime import servers
 from opdock.runtime.cluster.messages import Message, decode, encode, raised
+from opdock.util.shelter import sheltered
 from opdock.util.threads import begin
 
 __all__ = ["Peer", "connect", "engine"]
@@ -166,8 +167,12 @@ def engine(protocol: str) -> ClusterEngine | None:
         )  # fmt: skip
     if not specs:
         return None
-    spec = (named or specs)[0]
+    return _opened((named or specs)[0].engine)
+
+
+@sheltered
+def _opened(name: str) -> ClusterEngine:
     with _lock:
-        if spec.engine not in _open:
-            _open[spec.engine] = resolve(spec.engine)()
-        return _open[spec.engine]
+        if name not in _open:
+            _open[name] = resolve(name)()
+        return _open[name]

@@ -67,7 +67,7 @@ class TaskSession:
         self._parts: dict[int, _Part] = {}
         # Parts that were let go while they were compiled, be it that they never come.
         self._unwanted: set[int] = set()
-        self._keeping = threading.Lock()
+        self._keeping = threading.RLock()
         self._on_their_way: dict[int, list[Future[Any]]] = {}
         self._aborted = False
         server.add(self)

@@ -70,7 +70,7 @@ class Shadow:
         self._engine, self._share, self._budget, self._slack = engine, share, budget, slack
         self._random = np.random.default_rng(seed)
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self.found: dict[str, Compared] = {}
         self.skipped: dict[str, str] = {}
         self.cost = self.steps = 0.0
@@ -124,8 +124,9 @@ class Shadow:
                 return program.run(values)
             return program.interpret(values, comparison)
         finally:
+            own = comparison.own()
             with self._lock:
-                self.steps += comparison.own()
+                self.steps += own
 
     def affordable(self, more: float, own: float) -> bool:
         """Whether there is time for something.

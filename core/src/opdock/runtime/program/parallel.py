@@ -31,7 +31,7 @@ class Helpers:
         self._count = count
         self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._started = 0
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def ask(self, task: Callable[[], None]) -> None:
         """Runs `task`, which must not raise, on a helper, some time, if there is any."""

@@ -23,6 +23,7 @@ __all__ = ["bind_segment", "misfit"]
 Run = Callable[[Any, Any, Any], Any]
 """What is called as an `Executable` is."""
 
+_BEYOND: Final = 1 << 40  # blocks: more than a run draws
 _SHIFTS: Final = tuple(range(0, 128, 32))
 _WORD: Final = (1 << 32) - 1
 _FORM: Final = "a pair of results ({}) and new values of variables ({})"
@@ -202,7 +203,7 @@ class _Places:
     def __init__(self, streams: Sequence[SegmentStream], resources: ResourceManager) -> None:
         self._streams = streams
         self._kept: list[RandomStream] = [resources.node_state(s.name, s.start) for s in streams]
-        self._first = threading.Lock()
+        self._first, self._drawing = threading.RLock(), False
 
     @contextlib.contextmanager
     def taken(self) -> Iterator[npt.NDArray[np.uint32]]:
@@ -213,8 +214,16 @@ class _Places:
         if any(s.blocks is None for s in self._streams):
             # How much a stream gives is known once a run has told; until then, one at a time.
             with self._first:
-                yield _words([kept.reserve(0) for kept in self._kept])
-                self._reserve()
+                # A signal handler comes into such a run of its own thread, and draws beyond it.
+                before, self._drawing = self._drawing, True
+                beyond = _BEYOND if before else 0
+                try:
+                    for kept in self._kept:
+                        kept.reserve(beyond)
+                    yield _words([kept.reserve(0) for kept in self._kept])
+                    self._reserve()
+                finally:
+                    self._drawing = before
             return
         places = self._reserve()
         try:

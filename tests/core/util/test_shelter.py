@@ -1,0 +1,109 @@
+"""Work in shelter from signal handlers: in another thread where one may come."""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import signal
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from opdock.util.shelter import _SIGNALS, shelter, sheltered
+
+_LEFT = signal.SIGUSR1
+
+
+@pytest.fixture(autouse=True)
+def no_handlers() -> Iterator[None]:
+    """What runs the tests may have some."""
+    before = {s: signal.getsignal(s) for s in _SIGNALS}
+    for number, handler in before.items():
+        if callable(handler) and handler is not signal.default_int_handler:
+            signal.signal(number, signal.SIG_DFL)
+    yield
+    for number, handler in before.items():
+        if handler is not None:
+            signal.signal(number, handler)
+
+
+def _handler(*_: object) -> None: ...
+
+
+def test_without_handlers_all_is_done_in_its_place() -> None:
+    assert shelter(threading.get_ident) == threading.get_ident()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    assert shelter(threading.get_ident) == threading.get_ident()
+
+
+def test_with_one_another_thread_does_it_which_goes_on_in_its_place() -> None:
+    signal.signal(_LEFT, _handler)
+    found = shelter(lambda: (threading.get_ident(), shelter(threading.get_ident)))
+    assert found[0] == found[1] != threading.get_ident()
+    assert shelter(threading.get_ident) == found[0]  # the thread is kept
+
+
+def test_a_handler_that_comes_meanwhile_has_shelter_too() -> None:
+    order = list[str]()
+    begun, done = threading.Event(), threading.Event()
+
+    def handler(*_: object) -> None:
+        order.append("handler")
+        shelter(order.append, "sheltered")
+        done.set()
+
+    def work() -> str:
+        begun.set()
+        os.kill(os.getpid(), _LEFT)
+        assert done.wait(600)
+        return "work"
+
+    signal.signal(_LEFT, handler)
+    assert shelter(work) == "work"
+    assert order == ["handler", "sheltered"]
+
+
+def test_errors_and_contexts_are_those_of_who_asks() -> None:
+    signal.signal(_LEFT, _handler)
+    mark: contextvars.ContextVar[int] = contextvars.ContextVar("mark", default=0)
+    mark.set(3)
+    assert shelter(mark.get) == 3
+
+    @sheltered
+    def fails(word: str) -> None:
+        """Its words."""
+        raise KeyError(word)
+
+    with pytest.raises(KeyError, match="no") as caught:
+        fails("no")
+    assert caught.traceback[-1].name == "fails"
+    assert fails.__doc__ == "Its words."
+
+
+def test_a_handler_that_raises_ends_the_waiting_alone() -> None:
+    go, ended = threading.Event(), threading.Event()
+
+    def handler(*_: object) -> None:
+        raise TimeoutError
+
+    def work() -> None:
+        os.kill(os.getpid(), _LEFT)
+        assert go.wait(600)
+        ended.set()
+
+    signal.signal(_LEFT, handler)
+    with pytest.raises(TimeoutError):
+        shelter(work)
+    go.set()
+    assert ended.wait(600)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this system")
+def test_a_child_has_threads_of_its_own() -> None:
+    signal.signal(_LEFT, _handler)
+    shelter(_handler)
+    child = os.fork()
+    if not child:
+        os._exit(0 if shelter(lambda: 5) == 5 else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
