@@ -50,7 +50,7 @@ class Places:
         """
         inputs = len(self._stretch.inputs)
         first = {"s": 0, "x": 1, "y": 1 + inputs}
-        words = []
+        words: list[int] = []
         for stage, kind, cells in zip(self._stretch.stages, kinds, self._cells, strict=True):
             self.starts.append(len(words))
             words.append(kind)

@@ -114,9 +114,9 @@ class _Stretch:
 
     def _bound(self) -> Callable[[int], int] | None:
         """What runs the code; None until all of it is there."""
-        entries = [code.address for code in self._codes]
+        entries = [code.address or 0 for code in self._codes]
         place = self._walk.address
-        if place is None or None in entries:
+        if place is None or 0 in entries:
             return None
         self._words[self._starts] = [entries[kind] for kind in self._kinds]
         call, count = _caller()(place), 1 + len(self._ins) + len(self._outs)
