@@ -30,6 +30,7 @@ class Places:
 
     Attributes:
         scratch: how many bytes they take.
+        starts: where the words of each stage begin, once there are any.
     """
 
     def __init__(self, stretch: codegen.Stretch) -> None:
@@ -39,6 +40,7 @@ class Places:
         self._memory = _Memory()
         self._lay_out()
         self.scratch = max(_LINE, self._memory.size)
+        self.starts: list[int] = []
 
     def words(self, kinds: Sequence[int]) -> list[int]:
         """For each stage its kind, and where its views and folds are: an array, and bytes there.
@@ -48,8 +50,9 @@ class Places:
         """
         inputs = len(self._stretch.inputs)
         first = {"s": 0, "x": 1, "y": 1 + inputs}
-        words = []
+        words: list[int] = []
         for stage, kind, cells in zip(self._stretch.stages, kinds, self._cells, strict=True):
+            self.starts.append(len(words))
             words.append(kind)
             for view in views(stage):
                 offset = view.offset * whole(self._stretch, view.name).dtype.size

@@ -20,6 +20,7 @@ _FOLDS: Final[dict[str, Any]] = {
 }  # fmt: skip
 _ADDED: Final = frozenset({"sum", "mean", "prod"})
 """What is folded in double precision, since it rounds at every element."""
+Run = Callable[[dict[str, Array]], object]
 Get = Callable[[dict[str, Array]], Array]
 
 
@@ -28,7 +29,7 @@ class Staged:
 
     def __init__(self, stretch: codegen.Stretch) -> None:
         self._stretch = stretch
-        self._run: list[Callable[[dict[str, Array]], None]] | None = None
+        self._run: list[Run] | None = None
         self._known: dict[tuple[int, tuple[int, ...]], Any] = {}  # equal stages share their lines
 
     def __call__(self, arrays: Sequence[Any], results: Sequence[Array]) -> None:
@@ -52,7 +53,7 @@ class Staged:
         for i, result in enumerate(results):
             result[...] = names[f"y{i}"]
 
-    def _bound(self, stage: codegen.Part | codegen.Product) -> Callable[[dict[str, Array]], None]:
+    def _bound(self, stage: codegen.Part | codegen.Product) -> Run:
         if isinstance(stage, codegen.Product):
             m, n, k = stage.shape
             a, b = self._view(stage.a, (m, k)), self._view(stage.b, (k, n))
@@ -65,7 +66,7 @@ class Staged:
             return multiply
         return self._part(stage)
 
-    def _part(self, part: codegen.Part) -> Callable[[dict[str, Array]], None]:
+    def _part(self, part: codegen.Part) -> Run:
         reads = [self._view(v, part.shape) for v in part.inputs]
         writes = [self._view(v, part.shape) for v in part.results]
         at = len(writes) - len(part.folds)

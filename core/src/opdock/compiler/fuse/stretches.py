@@ -57,21 +57,9 @@ def stretches(block: Block, placer: Placer) -> None:
         return
     block.looked_at(FUSION, len(block.nodes))
     flow = Flow.of(block)
-    made, refused = _made(flow, steps, block, placer)
-    if refused:
-        # What no code is generated for stands between the others, which come together otherwise.
-        steps = {node: step for node, step in steps.items() if node not in refused}
-        made, _ = _made(flow, steps, block, placer)
-    if made:
-        put(block, flow.place, flow.before, made)
-        block.sweep()
-
-
-def _made(
-    flow: Flow, steps: Steps, block: Block, placer: Placer
-) -> tuple[list[Instead], list[Node]]:
-    """The nodes for steps that come together, and the steps that no kernel takes even alone."""
-    made, refused = [], []
+    for node in _refused(flow, steps, placer):
+        del steps[node]
+    made = []
     for together in _groups(flow, steps):
         for members in _cut(together, steps):
             one = _formed(flow, members, steps) if _pays(members) else None
@@ -80,19 +68,27 @@ def _made(
             why = declined(one.node, placer)
             if why:
                 block.missed.append((one.node.name, FUSION, why))
-                refused += _refused(flow, members, steps, placer)
             else:
                 made.append(one)
-    return made, refused
+    if made:
+        put(block, flow.place, flow.before, made)
+        block.sweep()
 
 
-def _refused(flow: Flow, members: Iterable[Node], steps: Steps, placer: Placer) -> list[Node]:
-    """The steps that no kernel takes even alone."""
-    found = []
-    for member in members:
-        alone = _formed(flow, [member], steps)
-        if alone is not None and declined(alone.node, placer):
-            found.append(member)
+def _refused(flow: Flow, steps: Steps, placer: Placer) -> list[Node]:
+    """The steps that no kernel takes even alone; the device takes clusters that it has taken."""
+    found: list[Node] = []
+    known: dict[Any, bool] = {}
+    for node in steps:
+        if node.op == CLUSTER:
+            continue
+        types = [before.out_dtypes[index]._enum for before, index in node.inputs]
+        kind = _kind(node), tuple(types), node.out_dtypes[0]._enum
+        if kind not in known:
+            alone = _formed(flow, [node], steps)
+            known[kind] = alone is not None and bool(declined(alone.node, placer))
+        if known[kind]:
+            found.append(node)
     return found
 
 
