@@ -17,6 +17,7 @@ from typing import Any
 
 from opdock.plugin import DeviceAttributes, Probe, kept
 from opdock_opencl import driver
+from opdock_opencl.signals import left_alone
 
 __all__ = ["device_of", "probe", "usable_devices"]
 
@@ -86,7 +87,9 @@ def usable_devices(cl: Any) -> tuple[list[Any], list[str]]:
     one did, that is kept on disk until the driver is another one.
     """
     good, bad = [], []
-    for device in (d for p in cl.get_platforms() for d in p.get_devices()):
+    with left_alone():
+        listed = [d for p in cl.get_platforms() for d in p.get_devices()]
+    for device in listed:
         problem = _problem(cl, device)
         parts = [] if problem else _parts(cl, device)
         if parts:
