@@ -32,7 +32,7 @@ def _met(*points: object) -> int:
 
 
 def test_one_may_come_while_the_main_thread_waits_for_an_import() -> None:
-    assert _met("PluginManager.open", "_Task.result") == 2
+    assert _met("DeferredTable._loaded", "_Task.result") == 2
 
 
 def test_one_may_come_at_some_calls_of_a_first_step() -> None:

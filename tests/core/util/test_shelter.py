@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import os
 import signal
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from types import FrameType
+from typing import Any
 
 import pytest
 
-from opdock.util.shelter import _SIGNALS, shelter, sheltered
+from opdock.util.shelter import _SIGNALS, _Task, shelter, sheltered
 
 _LEFT = signal.SIGUSR1
 
@@ -44,24 +48,41 @@ def test_with_one_another_thread_does_it_which_goes_on_in_its_place() -> None:
     assert shelter(threading.get_ident) == found[0]  # the thread is kept
 
 
+@contextlib.contextmanager
+def _comes_in_the_waiting(handler: Callable[[], None]) -> Iterator[None]:
+    """Calls a handler as soon as this thread waits for what another one does."""
+    signal.signal(_LEFT, _handler)  # that there may be one is known by this
+
+    def enter(frame: FrameType, event: str, arg: Any) -> Any:
+        return line if frame.f_code is _Task.result.__code__ else None
+
+    def line(frame: FrameType, event: str, arg: Any) -> None:
+        sys.settrace(old)
+        handler()
+
+    old = sys.gettrace()
+    sys.settrace(enter)
+    try:
+        yield
+    finally:
+        sys.settrace(old)
+
+
 def test_a_handler_that_comes_meanwhile_has_shelter_too() -> None:
     order = list[str]()
-    begun, done = threading.Event(), threading.Event()
+    done = threading.Event()
 
-    def handler(*_: object) -> None:
-        order.append("handler")
-        shelter(order.append, "sheltered")
+    def handler() -> None:
+        shelter(order.append, "handler")
         done.set()
 
-    def work() -> str:
-        begun.set()
-        os.kill(os.getpid(), _LEFT)
+    def work() -> None:
         assert done.wait(600)
-        return "work"
+        order.append("work")
 
-    signal.signal(_LEFT, handler)
-    assert shelter(work) == "work"
-    assert order == ["handler", "sheltered"]
+    with _comes_in_the_waiting(handler):
+        shelter(work)
+    assert order == ["handler", "work"]
 
 
 def test_errors_and_contexts_are_those_of_who_asks() -> None:
@@ -84,16 +105,14 @@ def test_errors_and_contexts_are_those_of_who_asks() -> None:
 def test_a_handler_that_raises_ends_the_waiting_alone() -> None:
     go, ended = threading.Event(), threading.Event()
 
-    def handler(*_: object) -> None:
+    def handler() -> None:
         raise TimeoutError
 
     def work() -> None:
-        os.kill(os.getpid(), _LEFT)
         assert go.wait(600)
         ended.set()
 
-    signal.signal(_LEFT, handler)
-    with pytest.raises(TimeoutError):
+    with pytest.raises(TimeoutError), _comes_in_the_waiting(handler):
         shelter(work)
     go.set()
     assert ended.wait(600)

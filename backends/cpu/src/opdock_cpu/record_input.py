@@ -49,7 +49,7 @@ class Yielder:
         self._options = options
         self._random = np.random.default_rng(options.seed & _WORD)
         self._buffer: list[bytes] = []
-        self._turn = Turn(f"Records of {options.pattern} are read")
+        self._reading = Turn(f"Records of {options.pattern} are read")
         self._mixed = self._turns()
         self._broken: errors.OpError | None = None
 
@@ -62,7 +62,7 @@ class Yielder:
             DataLossError: a file is damaged.
             OutOfRangeError: the files hold no record.
         """
-        with self._turn.taken():
+        with self._reading.taken():
             if self._broken is not None:
                 raise self._broken
             try:

@@ -32,8 +32,7 @@ def _holders(box: list[Any]) -> tuple[int, int]:
 
 
 def _of_nobody() -> tuple[int, int]:
-    """What `_holders` counts if a local variable and a list of who asks have the box, and nobody
-    else."""
+    """What `_holders` counts if only a local variable and a list of who asks have the box."""
     box = [object()]
     now = [box]  # noqa: F841
     return _holders(box)

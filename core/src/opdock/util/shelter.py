@@ -12,10 +12,9 @@ import contextvars
 import functools
 import os
 import threading
-from _signal import getsignal
 from collections.abc import Callable
 from queue import SimpleQueue
-from signal import Signals, default_int_handler
+from signal import Signals, default_int_handler, getsignal
 from typing import Any, Final, ParamSpec, TypeVar
 
 from opdock import errors
@@ -31,15 +30,16 @@ _SIGNALS: Final = tuple(
     int(s) for s in Signals if s.name[3:] not in _ERRORS and not s.name.startswith("SIGRT")
 )
 """Those that are sent to have a program do something."""
+# What it wraps makes no member of an enumeration of each answer, which takes longer than to ask.
+_handler_of: Final[Callable[[int], Any]] = getattr(getsignal, "__wrapped__", getsignal)
 
 
 def _handlers_may_come() -> bool:
     """Whether this thread runs signal handlers in Python, other than what raises at Ctrl-C."""
     if threading.get_ident() != threading.main_thread().ident:
         return False
-    # `signal.getsignal` calls this, and makes a member of an enumeration of each answer.
-    for handler in map(getsignal, _SIGNALS):
-        if type(handler) is not int and handler not in (None, default_int_handler):
+    for handler in map(_handler_of, _SIGNALS):
+        if not isinstance(handler, int) and handler not in (None, default_int_handler):
             return True
     return False
 
