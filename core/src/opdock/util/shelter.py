@@ -13,8 +13,9 @@ import functools
 import os
 import threading
 from collections.abc import Callable
+from importlib import import_module
 from queue import SimpleQueue
-from signal import Signals, default_int_handler, getsignal
+from signal import Signals, default_int_handler
 from typing import Any, Final, ParamSpec, TypeVar
 
 from opdock import errors
@@ -30,8 +31,8 @@ _SIGNALS: Final = tuple(
     int(s) for s in Signals if s.name[3:] not in _ERRORS and not s.name.startswith("SIGRT")
 )
 """Those that are sent to have a program do something."""
-# What it wraps makes no member of an enumeration of each answer, which takes longer than to ask.
-_handler_of: Final[Callable[[int], Any]] = getattr(getsignal, "__wrapped__", getsignal)
+# `signal.getsignal` makes a member of an enumeration of each answer: fifty times as long.
+_handler_of: Final[Callable[[int], Any]] = import_module("_signal").getsignal
 
 
 def _handlers_may_come() -> bool:
