@@ -36,10 +36,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "HeldVariable", "Refusal", "Executable", "Loan", "SegmentCompiler", "record_segment",
     ),
     "Portable kernels": ("portable", "mount", "Exclusion", "NumpyNamespace"),
-    "Fusion": (
-        "FusionPattern", "FusionModule", "P", "CLUSTER", "OPEN_CLUSTER", "STRETCH", "TURNS",
-        "UPDATES",
-    ),
+    "Fusion": ("FusionPattern", "FusionModule", "P", "CLUSTER", "OPEN_CLUSTER", "TURNS", "UPDATES"),
     "Graphs": (
         "GraphPass", "GraphTransform", "GraphView", "NodeView", "ValueView", "Candidate",
     ),
@@ -74,8 +71,6 @@ VALUES: dict[str, str] = {
     "READ": "Mark of an array's place in a loop of `TURNS`: its element was read.",
     "CLEARED": "The same: its element was dropped when it was read.",
     "WRITTEN": "The same: there is an element, or was one.",
-    "STRETCH": "The op type of stretches of small steps: a backend with a kernel for it computes "
-    "many in a call.",
     "TURNS": "The op type of loops whose turns are elementwise: a backend with a kernel for it "
     "makes many of them in a call.",
     "UPDATES": "The op type of updates of many variables at once: a backend with a kernel for it "

@@ -27,7 +27,6 @@ from opdock.kernels.expr.render_c_ops import (
     update_of,
     updates,
 )
-from opdock.kernels.expr.stretch import Stretch
 from opdock.kernels.expr.tree import parse
 from opdock.kernels.expr.turns import (
     CLEARED,
@@ -49,8 +48,8 @@ from opdock.syntax import tree_of
 __all__ = [
     "CAST", "CLEARED", "ERRORS", "INPUT", "NUMBER", "READ", "RENDERED", "SERIES", "WRITTEN",
     "Dialect", "Item", "Line", "MakeTurns", "Part", "Product", "Reduce", "Rendered", "Rows",
-    "Stretch", "Turns", "View", "can_render", "elementwise_claims", "elementwise_source",
-    "evaluate", "evaluate_cluster",
+    "Turns", "View", "can_render", "elementwise_claims", "elementwise_source", "evaluate",
+    "evaluate_cluster",
     "helpers", "input_names", "lower", "node_line", "parse", "portable_family", "render", "tree_of",
     "update_line", "update_of", "update_on", "updates",
 ]  # fmt: skip

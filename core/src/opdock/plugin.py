@@ -73,7 +73,6 @@ from opdock.graph.nodes.traits import (
 )
 from opdock.kernels import philox
 from opdock.kernels.expr.cluster import CLUSTER, OPEN_CLUSTER
-from opdock.kernels.expr.stretch import STRETCH
 from opdock.kernels.expr.turns import TURNS
 from opdock.kernels.expr.updates import UPDATES
 from opdock.kernels.numpy_namespace import NumpyNamespace
@@ -135,7 +134,6 @@ __all__ = [
     "QUANTIZED",
     "REALS",
     "SIGNED",
-    "STRETCH",
     "TURNS",
     "UNSIGNED",
     "UPDATES",

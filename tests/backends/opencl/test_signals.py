@@ -15,8 +15,8 @@ import os, signal, sys
 import opdock as tf
 number = getattr(signal, sys.argv[1])
 came = []
-if sys.argv[2] == "handler":
-    signal.signal(number, lambda *_: came.append(1))
+# Those who start this may have it ignored.
+signal.signal(number, (lambda *_: came.append(1)) if sys.argv[2] == "handler" else signal.SIG_DFL)
 with tf.Session() as session:
     kinds = {d.device_type for d in session.list_devices()}
     assert "OPENCL" in kinds, kinds

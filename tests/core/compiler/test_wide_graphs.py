@@ -77,6 +77,6 @@ def calls_of(make, n):
 @pytest.mark.parametrize("make", [split, unstack, add_n, concat, branch, feeds])
 def test_calls_are_linear(make):
     calls_of(make, 4)  # modules are imported, op definitions read
-    few, many = calls_of(make, 120), calls_of(make, 480)
+    few, many = calls_of(make, 30), calls_of(make, 120)
     # Of a whole life, so that what other tests have left known, of one size, counts for little.
     assert many <= 4.6 * few, (few, many)

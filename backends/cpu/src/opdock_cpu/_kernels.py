@@ -348,7 +348,6 @@ TABLES: Final[Mapping[str, str]] = {
         "opdock_cpu>SparseSoftmaxCrossEntropyWithLogitsScaled"
     ),
     "opdock_cpu.jit.reduce:table": "BiasAddGrad L2Loss Max Mean Min Prod Sum",
-    "opdock_cpu.jit.stretches:table": "opdock>Stretch",
     "opdock_cpu.jit.training:table": (
         "ApplyAdaMax ApplyAdadelta ApplyAdagrad ApplyAdagradDA ApplyAdagradV2 ApplyAdam "
         "ApplyAddSign ApplyCenteredRMSProp ApplyFtrl ApplyFtrlV2 ApplyGradientDescent "

@@ -34,7 +34,6 @@ from opdock.compiler.emit.schedule import Schedule, schedule
 from opdock.compiler.emit.segment import segments
 from opdock.compiler.fuse.cluster import cluster
 from opdock.compiler.fuse.patterns import fuse
-from opdock.compiler.fuse.stretches import stretches
 from opdock.compiler.fuse.updates import updates
 from opdock.compiler.ir.block import HOST, Block, Node
 from opdock.compiler.ir.source import Source
@@ -367,8 +366,6 @@ class Compiler:
             cluster(block, self.placer, once="cse" in on)
         if "updates" in on:
             updates(block, self.placer)
-        if "stretches" in on:
-            stretches(block, self.placer)
         run_passes(block, "after_fuse", options.extra, self.placer)
         partition(block, options.router, results_at)
 

@@ -14,7 +14,6 @@ from opdock.devices.segment import SegmentCompiler
 from opdock.failures import failures
 from opdock.kernels import portable
 from opdock.kernels.expr.cluster import CLUSTER, OPEN_CLUSTER
-from opdock.kernels.expr.stretch import STRETCH
 from opdock.kernels.expr.turns import TURNS
 from opdock.kernels.expr.updates import UPDATES
 from opdock.kernels.select.deferred import DeferredTable
@@ -213,7 +212,7 @@ def _add(
         return "" if home == plugin.name else home
 
     # A guest's kernel for what is fused would take all that the backend computes op by op.
-    without = (CLUSTER, OPEN_CLUSTER, STRETCH, TURNS, UPDATES) if guest else ()
+    without = (CLUSTER, OPEN_CLUSTER, TURNS, UPDATES) if guest else ()
     own = {op.name for op in plugin.records.get("opdock_ops", ())}
     opened.kernels.add(
         kernels, plugin.name, plugin.distribution, lambda op: guest and op not in own, taken_from,

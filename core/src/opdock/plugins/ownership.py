@@ -25,7 +25,7 @@ __all__ = [
 CORE_PASSES: Final = (
     "pieces", "fold", "branches", "loops", "dead", "simplify", "facts", "transposes", "reshapes",
     "algebra", "padding", "pools", "relaxed", "cse", "hoist", "layout", "fuse", "cluster",
-    "updates", "stretches", "segments", "turns", "memory",
+    "updates", "segments", "turns", "memory",
 )  # fmt: skip
 """Core's own passes that can be switched off, in their order; no plugin's pass or fusion has such a
 name, which would switch both."""

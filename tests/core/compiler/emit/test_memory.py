@@ -20,7 +20,7 @@ SIDE = 64  # large enough for in-place work
 @pytest.fixture(autouse=True)
 def one_buffer_an_op(monkeypatch):
     """These tests count the buffers of single ops, which fusion would spare."""
-    monkeypatch.setenv("OPDOCK_DISABLE_PASSES", "fuse,cluster,stretches")
+    monkeypatch.setenv("OPDOCK_DISABLE_PASSES", "fuse,cluster")
 
 
 def chain(x, n=12):

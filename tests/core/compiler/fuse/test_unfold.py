@@ -58,8 +58,7 @@ def work(session, fetches, feeds):
 
 @pytest.fixture
 def whole(monkeypatch):
-    """Nothing counts as small enough for one kernel, or for one call with others."""
-    monkeypatch.setenv("OPDOCK_DISABLE_PASSES", "stretches")
+    """Nothing counts as small enough for one kernel."""
     monkeypatch.setattr("opdock_cpu.onednn.kernels.norm._CACHED", 0)
 
 

@@ -25,7 +25,7 @@ from opdock.compiler.ir.block import Node, Value
 from opdock.kernels.expr.lowering import INPUT, Line, Step
 from opdock.kernels.expr.turns import Item, Part, Product, View
 
-__all__ = ["Composition", "Draft", "Name", "Otherwise", "Spot", "Wanted", "item_of", "passed"]
+__all__ = ["Composition", "Draft", "Name", "Otherwise", "Wanted", "item_of"]
 
 Name = tuple[str, Any]
 """A name of `View` before it is known which there are: ("v", index among the loop's variables),
@@ -63,7 +63,6 @@ class Spot:
     offset: int = 0
 
     def numbered(self, number: Callable[[Name], str]) -> View:
-        """It with a name that has a number."""
         return View(number(self.name), self.strides, self.offset)
 
 
@@ -361,7 +360,7 @@ class Composition:
             if kept not in self._kept:
                 self._kept[kept] = Item(dtype, (k, n))
             rows = Spot(kept, packed((k, n)))
-            draft = Draft((k, n), passed(dtype), [right], [rows])
+            draft = Draft((k, n), _passed(dtype), [right], [rows])
             if self._constant(b.base):
                 self._before[kept] = draft
             else:
@@ -371,14 +370,14 @@ class Composition:
         self._drafts.setdefault(stage, []).append(draft)
 
 
-def passed(dtype: dtypes.DType) -> Line:
+def _passed(dtype: dtypes.DType) -> Line:
     """The line that hands on what it reads."""
     return Line((Step(INPUT, (), dtype, "x0"),), (0,))
 
 
 def _copy(wanted: Wanted, kept: Name, result: Spot) -> Draft:
     source = Spot(kept, result.strides)
-    return Draft(wanted.item.shape, passed(wanted.item.dtype), [source], [result])
+    return Draft(wanted.item.shape, _passed(wanted.item.dtype), [source], [result])
 
 
 def _folded(shape: Shape, ending: Ending) -> Shape:

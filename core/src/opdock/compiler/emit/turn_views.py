@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -63,10 +64,8 @@ class Place:
 
     def permuted(self, order: Sequence[int]) -> Place:
         """The array with its axes in another order."""
-        shape, strides = self.shape, self.strides
-        return replace(
-            self, shape=tuple([shape[i] for i in order]), strides=tuple([strides[i] for i in order])
-        )
+        shape, strides = (tuple(of[i] for i in order) for of in (self.shape, self.strides))
+        return replace(self, shape=shape, strides=strides)
 
     def reshaped(self, shape: tuple[int, ...]) -> Place | None:
         """The array in another shape; None if its elements would have to move."""
@@ -85,11 +84,7 @@ class Place:
 
 def packed(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The strides of an array that lies row by row; those of single elements are 0."""
-    strides, rest = [], 1
-    for n in reversed(shape):
-        strides.append(0 if n == 1 else rest)
-        rest *= n
-    return tuple(strides[::-1])
+    return tuple(0 if n == 1 else math.prod(shape[i + 1 :]) for i, n in enumerate(shape))
 
 
 # ---------------------------------------------------------------- ops

@@ -124,7 +124,7 @@ def _from_spec(
     except ValueError:
         return None
     places = {a.name: str(i) for i, a in enumerate(spec.definition.inputs)}
-    return _checked(renamed(line, places))
+    return _checked(_renamed(line, places))
 
 
 @lru_cache(maxsize=1024)
@@ -134,11 +134,10 @@ def _from_text(text: str, types: tuple[DType, ...], result: DType) -> Member | N
         line = lower([parse(text)], inputs, {}, [result])
     except ValueError:
         return None
-    return _checked(renamed(line, {f"x{i}": str(i) for i in range(len(types))}))
+    return _checked(_renamed(line, {f"x{i}": str(i) for i in range(len(types))}))
 
 
-def renamed(line: Line, places: Mapping[str, str]) -> Line:
-    """A line whose inputs have other names."""
+def _renamed(line: Line, places: Mapping[str, str]) -> Line:
     steps = (s if s.op != INPUT else Step(INPUT, (), s.dtype, places[s.value]) for s in line.steps)
     return Line(tuple(steps), line.results)
 
@@ -162,11 +161,7 @@ def _bias_add(node: Node) -> str | None:
 def _add_n(node: Node) -> str | None:
     if len(node.inputs) < 2 or any(v.shape != node.out_shapes[0] for v in node.inputs):
         return None
-    return _added(len(node.inputs))
-
-
-def _added(count: int) -> str:
-    return " + ".join(f"x{i}" for i in range(count))
+    return " + ".join(f"x{i}" for i in range(len(node.inputs)))
 
 
 def _select(node: Node) -> str | None:
@@ -179,22 +174,8 @@ def _filled(number: str) -> Callable[[Node], str | None]:
     return lambda node: None if node.out_dtypes[0].is_complex else number
 
 
-_SUMS: Final = ("AddN", "AccumulateNV2")
-
-
-def is_sum(node: Node) -> bool:
-    """Whether a node adds up any number of arrays of one shape."""
-    return node.op in _SUMS and _add_n(node) is not None
-
-
-@lru_cache(maxsize=64)
-def sum_of(count: int, dtype: DType) -> Line:
-    """The sum of so many numbers, in their order."""
-    return lower([parse(_added(count))], {f"x{i}": dtype for i in range(count)}, {}, [dtype])
-
-
 _SPECIAL: Final[dict[str, Callable[[Node], str | None]]] = {
-    "BiasAdd": _bias_add, "BiasAddV1": _bias_add, **dict.fromkeys(_SUMS, _add_n),
+    "BiasAdd": _bias_add, "BiasAddV1": _bias_add, "AddN": _add_n, "AccumulateNV2": _add_n,
     "Select": _select, "ZerosLike": _filled("0"), "OnesLike": _filled("1"),
 }  # fmt: skip
 

@@ -123,7 +123,7 @@ def _groups(parts: Parts) -> Iterator[tuple[list[Node], list[Node]]]:
     input to the rest.
     """
     flow, candidates = parts.flow, parts.candidates
-    waiting = Waiting(flow)
+    waiting = _Waiting(flow)
     free = [n for n in flow.place if not waiting.left[n]]
     pending: dict[Key, list[Node]] = {}
     reductions: dict[Key, list[Node]] = {}
@@ -155,7 +155,7 @@ def _groups(parts: Parts) -> Iterator[tuple[list[Node], list[Node]]]:
         yield others, flow.in_order(group)
 
 
-class Waiting:
+class _Waiting:
     """How many nodes each node still waits for."""
 
     def __init__(self, flow: Flow) -> None:
@@ -176,7 +176,7 @@ class Waiting:
 
 
 def _together(
-    candidates: dict[Node, Candidate], key: Key, start: list[Node], waiting: Waiting
+    candidates: dict[Node, Candidate], key: Key, start: list[Node], waiting: _Waiting
 ) -> tuple[list[Node], list[Node]]:
     """The group that starts with some nodes, and the nodes that waited for it."""
     stack = start

@@ -224,7 +224,7 @@ def _node(
     )  # fmt: skip
     node.target, node.why = last.target, f"{len(members)} ops in one pass"
     node.fused = Fused(FUSION, tuple(members), names, tuple(inputs), firsts)
-    node.control = controls_of(members, set(inputs))
+    node.control = _controls(members, set(inputs))
     for member in members:
         # When the kernel gives up as it runs, they run.
         kernel = member.kernel
@@ -233,7 +233,7 @@ def _node(
     return node
 
 
-def controls_of(members: list[Node], inputs: set[Value]) -> list[Node]:
+def _controls(members: list[Node], inputs: set[Value]) -> list[Node]:
     """What the members wait for: their controls, and inputs of which only the shape counts."""
     inside = set(members)
     found = [c for m in members for c in m.control]

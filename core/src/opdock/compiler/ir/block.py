@@ -231,14 +231,6 @@ class Fused:
     inputs: tuple[Value, ...]
     results: tuple[Value, ...]
 
-    @property
-    def ops(self) -> list[Node]:
-        """The ops that nothing fused: members that stand for others count as these."""
-        found: list[Node] = []
-        for member in self.members:
-            found += [member] if member.fused is None else member.fused.ops
-        return found
-
 
 @record(slots=True)
 class Block:

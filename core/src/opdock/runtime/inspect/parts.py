@@ -51,7 +51,7 @@ class Part:
             replace(_row(n, missed), means=means.get(n, ()), us=times.get(self.named(n.name)))
             for n in nodes
         ]
-        rows += [_fused_row(m, n, missed) for n in nodes if n.fused for m in n.fused.ops]
+        rows += [_fused_row(m, n, missed) for n in nodes if n.fused for m in n.fused.members]
         rows += [
             Row(node=name, op=op, requested="", device="", how="removed", kernel="", why=why)
             for name, op, why in program.block.folded
@@ -133,7 +133,7 @@ def _row(node: Node, missed: dict[str, list[str]]) -> Row:
         device=node.target.name if node.target is not None else "host",
         how=how, kernel=kernel, why=why, rejections=tuple(str(r) for r in node.rejections),
         line=_line(node), fusion="" if node.fused is None else node.fused.fusion,
-        members=() if node.fused is None else tuple(m.name for m in node.fused.ops),
+        members=() if node.fused is None else tuple(m.name for m in node.fused.members),
         missed=tuple(missed.get(node.name, ())), plugin=_plugin(node),
         inputs=tuple(map(_text, node.inputs)),
         control=tuple(before.name for before in node.control),

@@ -296,7 +296,7 @@ def _decisions(program: Program, order: Sequence[Operation]) -> list[Decision]:
     lines = {op.name: op.user_line for op in order}
     found = []
     for node in program.block.nodes:
-        for one in (node, *(node.fused.ops if node.fused is not None else ())):
+        for one in (node, *(node.fused.members if node.fused is not None else ())):
             if one.name in lines:
                 device = "" if node.target is None else node.target.name
                 kernel = "" if node.kernel is None else node.kernel.qualname

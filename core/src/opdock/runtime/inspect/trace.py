@@ -15,7 +15,6 @@ from opdock.compiler.ir.block import COPY, FEED, HOST, SEGMENT, Block, Node
 from opdock.devices.protocols import Device, KernelTime
 from opdock.devices.router import Hop
 from opdock.graph.control.func_graph import arg_op
-from opdock.kernels.expr.stretch import STRETCH
 
 _MAKES: Final = ("kernel", "control", "segment", "copy")
 """Kinds of steps whose results are memory of their own."""
@@ -236,10 +235,10 @@ def _copy_details(node: Node, outputs: list[Any]) -> str:
 
 
 def _members(node: Node) -> str:
-    """The ops for which a segment or a stretch stands, by which they are found in the graph."""
-    if node.op not in (SEGMENT, STRETCH) or node.fused is None:
+    """The ops for which a segment stands, by which they are found in the graph."""
+    if node.op != SEGMENT or node.fused is None:
         return ""
-    told = [f"{member.name} {member.op}" for member in node.fused.ops]
+    told = [f"{member.name} {member.op}" for member in node.fused.members]
     return f" {len(told)} ops: {', '.join(told)}"
 
 
