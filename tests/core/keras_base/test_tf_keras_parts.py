@@ -93,7 +93,7 @@ def test_a_peephole_cell_is_the_same_in_both_ways(keras: Any) -> None:
         model = keras.Model(inputs, keras.layers.RNN(cell)(inputs))
         assert len(model.weights) == 6
         found.append(model.predict(x.reshape(-1, 4, 2)))
-    np.testing.assert_allclose(*found, rtol=1e-6)
+    np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-7)
 
 
 def test_old_names_lead_somewhere(keras: Any) -> None:
