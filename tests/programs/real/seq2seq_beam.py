@@ -37,7 +37,7 @@ with tf.variable_scope("decoder"):
 
 loss = tf.contrib.seq2seq.sequence_loss(
     outputs.rnn_output, target, tf.ones_like(target, dtype=tf.float32))
-train = tf.train.AdamOptimizer(0.01).minimize(loss)
+train = tf.train.AdamOptimizer(0.005).minimize(loss)
 
 with tf.variable_scope("decoder", reuse=True):
     cell = decoder_cell(tf.contrib.seq2seq.tile_batch(encoded, BEAM))
@@ -57,7 +57,7 @@ def batch(size):
 losses = []
 with tf.Session() as sess:
     sess.run(tf.global_variables_initializer())
-    for step in range(140):
+    for step in range(200):
         given, wanted = batch(BATCH)
         losses.append(sess.run([train, loss], {source: given, target: wanted})[1])
     given, wanted = batch(64)
