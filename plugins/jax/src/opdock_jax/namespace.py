@@ -41,10 +41,8 @@ class Linalg:
         self._refuse(jnp.any(jnp.diagonal(packed, axis1=-2, axis2=-1) == 0))
         b = jnp.broadcast_to(b, (*a.shape[:-2], *b.shape[-2:]))
         b = jnp.take_along_axis(b, order[..., None], axis=-2)
-        lower = lax.linalg.triangular_solve(
-            packed, b, left_side=True, lower=True, unit_diagonal=True
-        )
-        return lax.linalg.triangular_solve(packed, lower, left_side=True, lower=False)
+        y = lax.linalg.triangular_solve(packed, b, left_side=True, lower=True, unit_diagonal=True)
+        return lax.linalg.triangular_solve(packed, y, left_side=True, lower=False)
 
     def _refuse(self, wrong: jax.Array) -> None:
         if tracing.defer(jnp, wrong) if is_traced(wrong) else bool(wrong):
@@ -86,9 +84,8 @@ class Namespace:
 
     def top_k(self, x: jax.Array, k: int) -> tuple[jax.Array, jax.Array]:
         """The largest of each row; XLA by itself puts 0 above -0, and NaN by its sign."""
-        order = x
-        if jnp.issubdtype(x.dtype, jnp.floating):
-            order = jnp.where(x == 0, 0, jnp.where(jnp.isnan(x), jnp.nan, x))
+        floats = jnp.issubdtype(x.dtype, jnp.floating)
+        order = jnp.where(x == 0, 0, jnp.where(jnp.isnan(x), jnp.nan, x)) if floats else x
         places = lax.top_k(order, k)[1]
         return jnp.take_along_axis(x, places, -1, mode="promise_in_bounds"), places
 
