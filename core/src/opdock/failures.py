@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import signal
 import sys
-import threading
 from collections.abc import Iterator
 from types import CodeType, TracebackType
 from typing import Any
+
+from opdock.util.shelter import handlers_may_come
 
 __all__ = ["failures"]
 
@@ -31,10 +32,10 @@ def failures(*kinds: type[BaseException]) -> tuple[type[BaseException], ...]:
 
 def _is_of_handler(error: BaseException | None) -> bool:
     """Whether an exception comes from a signal handler, or from what that called."""
-    if error is None or threading.current_thread() is not threading.main_thread():
+    if error is None or not handlers_may_come():
         return False
     handlers = set(_handlers())
-    return bool(handlers) and any(code in handlers for code in _codes(error.__traceback__))
+    return any(code in handlers for code in _codes(error.__traceback__))
 
 
 def _handlers() -> Iterator[CodeType]:

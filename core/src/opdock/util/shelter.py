@@ -21,7 +21,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 from opdock import errors
 from opdock.util.threads import begin
 
-__all__ = ["shelter", "sheltered"]
+__all__ = ["handlers_may_come", "shelter", "sheltered"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -35,7 +35,7 @@ _SIGNALS: Final = tuple(
 _handler_of: Final[Callable[[int], Any]] = import_module("_signal").getsignal
 
 
-def _handlers_may_come() -> bool:
+def handlers_may_come() -> bool:
     """Whether this thread runs signal handlers in Python, other than what raises at Ctrl-C."""
     if threading.get_ident() != threading.main_thread().ident:
         return False
@@ -51,7 +51,7 @@ def shelter(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     The caller must hold no lock that the work takes. A handler that raises ends the waiting, not
     the work.
     """
-    if not _handlers_may_come():
+    if not handlers_may_come():
         return work(*args, **kwargs)
     task = _Task(functools.partial(work, *args, **kwargs))
     try:

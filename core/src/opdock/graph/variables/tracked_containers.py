@@ -10,7 +10,6 @@ from collections import OrderedDict
 from collections.abc import (
     Callable,
     Iterable,
-    Iterator,
 )  # fmt: skip
 from typing import Any, ClassVar, Self, SupportsIndex
 
@@ -97,21 +96,6 @@ class ListWrapper(Wrapper, list[Any]):
         return found
 
     # ------------------------------------------------------------ what is in it
-    def __getitem__(self, key: Any) -> Any:
-        return self._self_wrapped[key]
-
-    def __len__(self) -> int:
-        return len(self._self_wrapped)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._self_wrapped)
-
-    def __reversed__(self) -> Any:
-        return reversed(self._self_wrapped)
-
-    def __contains__(self, value: object) -> bool:
-        return value in self._self_wrapped
-
     def index(self, value: Any, *bounds: SupportsIndex) -> int:
         """The first place of an item."""
         return int(self._self_wrapped.index(value, *bounds))
@@ -306,21 +290,6 @@ class DictWrapper(Wrapper, dict[Any, Any]):
             )
 
     # ------------------------------------------------------------ what is in it
-    def __getitem__(self, key: Any) -> Any:
-        return self._self_wrapped[key]
-
-    def __len__(self) -> int:
-        return len(self._self_wrapped)
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self._self_wrapped)
-
-    def __reversed__(self) -> Any:
-        return reversed(self._self_wrapped)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._self_wrapped
-
     def get(self, key: Any, default: Any = None) -> Any:
         """The value of a key, or another one."""
         return self._self_wrapped.get(key, default)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import copy
 import numbers
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Self, SupportsIndex
 
 from opdock.graph.variables.trackable import (
@@ -168,6 +168,21 @@ class Wrapper(TrackableDataStructure):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._self_wrapped!r})"
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._self_wrapped[key]
+
+    def __len__(self) -> int:
+        return len(self._self_wrapped)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._self_wrapped)
+
+    def __reversed__(self) -> Any:
+        return reversed(self._self_wrapped)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._self_wrapped
 
     def __eq__(self, other: object) -> bool:
         return bool(self._self_wrapped == plain(other))
