@@ -14,6 +14,7 @@ from typing import Any, Final
 from opdock.codes import of_kind
 from opdock.devices.routes import CopyRoute, RouteTable
 from opdock.failures import failures
+from opdock.kernels import kept
 from opdock.kernels.select.selection import Tie
 from opdock.plugins import discovery, hints, loading, ownership, probing
 from opdock.plugins.clusters import ClusterEngineSpec
@@ -262,6 +263,7 @@ class PluginManager:
                     opened.device.close()
                 if backend.opened:
                     backend.opened, backend.state = {}, "probed"
+        kept.forget()
 
     def why_unavailable(self, device_type: str) -> str:
         """Why there is no device of a type, in words; empty when there is one.

@@ -10,6 +10,7 @@ from opdock import dtypes, shapes
 from opdock.dtypes import DType
 from opdock.graph.nodes.opdef import OpDef
 from opdock.graph.nodes.registry import OpSpec
+from opdock.kernels import kept
 from opdock.kernels.array_api import put
 from opdock.kernels.expr.evaluation import evaluator, writes_to, writes_where
 from opdock.kernels.expr.functions import FUNCTIONS
@@ -93,7 +94,7 @@ def _bind(spec: OpSpec, xp: Any, sig: NodeSig) -> Any:
     return compare
 
 
-@functools.lru_cache(maxsize=1024)
+@kept.with_arrays(1024)
 def _function(
     spec: OpSpec, xp: Any, types: tuple[DType, ...], result: DType,
     attrs: tuple[tuple[str, Any], ...], shape: Shape, alike: bool,

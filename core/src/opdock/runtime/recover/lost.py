@@ -21,6 +21,7 @@ from opdock.compiler.place.experience import ALL, Loss
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target
 from opdock.graph.control.effects import does_something
+from opdock.kernels import kept
 from opdock.runtime.resources import ResourceManager
 
 __all__ = [
@@ -113,6 +114,7 @@ class Losses:
         line = node.origin.user_line if node.origin is not None else ""
         report = Loss(target.name, node.name, node.op, line, reason, tuple(sorted(gone)))
         self._placer.experience.lose(report)
+        kept.forget()
         _log.warning("%s", report)
 
     def not_taken(
