@@ -33,6 +33,24 @@ if not any("plugins/ray" in argument for argument in sys.argv):
     os.environ["OPDOCK_DISABLE"] = ",".join(filter(None, (os.environ.get("OPDOCK_DISABLE"), "ray")))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--share 2/3`: the second third of the tests that are asked for."""
+    parser.addoption(
+        "--share", metavar="K/N", default="1/1", help="every Nth test, from the Kth on"
+    )
+
+
+def _share(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leaves the tests of one share: all shares together have every test once."""
+    told = config.getoption("--share")
+    part, _, parts = (int(n) if n.isdigit() else 0 for n in told.partition("/"))
+    if not 1 <= part <= parts:
+        raise pytest.UsageError(f"--share is K/N with 1 <= K <= N, not {told}")
+    chosen = items[part - 1 :: parts]
+    config.hook.pytest_deselected(items=[i for n, i in enumerate(items) if n % parts != part - 1])
+    items[:] = chosen
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Collects the tests without collections of garbage, and keeps them out of later ones.
@@ -50,13 +68,14 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deals the long tests out to the workers.
 
     Each worker begins with a stretch of the list of its own and takes from the end of another's
     when it is done (`--dist worksteal`), so long tests stand at the front of every stretch, and
     tests that share what is costly to make stand together.
     """
+    _share(config, items)
     together: dict[str, list[pytest.Item]] = {}
     rest = []
     for item in items:
