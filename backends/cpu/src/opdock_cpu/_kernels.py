@@ -173,9 +173,9 @@ TABLES: Final[Mapping[str, str]] = {
     "opdock_cpu.kernels.ragged_padding:table": "RaggedTensorToTensor",
     "opdock_cpu.kernels.random:table": (
         "RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt "
-        "StatefulStandardNormalV2 StatefulTruncatedNormal StatefulUniform StatelessRandomNormal "
-        "StatelessRandomUniform StatelessRandomUniformInt StatelessTruncatedNormal "
-        "TruncatedNormal"
+        "StatefulStandardNormalV2 StatefulTruncatedNormal StatefulUniform StatefulUniformFullInt "
+        "StatelessRandomNormal StatelessRandomUniform StatelessRandomUniformInt "
+        "StatelessTruncatedNormal TruncatedNormal"
     ),
     "opdock_cpu.kernels.random_dist:table": (
         "Multinomial ParameterizedTruncatedNormal RandomGamma RandomGammaGrad RandomPoissonV2 "
