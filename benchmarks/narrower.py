@@ -14,9 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from numpy._core._multiarray_umath import __cpu_dispatch__
-
 import report
+from numpy._core._multiarray_umath import __cpu_dispatch__
 
 __all__ = ["PROCESSORS", "Processor", "section"]
 

@@ -39,6 +39,7 @@ import report
 from compare import Effort, Setting, Side, Worker
 from registry import programs, reasons
 from registry.programs import Row
+from twins import op_names
 from workloads.agree import apart
 
 EFFORT = Effort(rounds=5, seconds=0.04, least=2, warm=0.04, pause=0.0, patience=240.0)
@@ -87,6 +88,11 @@ class Pair:
         """Ends the processes of these libraries."""
         for library in libraries:
             self.workers.pop(library).close()
+
+
+def usual(row: Row) -> bool:
+    """Whether it is what most programs compute."""
+    return row.size == "usual" and not row.backward
 
 
 def rounded(value: float) -> float:
@@ -196,7 +202,10 @@ def main(words: Sequence[str]) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "names", nargs="*", metavar="name", help="rows, or patterns; all without one"
+        "names",
+        nargs="*",
+        metavar="name",
+        help="rows, or patterns; all without one, on a device those of common ops of usual size",
     )
     parser.add_argument("--peer", action="append", default=[], type=options.op_peer)
     parser.add_argument("--threads", type=options.positive, default=options.cores())
@@ -249,6 +258,8 @@ def main(words: Sequence[str]) -> int:
     known = {row.name: row for row in programs.rows()}
     least = floors.read(args.floor) if args.floor else {}
     names = [name for name in known if name in least] if args.floor else list(known)
+    if args.device and not args.names:
+        names = [n for n, row in known.items() if row.op in op_names.COMMON and usual(row)]
     chosen = [known[name] for name in options.chosen(args.names, names)]
     if args.write_choices:
         programs.choose(chosen)
