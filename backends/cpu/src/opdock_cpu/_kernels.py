@@ -26,7 +26,7 @@ TABLES: Final[Mapping[str, str]] = {
     ),
     "opdock_cpu.kernels.bias:table": "BiasAdd BiasAddGrad BiasAddV1",
     "opdock_cpu.kernels.bitwise:table": "LeftShift PopulationCount RightShift",
-    "opdock_cpu.kernels.block_rnn:table": "BlockLSTMGrad BlockLSTMGradV2",
+    "opdock_cpu.kernels.block_rnn:table": "BlockLSTM BlockLSTMGrad BlockLSTMGradV2 BlockLSTMV2",
     "opdock_cpu.kernels.boosted_trees:table": (
         "BoostedTreesCenterBias BoostedTreesCreateEnsemble BoostedTreesDeserializeEnsemble "
         "BoostedTreesEnsembleResourceHandleOp BoostedTreesExampleDebugOutputs "
