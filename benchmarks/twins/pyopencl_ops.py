@@ -23,7 +23,7 @@ MATH: Final = {
     "Atan2": "atan2", "Atanh": "atanh", "Ceil": "ceil", "Cos": "cos", "Cosh": "cosh",
     "Erf": "erf", "Erfc": "erfc", "Exp": "exp", "Expm1": "expm1", "Floor": "floor",
     "Lgamma": "lgamma", "Log": "log", "Log1p": "log1p", "Mod": "fmod", "Rint": "rint",
-    "Rsqrt": "rsqrt", "Sin": "sin", "Sinh": "sinh", "Sqrt": "sqrt", "Tan": "tan", "Tanh": "tanh",
+    "Sin": "sin", "Sinh": "sinh", "Sqrt": "sqrt", "Tan": "tan", "Tanh": "tanh",
 }  # fmt: skip
 """The names of `pyopencl.clmath`."""
 
@@ -36,6 +36,7 @@ FORMULAS: Final = {
     "Mul": "x[i] * y[i]", "Neg": "-x[i]", "Pow": "pow(x[i], y[i])", "RealDiv": "x[i] / y[i]",
     "Reciprocal": "1 / x[i]", "Relu": "fmax(x[i], 0.0f)", "Relu6": "fmin(fmax(x[i], 0.0f), 6.0f)",
     "Select": "x[i] ? y[i] : z[i]", "SelectV2": "x[i] ? y[i] : z[i]",
+    "Rsqrt": "rsqrt(x[i])",
     "Selu": "1.0507009873554805f * (x[i] < 0 ? 1.6732632423543772f * expm1(x[i]) : x[i])",
     "Sigmoid": "1 / (1 + exp(-x[i]))", "Sign": "sign(x[i])", "Softplus": "log1p(exp(x[i]))",
     "Softsign": "x[i] / (1 + fabs(x[i]))", "Square": "x[i] * x[i]",
@@ -91,10 +92,8 @@ def formula(text: str, truth: bool = False) -> Call:
     def run(*arrays: Any) -> Any:
         if any(a.shape != arrays[0].shape for a in arrays) and "% many" not in text:
             raise TypeError("the kernel is of arrays of one shape")
-        kind = np.dtype(np.bool_) if truth else arrays[-1].dtype
-        out = cla.empty_like(arrays[0], dtype=kind) if truth else cla.empty_like(arrays[-1])
-        if "% many" in text:
-            out = cla.empty_like(arrays[0])
+        kind = np.dtype(np.int8) if truth else arrays[-1].dtype
+        out = cla.empty(arrays[0].queue, arrays[0].shape, kind, allocator=arrays[0].allocator)
         kernel = elementwise(text, tuple(a.dtype for a in arrays), kind)
         kernel(out, *arrays, np.int32(arrays[-1].size))
         return out
