@@ -32,12 +32,12 @@ class Side:
     """A library and the interpreter that has it.
 
     Attributes:
-        variable: NAME=VALUE of the environment that it gets beside all that others get.
+        variables: NAME=VALUE of the environment that it gets beside all that others get.
     """
 
     library: str
     python: str = sys.executable
-    variable: str = ""
+    variables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -160,13 +160,11 @@ class Setting:
         env |= {f"{name}_NUM_THREADS": str(self.threads) for name in _THREADS}
         if self.settled:
             env["OPDOCK_JIT"] = "sync"
-        if side.library != "opdock":
+        if side.python != sys.executable:
             env.pop("PYTHONPATH", None)
-            if not self.gpu:
-                env["CUDA_VISIBLE_DEVICES"] = ""
-        if side.variable:
-            name, _, value = side.variable.partition("=")
-            env[name] = value
+        if side.library != "opdock" and not self.gpu:
+            env["CUDA_VISIBLE_DEVICES"] = ""
+        env |= dict(one.split("=", 1) for one in side.variables)
         return env
 
 

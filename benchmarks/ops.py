@@ -5,7 +5,8 @@
     python benchmarks/ops.py --device jax:0 --peer jax=PYTHON --peer cpu=PYTHON
     python benchmarks/ops.py --peer ... --markdown ops.md              # a page of all rows
     python benchmarks/ops.py '*.usual' --peer ... --write docs/benchmarks.md
-    python benchmarks/ops.py --data a.json b.json --write docs/benchmarks.md
+    python benchmarks/ops.py --data a.json b.json --json a.json --write docs/benchmarks.md
+    python benchmarks/ops.py '*.usual' --cpu haswell --cpu nehalem     # with narrower vectors
     python benchmarks/ops.py --peer ... --floor benchmarks/ops.json    # is any much slower now?
     python benchmarks/ops.py --write-choices                           # what are the rows of?
 
@@ -32,11 +33,13 @@ from typing import Any
 
 import compare
 import floors
+import narrower
 import options
 import report
 from compare import Effort, Setting, Side, Worker
 from registry import programs, reasons
 from registry.programs import Row
+from twins import op_names
 from workloads.agree import apart
 
 EFFORT = Effort(rounds=5, seconds=0.04, least=2, warm=0.04, pause=0.0, patience=240.0)
@@ -71,8 +74,8 @@ class Pair:
         if "opdock" in heads and heads.keys() - wrong.keys() - {"opdock"}:
             times, ratios = compare.turns(self.setting.effort, self.workers, heads, wrong)
             found = {
-                "steps": {name: statistics.median(t) for name, t in times.items() if t},
-                "ratios": {name: r["median"] for name, r in ratios.items()},
+                "steps": {n: rounded(statistics.median(t)) for n, t in times.items() if t},
+                "ratios": {name: rounded(r["median"]) for name, r in ratios.items()},
             }
         if how := heads.get("opdock", {}).get("how"):
             found["how"] = how
@@ -85,6 +88,16 @@ class Pair:
         """Ends the processes of these libraries."""
         for library in libraries:
             self.workers.pop(library).close()
+
+
+def usual(row: Row) -> bool:
+    """Whether it is what most programs compute."""
+    return row.size == "usual" and not row.backward
+
+
+def rounded(value: float) -> float:
+    """As much of a figure as means something."""
+    return float(f"{value:.4g}")
 
 
 def measured(setting: Setting, chosen: Sequence[Row]) -> Iterator[dict[str, Any]]:
@@ -189,7 +202,10 @@ def main(words: Sequence[str]) -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "names", nargs="*", metavar="name", help="rows, or patterns; all without one"
+        "names",
+        nargs="*",
+        metavar="name",
+        help="rows, or patterns; all without one, on a device those of common ops of usual size",
     )
     parser.add_argument("--peer", action="append", default=[], type=options.op_peer)
     parser.add_argument("--threads", type=options.positive, default=options.cores())
@@ -198,11 +214,22 @@ def main(words: Sequence[str]) -> int:
         help="count the processors' time, with --threads 1 on a machine with other work",
     )  # fmt: skip
     parser.add_argument("--device", help="where opdock computes, for instance opencl:0")
+    parser.add_argument(
+        "--cpu", action="append", default=[], choices=sorted(narrower.PROCESSORS),
+        help="beside opdock itself as on a processor with narrower vectors; repeatable",
+    )  # fmt: skip
+    parser.add_argument(
+        "--rounds", type=options.positive, default=EFFORT.rounds, help="turns of each side"
+    )
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write a page of all rows")
-    parser.add_argument("--json", type=Path, help="keep the figures")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="keep the figures")
+    parser.add_argument(
+        "--resume", action="store_true", help="leave out the rows that the file of --json has"
+    )
     parser.add_argument(
         "--data", type=Path, nargs="+", metavar="FILE",
-        help="take figures that --json kept, the last ones of each row, and measure nothing",
+        help="take figures that --json kept, the last ones of each row, and measure nothing; "
+        "--json keeps all of them",
     )  # fmt: skip
     parser.add_argument(
         "--write", type=Path, metavar="PAGE", help="put the rows that are slower into a page"
@@ -219,21 +246,29 @@ def main(words: Sequence[str]) -> int:
     args = parser.parse_args(words)
     if (args.floor or (args.write_floor and not args.data)) and len(args.peer) != 1:
         parser.error("floors are ratios to one peer")
+    if args.resume and not (args.json and args.json.exists()):
+        parser.error("--resume goes on with a file of --json, and there is none")
     if args.data:
         about, found = kept(args.data)
+        if args.json:
+            keep(args.json, about, found)
         for peer in [side.library for side in args.peer] or ["tensorflow"]:
             written(args, about, found, peer)
         return 0
     known = {row.name: row for row in programs.rows()}
     least = floors.read(args.floor) if args.floor else {}
     names = [name for name in known if name in least] if args.floor else list(known)
+    if args.device and not args.names:
+        names = [n for n, row in known.items() if row.op in op_names.COMMON and usual(row)]
     chosen = [known[name] for name in options.chosen(args.names, names)]
     if args.write_choices:
         programs.choose(chosen)
         return 0
+    sides = [Side("opdock"), *args.peer]
+    sides += [Side(cpu, variables=narrower.PROCESSORS[cpu].variables) for cpu in args.cpu]
     setting = Setting(
-        (Side("opdock"), *args.peer), args.threads, args.device,
-        effort=EFFORT, processor=args.processor, settled=True,
+        sides, args.threads, args.device, effort=dataclasses.replace(EFFORT, rounds=args.rounds),
+        processor=args.processor, settled=True,
     )  # fmt: skip
     if args.device:  # which is asked for without a device, or a worker would start on it
         plain = dataclasses.replace(setting, device=None)
@@ -247,22 +282,35 @@ def main(words: Sequence[str]) -> int:
         "date": dt.datetime.now(tz=dt.UTC).date().isoformat(),
         "command": options.quoted(words, "ops.py"),
     }
-    found: list[dict[str, Any]] = []
-    for row in measured(setting, chosen):
+    found = kept([args.json])[1] if args.resume else []
+    have = {row["name"] for row in found}
+    for row in measured(setting, [row for row in chosen if row.name not in have]):
         found.append(row)
         if args.json:  # after each row: all of them take long
-            kept_now = json.dumps({"about": about, "rows": found}, indent=1)
-            args.json.write_text(kept_now, encoding="utf-8")
+            keep(args.json, about, found)
     for side in args.peer:
         written(args, about, found, side.library)
     return guarded(setting, known, least, found) if args.floor else 0
 
 
 def kept(files: Sequence[Path]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What was measured, by the first file, and the rows of all; later files' take their places."""
+    """What was measured, by the first file, and the rows of all.
+
+    What a later file says of a row beside a library takes the place of what was said.
+    """
     data = [json.loads(file.read_text(encoding="utf-8")) for file in files]
-    rows = {row["name"]: row for one in data for row in one["rows"]}
-    return data[0]["about"], list(rows.values())
+    rows: dict[str, dict[str, Any]] = {}
+    for row in (row for one in data for row in one["rows"]):
+        old = rows.get(row["name"], {})
+        both = {key: {**old.get(key, {}), **row[key]} for key in ("steps", "ratios") if key in row}
+        rows[row["name"]] = {**old, **row, **both}
+    return data[0]["about"], [rows[name] for name in sorted(rows)]
+
+
+def keep(file: Path, about: dict[str, Any], rows: Sequence[dict[str, Any]]) -> None:
+    """Keeps the figures, a line for each row, so that two files can be compared by lines."""
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in rows)
+    file.write_text(f'{{"about": {json.dumps(about)}, "rows": [\n{lines}\n]}}\n', encoding="utf-8")
 
 
 def written(
@@ -273,6 +321,8 @@ def written(
     if args.markdown:
         args.markdown.write_text(page(about, found, peer), encoding="utf-8")
     if args.write:
+        if any(cpu in r.get("ratios", ()) for r in found for cpu in narrower.PROCESSORS):
+            report.replace(args.write, {"benchmarks: narrower": narrower.section(about, found)})
         if "device" in about:
             name = f"benchmarks: ops on {about['device']} beside {peer}"
             report.replace(args.write, {name: device_section(about, found, peer)})

@@ -134,7 +134,9 @@ def main(words: Sequence[str]) -> None:
     parser.add_argument("--turns", type=int, default=3, help="new processes, a workload")
     parser.add_argument("--write", type=Path, metavar="PAGE", help="replace the table in this page")
     given = parser.parse_args(words)
-    other = compare.Side(given.peer or "opdock", variable=given.variable or "")
+    other = compare.Side(
+        given.peer or "opdock", variables=(given.variable,) if given.variable else ()
+    )
     peer = given.peer or given.variable
     # One thread and one core: threads that wait for each other by turning would count.
     setting = compare.Setting(

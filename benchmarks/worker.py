@@ -23,6 +23,8 @@ from workloads.agree import digest
 MODULES = {
     "opdock": "opdock",
     "cpu": "opdock",
+    "haswell": "opdock",
+    "nehalem": "opdock",
     "tensorflow": "tensorflow.compat.v1",
     "torch": "torch",
     "jax": "jax",

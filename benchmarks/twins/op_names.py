@@ -27,6 +27,18 @@ REDUCTIONS: Final = {
 }  # fmt: skip
 """The names of both libraries for functions of an array and its axes."""
 
+COMMON: Final = frozenset({*SHARED, *REDUCTIONS}) | {
+    "AddN", "ArgMax", "ArgMin", "AvgPool", "BatchMatMul", "BatchMatMulV2", "BiasAdd",
+    "BroadcastTo", "Cholesky", "ConcatV2", "Conv2D", "Cumprod", "Cumsum", "Digamma", "Elu",
+    "Erf", "Erfc", "Erfinv", "ExpandDims", "FFT", "FFT2D", "GatherNd", "GatherV2", "IFFT",
+    "Igamma", "Igammac", "Inv", "InvertPermutation", "L2Loss", "Lgamma", "LogSoftmax", "MatMul",
+    "MatrixDeterminant", "MatrixInverse", "MatrixSolve", "MaxPool", "Pack", "Pad", "Prod",
+    "Relu", "Relu6", "Reshape", "ReverseV2", "Rsqrt", "Selu", "Sigmoid", "Softmax", "Softplus",
+    "Softsign", "SparseSoftmaxCrossEntropyWithLogits", "SquaredDifference", "Tile", "TopKV2",
+    "Transpose", "UnsortedSegmentMax", "UnsortedSegmentSum", "Zeta",
+}  # fmt: skip
+"""Ops that are measured on devices: those of which a user of JAX, too, has a function."""
+
 
 def axes(value: Any, rank: int) -> tuple[int, ...]:
     """Axes as numbers from 0 on, each once."""

@@ -72,7 +72,7 @@ def test_a_side_may_have_a_variable_of_its_own(capsys):
     import together
 
     given = together.assignment("OPDOCK_SOME=1=2")
-    sides = compare.Side("opdock"), compare.Side("opdock", variable=given)
+    sides = compare.Side("opdock"), compare.Side("opdock", variables=(given,))
     setting = compare.Setting(sides, threads=1)
     plain, other = (setting.environment(side) for side in sides)
     assert {**plain, "OPDOCK_SOME": "1=2"} == other

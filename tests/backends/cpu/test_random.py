@@ -8,8 +8,16 @@ import pytest
 import opdock as tf
 from opdock.plugin import RandomStream
 from opdock.testing.reference.random import Stream
+from opdock_cpu.kernels import random
 from opdock_cpu.kernels.random_dist import _truncated_rows
-from opdock_cpu.philox import Philox, PhiloxState, unit_float32, unit_float64
+from opdock_cpu.philox import (
+    FEW,
+    Philox,
+    PhiloxState,
+    box_muller,
+    unit_float32,
+    unit_float64,
+)
 
 # The known answers that Random123, the authors' library, ships: counter, key, block.
 KNOWN = [
@@ -142,3 +150,27 @@ def test_one_row_of_bounded_normals_is_what_it_is_beside_others(dtype, bounds, c
         one = [p[i : i + 1] for p in parameters]
         row = _truncated_rows(stream, np.dtype(dtype), starts[i : i + 1], wanted[:1], one)
         np.testing.assert_array_equal(row[0], together[i])
+
+
+@pytest.mark.parametrize("count", [1, 3, FEW])
+def test_few_normals_are_those_of_many(count: int) -> None:
+    stream = Philox(0x1234567812345678, 7 << 64)
+    for place in (stream, stream.skip(999_999)):
+        words = place.blocks(count)
+        many = np.stack(box_muller(words[:, 0::2], words[:, 1::2]), -1).reshape(-1, 4)
+        np.testing.assert_array_equal(place.normals(count), many)
+        np.testing.assert_array_equal(place.normals(np.arange(count)[::-1].copy()), many[::-1])
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_few_truncated_normals_are_those_of_many(dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill = random._truncated(np.dtype(dtype))
+    for start in range(0, 40_000, 1000):
+        place = Philox(5, start)
+        few = [fill(place, n) for n in (0, 1, 4, 7, 4 * FEW)]
+        with monkeypatch.context() as patch:
+            patch.setattr(random, "FEW", -1)
+            many = [fill(place, n) for n in (0, 1, 4, 7, 4 * FEW)]
+        for found, wanted in zip(few, many, strict=True):
+            assert found.dtype == wanted.dtype
+            np.testing.assert_array_equal(found, wanted)

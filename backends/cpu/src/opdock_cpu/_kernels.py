@@ -26,7 +26,7 @@ TABLES: Final[Mapping[str, str]] = {
     ),
     "opdock_cpu.kernels.bias:table": "BiasAdd BiasAddGrad BiasAddV1",
     "opdock_cpu.kernels.bitwise:table": "LeftShift PopulationCount RightShift",
-    "opdock_cpu.kernels.block_rnn:table": "BlockLSTMGrad BlockLSTMGradV2",
+    "opdock_cpu.kernels.block_rnn:table": "BlockLSTM BlockLSTMGrad BlockLSTMGradV2 BlockLSTMV2",
     "opdock_cpu.kernels.boosted_trees:table": (
         "BoostedTreesCenterBias BoostedTreesCreateEnsemble BoostedTreesDeserializeEnsemble "
         "BoostedTreesEnsembleResourceHandleOp BoostedTreesExampleDebugOutputs "
@@ -173,9 +173,9 @@ TABLES: Final[Mapping[str, str]] = {
     "opdock_cpu.kernels.ragged_padding:table": "RaggedTensorToTensor",
     "opdock_cpu.kernels.random:table": (
         "RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt "
-        "StatefulStandardNormalV2 StatefulTruncatedNormal StatefulUniform StatelessRandomNormal "
-        "StatelessRandomUniform StatelessRandomUniformInt StatelessTruncatedNormal "
-        "TruncatedNormal"
+        "StatefulStandardNormalV2 StatefulTruncatedNormal StatefulUniform StatefulUniformFullInt "
+        "StatelessRandomNormal StatelessRandomUniform StatelessRandomUniformInt "
+        "StatelessTruncatedNormal TruncatedNormal"
     ),
     "opdock_cpu.kernels.random_dist:table": (
         "Multinomial ParameterizedTruncatedNormal RandomGamma RandomGammaGrad RandomPoissonV2 "

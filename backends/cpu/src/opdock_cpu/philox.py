@@ -7,7 +7,9 @@ computed on its own: kernels ask for the blocks they need by index.  TensorFlow'
 
 from __future__ import annotations
 
-from typing import Any
+import math
+import struct
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +18,7 @@ from opdock.plugin import RandomStream, philox
 from opdock_cpu.jit.draws import drawn
 
 __all__ = [
-    "Philox", "PhiloxState", "box_muller", "box_muller64", "unit_bfloat16", "unit_float16",
+    "FEW", "Philox", "PhiloxState", "box_muller", "box_muller64", "unit_bfloat16", "unit_float16",
     "unit_float32", "unit_float64",
 ]  # fmt: skip
 
@@ -26,6 +28,8 @@ Words = npt.NDArray[np.uint32]
 _MASK64 = (1 << 64) - 1
 _MASK128 = (1 << 128) - 1
 _HALF = np.uint64(32)
+FEW: Final = 4
+"""Blocks whose normals Python computes before NumPy's twenty calls for them are made."""
 _CHUNK = 1 << 13  # blocks per pass: the temporaries stay in the second-level cache
 
 
@@ -100,11 +104,21 @@ class Philox:
         Returns:
           An array ``[blocks, 4]``.
         """
+        count = blocks if isinstance(blocks, int) else len(blocks)
+        if count <= FEW:
+            index = range(count) if isinstance(blocks, int) else blocks.tolist()
+            few = [self.four_normals(i) for i in index]
+            return np.array(few, np.float32).reshape(count, 4)
         found = drawn("normal", self.key, self.counter, blocks)
         if found is not None:
             return found
         words = self.blocks(blocks) if isinstance(blocks, int) else self.blocks_at(blocks)
         return np.stack(box_muller(words[:, 0::2], words[:, 1::2]), axis=-1).reshape(-1, 4)
+
+    def four_normals(self, index: int) -> tuple[float, float, float, float]:
+        """The float32 normals of one block."""
+        a, b, c, d = philox.blocks((self.key, self.counter), index, index)
+        return *_normal_pair(a, b), *_normal_pair(c, d)
 
     def _fill(self, index: npt.NDArray[np.int64], last: int, out: Words) -> None:
         words = philox.blocks((self.key, self.counter), index, last)
@@ -153,6 +167,26 @@ def unit_bfloat16(words: Words, dtype: np.dtype[Any]) -> Array:
     """Uniform bfloat16 in [0, 1) from the low 7 bits."""
     bits = (words & np.uint32(0x7F)).astype(np.uint16) | np.uint16(0x3F80)
     return (bits.view(dtype).astype(np.float32) - np.float32(1)).astype(dtype)
+
+
+_TWO, _THREE = struct.Struct("2f"), struct.Struct("3f")
+_UNIT: Final = 2.0**-23
+_LEAST: Final = float(np.float32(1e-7))
+
+
+def _normal_pair(first: int, second: int) -> tuple[float, float]:
+    """What `box_muller` makes of a pair, in Python's numbers: for few, NumPy's calls cost more.
+
+    What `struct` packs is rounded to float32; a square root or a product of such numbers is then
+    the same as if it had been computed with them.
+    """
+    unit = max((first & 0x7FFFFF) * _UNIT, _LEAST)
+    angle = 2.0 * math.pi * ((second & 0x7FFFFF) * _UNIT)
+    angle, log = _TWO.unpack(_TWO.pack(angle, math.log(unit)))
+    values = _THREE.pack(math.sin(angle), math.cos(angle), math.sqrt(-2.0 * log))
+    sine, cosine, length = _THREE.unpack(values)
+    x, y = _TWO.unpack(_TWO.pack(sine * length, cosine * length))
+    return x, y
 
 
 def box_muller(first: Words, second: Words) -> tuple[Array, Array]:

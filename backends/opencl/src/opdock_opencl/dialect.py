@@ -6,6 +6,7 @@ import dataclasses
 
 from opdock.plugin import codegen
 from opdock_ckernels.dialect import TYPES
+from opdock_opencl.elementary import ON_CPU
 
 __all__ = ["OPENCL_C", "OPENCL_C_ON_CPU"]
 
@@ -48,19 +49,6 @@ inline float od_round_half(float v) {
 }
 """
 
-# By functions that drivers for CPUs make vectors of; theirs are called element by element.
-_CPU = """
-inline float __attribute__((overloadable)) od_expm1(float x) {
-  float series = 1 + x * (1/2.0f + x * (1/6.0f + x * (1/24.0f + x * (1/120.0f + x * (
-    1/720.0f + x * (1/5040.0f + x * (1/40320.0f)))))));
-  return fabs(x) < 0.5f ? x * series : exp(x) - 1;
-}
-#ifdef cl_khr_fp64
-inline double __attribute__((overloadable)) od_expm1(double x) { return expm1(x); }
-#endif
-#define expm1 od_expm1
-"""
-
 OPENCL_C = codegen.Dialect(
     name="OpenCL C",
     types=TYPES,
@@ -72,5 +60,5 @@ OPENCL_C = codegen.Dialect(
 )
 """The dialect; math functions are overloaded, so they have no suffix."""
 
-OPENCL_C_ON_CPU = dataclasses.replace(OPENCL_C, prelude=_PRELUDE + _CPU)
+OPENCL_C_ON_CPU = dataclasses.replace(OPENCL_C, prelude=_PRELUDE + ON_CPU)
 """The same for a device that is a CPU."""

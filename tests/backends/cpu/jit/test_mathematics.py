@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import platform
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 from scipy import special
 
 import opdock as tf
+from opdock_cpu.jit import llvm
 from opdock_cpu.jit.llvm import compile_ir
 from opdock_cpu.jit.mathematics import BINARY, DEFINED, defined, definition
 
@@ -69,6 +72,37 @@ def exactly(function: str, x: np.ndarray) -> np.ndarray:
     [(f, k) for f in sorted(DEFINED.keys() - BINARY) for k in ("float", "double") if defined(f, k)],
 )
 def test_error_is_within_two_units_in_the_last_place(function: str, kind: str) -> None:
+    check(function, kind)
+
+
+@pytest.fixture
+def unfused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code for a processor that multiplies and adds in two steps."""
+    from llvmlite import binding
+
+    llvm._machine()
+    target = binding.Target.from_default_triple()
+    machine = target.create_target_machine(cpu="x86-64-v2", features="", opt=3, jit=True)
+    monkeypatch.setattr(llvm, "_machine", lambda: (machine, "x86-64-v2"))
+    monkeypatch.setattr(llvm, "_identity", lambda: "code for x86-64-v2")
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the name is one of x86-64")
+@pytest.mark.parametrize(
+    ("function", "kind"),
+    [(f, k) for f in sorted(DEFINED.keys() - BINARY) for k in ("float", "double") if defined(f, k)],
+)
+def test_a_processor_may_lack_fused_products(function: str, kind: str, unfused: None) -> None:
+    """The same error; and C's function is not called for one number after the other."""
+    check(function, kind)
+    source = definition(function, kind) + LOOP.format(name="f", kind=kind, function=function)
+    assert re.search(rb"\0fmaf?\0", llvm._emit(source)) is None
+    fused = source.replace("llvm.fmuladd", "llvm.fma")
+    assert fused == source or re.search(rb"\0fmaf?\0", llvm._emit(fused))
+
+
+def check(function: str, kind: str) -> None:
+    """That a function's values are within two units in the last place."""
     x = values(np.float32 if kind == "float" else np.float64)
     y = generated(function, kind, x)
     with np.errstate(all="ignore"):

@@ -7,7 +7,9 @@ import pytest
 
 import opdock as tf
 from opdock_cpu.jit import llvm
+from opdock_cpu.jit.generated import Generated
 from opdock_cpu.jit.training import _Spares
+from opdock_cpu.kernels import training as sparse
 
 SIZE = 40_000
 
@@ -96,3 +98,33 @@ def test_values_that_a_user_holds_stay_as_they_were() -> None:
         velocity = velocity * 0.5 + 1
         value -= velocity
         np.testing.assert_allclose(array, np.full(SIZE, value), rtol=1e-6)
+
+
+@pytest.mark.parametrize("resource", [False, True])
+@pytest.mark.parametrize("name", sorted(OPTIMIZERS.keys() - {"sgd", "adam"}))
+def test_updates_of_some_rows(name: str, resource: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of many elements are generated code, with the values that NumPy gives."""
+    start = np.random.default_rng(2).normal(size=(60, 300)).astype(np.float32)
+    rows, seen, made = [5, 59, 0, 17, 18, *range(20, 50)], [], []
+
+    def counted(*args):
+        made.append(args)
+        return Generated(*args)
+
+    monkeypatch.setattr(sparse, "Generated", counted)
+    for least in (0, 1 << 40):
+        monkeypatch.setattr(sparse, "_MANY", least)
+        made.clear()
+        with tf.Graph().as_default(), tf.Session() as session:
+            weights = tf.Variable(start, use_resource=resource)
+            loss = tf.reduce_sum(tf.square(tf.gather(weights, rows) * 0.5 - 1.0))
+            train = OPTIMIZERS[name]().minimize(loss)
+            session.run(tf.global_variables_initializer())
+            for _ in range(3):
+                session.run(train)
+            seen.append(session.run([weights, *tf.global_variables()]))
+        assert bool(made) == (least == 0)
+    for found, wanted in zip(*seen, strict=True):
+        np.testing.assert_allclose(found, wanted, 2e-5, 2e-6)
+    untouched = np.setdiff1d(np.arange(60), rows)
+    np.testing.assert_array_equal(seen[0][0][untouched], start[untouched])

@@ -47,9 +47,13 @@ class Body:
         return self.put(f"{name} {self.kind} {a}, {b}")
 
     def fma(self, a: str, b: str, c: str) -> str:
-        """A * b + c with one rounding."""
+        """A * b + c, with one rounding where the processor has an instruction for it.
+
+        Elsewhere `llvm.fma` would be a call of C's function for each number, thirty times as slow;
+        so constants whose products have to be exact have bits to spare.
+        """
         k = self.kind
-        return self.put(f"call {k} @llvm.fma.{self.suffix}({k} {a}, {k} {b}, {k} {c})")
+        return self.put(f"call {k} @llvm.fmuladd.{self.suffix}({k} {a}, {k} {b}, {k} {c})")
 
     def unary(self, name: str, a: str) -> str:
         """An intrinsic of one argument."""

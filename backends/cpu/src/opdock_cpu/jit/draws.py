@@ -117,7 +117,7 @@ def _sine_and_cosine(code: Code, x: str) -> list[str]:
     """Of an angle between 0 and 2 pi."""
 
     def fma(a: str, b: str, c: str) -> str:
-        return code.put(f"call double @llvm.fma.f64(double {a}, double {b}, double {c})")
+        return code.put(f"call double @llvm.fmuladd.f64(double {a}, double {b}, double {c})")
 
     def poly(z: str, coefficients: tuple[float, ...]) -> str:
         value = _c(coefficients[0])

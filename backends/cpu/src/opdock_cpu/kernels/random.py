@@ -26,6 +26,7 @@ from opdock.plugin import (
 )
 from opdock_cpu.jit.swaps import MANY, swapped
 from opdock_cpu.philox import (
+    FEW,
     Philox,
     PhiloxState,
     box_muller64,
@@ -41,6 +42,7 @@ Fill = Callable[[Philox, int], Array]
 table = KernelTable()
 
 _INT_TYPES = frozenset({as_dtype("int32"), as_dtype("int64")})
+_WHOLE_TYPES = _INT_TYPES | {as_dtype("uint32"), as_dtype("uint64")}
 _TRUNCATE = 2.0
 _AHEAD = 16
 """Groups that draw twice at once: a block more costs less than to see who needs it."""
@@ -103,6 +105,8 @@ def _truncated(dtype: np.dtype[Any]) -> Fill:
         return np.stack(box_muller64(stream.blocks_at(places)), axis=-1)
 
     def fill(stream: Philox, count: int) -> Array:
+        if group == 4 and count <= group * FEW:
+            return np.array(_few_truncated(stream, count, stride), np.float32).astype(dtype)
         starts = np.arange(-(-count // group)) * stride
         if len(starts) <= _AHEAD:
             places = np.concatenate([starts, starts + 1]).reshape(2, -1).T.reshape(-1)
@@ -131,6 +135,18 @@ def _truncated(dtype: np.dtype[Any]) -> Fill:
         return out.reshape(-1)[:count].astype(dtype, copy=False)
 
     return fill
+
+
+def _few_truncated(stream: Philox, count: int, stride: int) -> list[float]:
+    """The same numbers one by one, in Python."""
+    out: list[float] = []
+    for start in range(0, -(-count // 4) * stride, stride):
+        full, far = min(len(out) + 4, count), start
+        while len(out) < full:
+            out += [x for x in stream.four_normals(far) if abs(x) < _TRUNCATE]
+            far += 1
+        del out[full:]
+    return out
 
 
 _FILLS: dict[str, Callable[[np.dtype[Any]], Fill]] = {
@@ -225,6 +241,23 @@ def _random_uniform_int(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
 def _stateless_uniform_int(sig: NodeSig) -> Callable[[Array, Array, Array, Array], Array]:
     def run(shape: Array, seed: Array, low: Array, high: Array) -> Array:
         return _integers(stateless_stream(seed), philox.draw_shape(shape), low, high)
+
+    return run
+
+
+@table.binder(
+    "StatefulUniformFullInt", dtype=_WHOLE_TYPES, host_inputs=("algorithm", "shape"), keeps=()
+)
+def _uniform_full_int(sig: NodeSig) -> Callable[[Any, Array, Array], Array]:
+    dtype = sig.attrs["dtype"].np
+
+    def run(cell: Any, algorithm: Array, shape: Array) -> Array:
+        dims = philox.draw_shape(shape)
+        count = math.prod(dims)
+        place = checks.reserve_draws(sig, cell, algorithm, count)
+        words = Philox(*place).blocks(-(-count * dtype.itemsize // 16))
+        whole = words.astype("<u4", copy=False).view(dtype.newbyteorder("<"))
+        return whole.reshape(-1)[:count].reshape(dims).astype(dtype, copy=False)
 
     return run
 

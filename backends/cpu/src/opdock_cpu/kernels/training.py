@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import FLOATS, Kernel, KernelTable, NodeSig, checks, codegen
+from opdock.plugin import FLOATS, Kernel, KernelTable, NodeSig, checks, codegen, dtypes, heard
 from opdock_cpu.changes import change_rows, replace
+from opdock_cpu.jit import llvm, render
+from opdock_cpu.jit.generated import Generated
+from opdock_cpu.jit.training import line_of
 from opdock_cpu.kernels.gather import are_below
 from opdock_cpu.namespace import namespace
 
@@ -19,6 +23,11 @@ __all__ = ["table"]
 Array = npt.NDArray[Any]
 
 table = KernelTable()
+_MANY: Final = 1 << 15
+"""Steps times elements from which generated code is quicker than NumPy's passes."""
+_SHAPES: Final = 16
+"""So many shapes are kept where they change."""
+Rule = Callable[[list[Array], Mapping[str, Any]], Sequence[Array]]
 
 
 def _check(names: Sequence[str], state: Sequence[Array], grad: Any, indices: Array) -> None:
@@ -54,12 +63,47 @@ def _rows(cells: Sequence[Any], names: Sequence[str], grad: Any, indices: Array)
     return [value.take(indices, 0, None, "clip") for value in state], matrix
 
 
+def _rule(sig: NodeSig) -> Rule:
+    """What becomes of the rows of the state: one pass of generated code, or NumPy's for few."""
+    update, dtype = codegen.update_of(sig.op), sig.attrs["T"].base_dtype
+    flags = {name: bool(sig.attrs[name]) for name, _ in update.flags}
+    names, count = ("var", *update.state, *update.inputs), 1 + len(update.state)
+
+    def plain(old: list[Array], given: Mapping[str, Any]) -> Sequence[Array]:
+        fresh: Sequence[Array] = update.rule(namespace, flags, old, **given)
+        return fresh
+
+    if dtype not in (dtypes.float32, dtypes.float64) or not llvm.available():
+        return plain
+    if render.renders(line_of(sig)) is not True:
+        return plain
+
+    @functools.lru_cache(maxsize=_SHAPES)
+    @heard
+    def program(as_usual: bool, *shapes: tuple[int, ...]) -> Generated | None:
+        line = line_of(sig, update.usual if as_usual else ())
+        if math.prod(shapes[0]) * len(line.steps) < _MANY:
+            return None
+        inputs = [(dtype, shape) for shape in shapes]
+        return Generated(line, names, inputs, shapes[0], [(dtype, shapes[0])] * count)
+
+    def rule(old: list[Array], given: Mapping[str, Any]) -> Sequence[Array]:
+        values = [*old, *given.values()]
+        as_usual = all(given[name] == value for name, value in update.usual)
+        code = program(as_usual, *map(np.shape, values))
+        if code is None:
+            return plain(old, given)
+        fresh: Sequence[Array] = code(values, None)
+        return fresh
+
+    return rule
+
+
 def _bind(sig: NodeSig) -> Callable[..., Any]:
     update, dtype = codegen.update_of(sig.op), sig.attrs["T"].base_dtype.np
     names = ("var", *update.state)
     count, gradient = len(names), update.inputs.index(update.gradient)
-    flags = {name: bool(sig.attrs[name]) for name, _ in update.flags}
-    resource = sig.op.startswith("Resource")
+    rule, resource = _rule(sig), sig.op.startswith("Resource")
 
     def apply(*inputs: Any) -> Any:
         cells, rest = inputs[:count], list(inputs[count:])
@@ -69,7 +113,7 @@ def _bind(sig: NodeSig) -> Callable[..., Any]:
             given[name] = np.asarray(given[name], dtype)
         with cells[0].lock:
             old, matrix = _rows(cells, names, given[update.gradient], indices)
-            fresh = update.rule(namespace, flags, old, **given)
+            fresh = rule(old, given)
             for cell, before, after in zip(cells, old, fresh, strict=True):
                 if after is not before:
                     rows = np.reshape(after, (indices.size, matrix[1]))

@@ -53,13 +53,18 @@ def reserve_draws(sig: NodeSig, cell: Any, algorithm: Any, count: int) -> Place:
             raise invalid(
                 f"For the Philox algorithm, the size of state must be at least 3; got {len(state)}"
             )
-        low, high, key = (int(v) & _LONG for v in state[:3])
+        low, high, key = (v & _LONG for v in state[:3].tolist())
         counter = low | high << 64
         after = (counter + count * RESERVED) & _COUNTER
         fresh = state.copy()
-        fresh[:2] = np.array([after & _LONG, after >> 64], np.uint64).astype(np.int64)
+        fresh[:2] = [_as_signed(after & _LONG), _as_signed(after >> 64)]
         cell.write(Element(fresh, None).on(sig.device))
     return key, counter
+
+
+def _as_signed(word: int) -> int:
+    """Two's complement of 64 bits."""
+    return word - (word >> 63 << 64)
 
 
 @draws_floats(
