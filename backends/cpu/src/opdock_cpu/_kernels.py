@@ -297,8 +297,9 @@ TABLES: Final[Mapping[str, str]] = {
         "opdock_cpu>DepthwiseConv2dNativeBias opdock_cpu>DepthwiseConv2dNativeBiasRelu "
         "opdock_cpu>DepthwiseConv2dNativeBiasRelu6 opdock_cpu>DepthwiseConv2dNativeNorm "
         "opdock_cpu>DepthwiseConv2dNativeNormRelu opdock_cpu>DepthwiseConv2dNativeNormRelu6 "
-        "opdock_cpu>MatMulBias opdock_cpu>MatMulBiasElu opdock_cpu>MatMulBiasRelu "
-        "opdock_cpu>MatMulBiasRelu6 opdock_cpu>MatMulBiasSigmoid opdock_cpu>MatMulBiasTanh"
+        "opdock_cpu>MatMulAdd opdock_cpu>MatMulBias opdock_cpu>MatMulBiasElu "
+        "opdock_cpu>MatMulBiasRelu opdock_cpu>MatMulBiasRelu6 opdock_cpu>MatMulBiasSigmoid "
+        "opdock_cpu>MatMulBiasTanh"
     ),
     "opdock_cpu.onednn.kernels.linalg:table": "BatchMatMul BatchMatMulV2 MatMul",
     "opdock_cpu.onednn.kernels.lrn:table": "LRN LRNGrad",

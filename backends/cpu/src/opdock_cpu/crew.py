@@ -85,6 +85,11 @@ class Crew:
         """How many helpers there are."""
         return len(self._threads)
 
+    @property
+    def all_asleep(self) -> bool:
+        """Whether no helper is awake, or there is none."""
+        return bool(self._words.item(Head.SLEEPERS) >= len(self._threads))
+
     def recruit(self, count: int) -> None:
         """Sees to it that there are so many helpers, as far as the system has room for them."""
         if len(self._threads) >= count:
@@ -192,12 +197,14 @@ class Loop:
         self._chunk = 0.0  # the least seconds of a chunk
         self._known = True  # not after a first call of which the caller did nothing
 
-    def begin(self, chunks: int, threads: int) -> Held:
+    def begin(self, chunks: int, threads: int, quiet: bool = False) -> Held:
         """The words for a call; they are the caller's until `end`.
 
         Args:
             chunks: how many there are.
             threads: how many may work on them, the caller's own included.
+            quiet: whether only helpers take part that are awake, watching for more after the work
+                before it: this work is too short to wake one for.
         """
         try:
             held = self._free.pop()
@@ -206,13 +213,14 @@ class Loop:
         words = held.words
         words[Call.CHUNKS], words[Call.ENTRY] = chunks, 0
         helpers = crew() if threads > 1 else None
-        if helpers is not None:
+        if helpers is not None and not (quiet and helpers.all_asleep):
             seats = 0
             if self._known and self._governor.wanted(self._chunk * chunks):
                 seats = min(threads, chunks) - 1
-                helpers.recruit(seats)
+                if not quiet:
+                    helpers.recruit(seats)
             words[Call.CREW], words[Call.SEATS] = helpers.head, seats
-            words[Call.ENTRY] = helpers.run
+            words[Call.ENTRY], words[Call.QUIET] = helpers.run, quiet
         return held
 
     def end(self, held: Held) -> None:
@@ -228,6 +236,8 @@ class Loop:
             # What its own chunks took the caller says what all of them would have taken it.
             self._chunk = least(self._chunk, words[Call.OWN] * _NANO / mine)
         self._known = self._chunk > 0
+        if words[Call.QUIET] and mine == chunks:
+            return  # that nobody was awake says nothing of what several threads gain
         if self._known:
             self._governor.judge(seats > 0, words[Call.SPENT] * _NANO, self._chunk * chunks)
         if seats and _crew is not None:

@@ -39,14 +39,15 @@ class Head:
 class Call:
     """Places in the words of a call.
 
-    `CREW`, `ENTRY`, `CHUNKS` and `SEATS` are the caller's: where the head is, where `run` is (0:
-    who calls goes through the chunks by itself), how many chunks there are and how many helpers
-    may take part. Then it is told: how many chunks it did itself, in how many nanoseconds, and how
-    many the whole call took, which is more by what it costs to wake helpers and to wait for them.
+    `CREW`, `ENTRY`, `CHUNKS`, `SEATS` and `QUIET` are the caller's: where the head is, where `run`
+    is (0: who calls goes through the chunks by itself), how many chunks there are, how many helpers
+    may take part, and whether (1) only those may that are awake. Then it is told: how many chunks
+    it did itself, in how many nanoseconds, and how many the whole call took, which is more by what
+    it costs to wake helpers and to wait for them.
     """
 
-    CREW, ENTRY, CHUNKS, SEATS, MINE, OWN, SPENT = range(7)
-    WORDS = 7
+    CREW, ENTRY, CHUNKS, SEATS, MINE, OWN, SPENT, QUIET = range(8)
+    WORDS = 8
 
 
 _FUTEX: Final = {"x86_64": 202, "aarch64": 98, "riscv64": 98, "ppc64le": 221, "s390x": 238}
@@ -235,6 +236,9 @@ entry:
   %minep = getelementptr i64, ptr %call, i64 $MINE
   %ownp = getelementptr i64, ptr %call, i64 $OWN
   %spentp = getelementptr i64, ptr %call, i64 $SPENT
+  %quietp = getelementptr i64, ptr %call, i64 $QUIET
+  %quiet = load i64, ptr %quietp
+  %loud = icmp eq i64 %quiet, 0
   %begin = call i64 @now()
   br label %seek
 seek:
@@ -286,7 +290,8 @@ open:
   %sleepers = load atomic i64, ptr %sleepp seq_cst, align 8
   %fewest = call i64 @llvm.umin.i64(i64 %sleepers, i64 %seats)
   %asleep = icmp ne i64 %fewest, 0
-  br i1 %asleep, label %rouse, label %start
+  %needed = and i1 %asleep, %loud
+  br i1 %needed, label %rouse, label %start
 rouse:
   %wanted = trunc i64 %fewest to i32
   call void @wake(ptr %crew, i32 %wanted)

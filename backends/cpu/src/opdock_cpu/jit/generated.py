@@ -17,13 +17,19 @@ from opdock_cpu.jit.plain import Plain
 from opdock_cpu.jit.plan import Layout, Plan
 from opdock_cpu.threads import threads
 
-__all__ = ["Generated", "chunks_of", "cost", "folds_well", "in_buffer", "layout_of", "walked"]
+__all__ = [
+    "Generated", "chunks_of", "cost", "folds_well", "in_buffer", "layout_of", "quiet", "walked",
+]  # fmt: skip
 
 _PARALLEL: Final = 40_000
 """Nanoseconds of work from which a second thread pays: waking it takes a few thousand."""
+_AWAKE: Final = 10_000
+"""The same for a thread that is awake, where nothing is folded."""
 _CHUNK: Final = 20_000
 """Nanoseconds of work in a chunk, at the least: many more than it takes to be handed out."""
 _CHUNKS: Final = 16
+_FUNCTION: Final = 12
+"""What a mathematical function takes beside an addition."""
 _SCRATCH: Final = 1 << 12
 """Results of folds across rows that are always few enough; each share has a copy of them."""
 _FREE: Final = frozenset({codegen.INPUT, codegen.NUMBER})
@@ -88,7 +94,7 @@ def folds_well(inputs: Sequence[Shape], shape: Shape, gone: Sequence[Collection[
 
 def cost(line: Any, types: Sequence[DType]) -> float:
     """Nanoseconds that an element takes, roughly: arithmetic in vectors, and elements moved."""
-    steps = sum(6 if s.op in DEFINED else 1 for s in line.steps if s.op not in _FREE)
+    steps = sum(_FUNCTION if s.op in DEFINED else 1 for s in line.steps if s.op not in _FREE)
     return 0.03 * steps + 0.01 * sum(t.size for t in types)
 
 
@@ -100,10 +106,15 @@ def chunks_of(nanoseconds: float, count: int, width: int) -> int:
         count: how many elements are computed.
         width: how many cells of scratch memory a share needs: all of it should be little.
     """
-    if nanoseconds < _PARALLEL:
-        return 1
+    if quiet(nanoseconds):
+        return 2 if nanoseconds >= _AWAKE and not width else 1
     most = _CHUNKS if not width else max(2, count // (4 * width))
     return max(1, min(_CHUNKS, most, int(nanoseconds // _CHUNK)))
+
+
+def quiet(nanoseconds: float) -> bool:
+    """Whether work is shared with threads that are awake only, if at all."""
+    return nanoseconds < _PARALLEL
 
 
 def in_buffer(result: Any, out: Any) -> Any:
@@ -143,7 +154,9 @@ class Generated:
         self._sizes = np.array(plan.sizes(sizes, folded), np.int64)
         self._width = int(self._sizes[-1])
         self._threads = threads()
-        self._chunks = chunks_of(count * cost(line, [*taken, *given]), count, self._width)
+        nanoseconds = count * cost(line, [*taken, *given])
+        self._chunks = chunks_of(nanoseconds, count, self._width)
+        self._quiet = quiet(nanoseconds)
         alone = self._chunks == 1 or self._threads == 1
         most = min(self._threads, self._chunks)
         note("generated code" if alone else f"generated code on up to {most} threads")
@@ -183,7 +196,7 @@ class Generated:
         call = caller(count + len(outputs) + 2)(address)
         sizes, chunks, width = pointer(self._sizes), self._chunks, self._width
         nothing, empty, raw = lib.NULL, np.empty, any(self._raw)
-        loop, limit, whole = Loop(), self._threads, alone()
+        loop, limit, whole, silent = Loop(), self._threads, alone(), self._quiet
 
         def run(arrays: Sequence[Any], outs: Sequence[Any] | None) -> list[Any]:
             if outs is None:
@@ -204,7 +217,7 @@ class Generated:
             if chunks == 1:
                 call(*passed, scratch, sizes, whole)
                 return results
-            held = loop.begin(chunks, limit)
+            held = loop.begin(chunks, limit, silent)
             call(*passed, scratch, sizes, held.address)
             loop.end(held)
             return results

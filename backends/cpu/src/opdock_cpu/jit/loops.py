@@ -149,7 +149,7 @@ def _row(code: Code, plan: Plan, sizes: list[str], row: str) -> None:
     here = _Row(code, plan, sizes, row)
     along = [f for f in plan.folds if f.by_rows]
     if not along:
-        with code.loop("%c0", "%c1", parallel=True) as columns:
+        with code.loop("%c0", "%c1", parallel=True, pairs=plan.long) as columns:
             _element(code, plan, here, columns.index)
         return
     nothing = [(f.far, f.nothing(f.far)) for f in along]

@@ -14,15 +14,19 @@ from typing import Any, Final
 
 from opdock.plugin import DType
 from opdock_cpu.jit import render
-from opdock_cpu.jit.mathematics import number
+from opdock_cpu.jit.mathematics import DEFINED, number
 
 __all__ = ["Code", "Fold", "Layout", "Loop", "Plan"]
 
 _IDENTITY: Final = {"sum": 0.0, "prod": 1.0, "max": float("-inf"), "min": float("inf")}
+_LONG: Final = 3
+"""Mathematical functions of a long element."""
 _ITERATION: Final = "!llvm.access.group !0"
 _METADATA: Final = """!0 = distinct !{}
 !1 = distinct !{!1, !2}
 !2 = !{!"llvm.loop.parallel_accesses", !0}
+!3 = distinct !{!3, !2, !4}
+!4 = !{!"llvm.loop.interleave.count", i32 2}
 """
 
 
@@ -114,6 +118,11 @@ class Plan:
     def whole(self) -> int:
         """How many results are written element by element."""
         return len(self.outputs) - len(self.kinds)
+
+    @property
+    def long(self) -> bool:
+        """Whether an element takes so many steps, one waiting for the other, that two go better."""
+        return sum(step.op in DEFINED for step in self.line.steps) >= _LONG
 
     @cached_property
     def ends(self) -> list[int]:
@@ -242,7 +251,7 @@ class Code:
     @contextmanager
     def loop(
         self, start: str, end: str, carried: Sequence[tuple[str, str]] = (), *, step: int = 1,
-        parallel: bool = False,
+        parallel: bool = False, pairs: bool = False,
     ) -> Iterator[Loop]:  # fmt: skip
         """A loop, which turns at least once; what is put meanwhile is its body.
 
@@ -251,6 +260,8 @@ class Code:
             carried: type and first value of what goes from turn to turn.
             step: what the index grows by.
             parallel: whether no turn touches what another writes, but for what is carried.
+            pairs: whether two vectors of parallel turns are computed side by side: where a turn is
+                so long that the processor does not see the next one, it waits for each result.
         """
         self._count += 1
         name, before = f"l{self._count}", self._block
@@ -264,7 +275,7 @@ class Code:
         self.add(f"%{name}.n = add i64 {loop.index}, {step}",
                  f"%{name}.m = icmp slt i64 %{name}.n, {end}",
                  f"br i1 %{name}.m, label %{name}, label %{name}.out"
-                 + ", !llvm.loop !1" * parallel)  # fmt: skip
+                 + f", !llvm.loop !{3 if pairs else 1}" * parallel)  # fmt: skip
         first = [("i64", start, loop.index, f"%{name}.n")]
         phis = [(k, v, p, r) for (k, v), p, r in zip(
             carried, loop.values, loop.results, strict=True)]  # fmt: skip

@@ -12,7 +12,7 @@ from opdock.plugin import DType, codegen, dtypes, errors, note
 from opdock_cpu.crew import Loop, alone
 from opdock_cpu.jit import loops
 from opdock_cpu.jit.compiled import caller, ffi, request
-from opdock_cpu.jit.generated import Open, Shape, chunks_of, cost, walked
+from opdock_cpu.jit.generated import Open, Shape, chunks_of, cost, quiet, walked
 from opdock_cpu.namespace import namespace
 from opdock_cpu.threads import threads
 
@@ -43,6 +43,7 @@ class _Sizes(NamedTuple):
         shape: that of the results.
         elements: how many elements they have.
         chunks: in how many shares they are computed.
+        quiet: whether threads that sleep are left alone.
         words: the sizes that the code gets.
     """
 
@@ -50,6 +51,7 @@ class _Sizes(NamedTuple):
     shape: Shape
     elements: int
     chunks: int
+    quiet: bool
     words: Any
 
 
@@ -122,7 +124,9 @@ class Sized:
         count = math.prod(shape)
         merged = [math.prod(shape[d] for d in dims) for dims in self._merged]
         words = np.array([*merged, 0], np.int64)
-        return _Sizes(shapes, shape, count, chunks_of(count * self._cost, count, 0), words)
+        nanoseconds = count * self._cost
+        chunks = chunks_of(nanoseconds, count, 0)
+        return _Sizes(shapes, shape, count, chunks, quiet(nanoseconds), words)
 
     def _slowly(self, arrays: Sequence[Any], shape: Shape) -> list[Any]:
         """The results in NumPy; those that come of what broadcasts are filled."""
@@ -147,7 +151,7 @@ class Sized:
             # Shares are the same however many threads compute them, and nothing is folded.
             self._call(*passed, lib.NULL, words, self._alone)
             return results
-        held = self._loop.begin(sizes.chunks, self._threads)
+        held = self._loop.begin(sizes.chunks, self._threads, sizes.quiet)
         self._call(*passed, lib.NULL, words, held.address)
         self._loop.end(held)
         return results

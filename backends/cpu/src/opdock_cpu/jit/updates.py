@@ -20,7 +20,7 @@ from opdock.plugin import UPDATES, DType, Kernel, KernelTable, NodeSig, codegen,
 from opdock_cpu.crew import Loop, alone
 from opdock_cpu.jit import llvm, render
 from opdock_cpu.jit.compiled import Function, caller, ffi, request
-from opdock_cpu.jit.generated import chunks_of, cost
+from opdock_cpu.jit.generated import chunks_of, cost, quiet
 from opdock_cpu.jit.mathematics import definition
 from opdock_cpu.jit.plan import Code, metadata
 from opdock_cpu.jit.team import ATTRIBUTES, spread
@@ -198,6 +198,7 @@ class _Updates:
         self._calls: dict[bool, Callable[..., Any]] = {}
         nanoseconds = sum(elements) * cost(line_of(one), [self._dtype] * (2 * len(self._state) + 1))
         self._chunks, self._loop = chunks_of(nanoseconds, count, 0), Loop()
+        self._quiet = quiet(nanoseconds)
         for usual in {False, bool(update.usual)}:
             self._codes[usual] = request(functools.partial(self._source, one, usual))
         self._cells: Sequence[Any] = ()
@@ -264,7 +265,7 @@ class _Updates:
         if self._chunks == 1:
             call(*tables, alone())
         else:
-            held = self._loop.begin(self._chunks, threads())
+            held = self._loop.begin(self._chunks, threads(), self._quiet)
             call(*tables, held.address)
             self._loop.end(held)
         cells[0].write_all(cells, written.arrays)

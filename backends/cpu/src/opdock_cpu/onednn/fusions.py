@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -9,7 +10,10 @@ from opdock.plugin import FusionPattern, NodeSig, P, dtypes
 from opdock_cpu.onednn.epilogue import ACTIVATIONS
 from opdock_cpu.onednn.library import reason
 
-__all__ = ["FUSED_CONV", "FUSED_MATMUL", "op_name", "patterns"]
+__all__ = ["FUSED_CONV", "FUSED_MATMUL", "WORTH", "op_name", "patterns"]
+
+WORTH: Final = 200_000
+"""Multiply-adds from which oneDNN wins over BLAS: a call costs 2 us, one through NumPy 0.4."""
 
 _NORM: Final = "FusedBatchNormV3|FusedBatchNormV2|FusedBatchNorm"
 _ADD: Final = "AddV2|Add"
@@ -119,7 +123,32 @@ def _matmul_patterns() -> Iterator[FusionPattern]:
         )
 
 
+def _when_added(nodes: Mapping[str, NodeSig]) -> bool | str:
+    why = _usable({"matmul": nodes["matmul"]})
+    if why:
+        return why
+    product, total = nodes["matmul"].out_shapes[0], nodes["add"].out_shapes[0]
+    if any(s is None or None in s or s != product for s in (total, *nodes["add"].in_shapes)):
+        return "the sum broadcasts, or may"
+    rows = nodes["matmul"].in_shapes[0]
+    count = 1 if rows is None or rows[0] is None else rows[0]
+    if math.prod(n or 1 for n in product or ()) * count < WORTH:
+        return "it is a small product"
+    return True
+
+
 def _gradient_patterns() -> Iterator[FusionPattern]:
+    # The gradient of weights that are used several times, in the turns of a loop above all: what a
+    # product adds up in registers it adds to what is there. Other sums are clusters' matter.
+    yield FusionPattern(
+        name="onednn_matmul_added",
+        pattern=P(
+            _ADD, P("MatMul", "a", "b", name="matmul", transpose_a=True), "total", name="add"
+        ),
+        op=op_name("MatMul", True),
+        when=_when_added,
+        benefit=10,
+    )
     # Channels first only. Measured with channels last: oneDNN takes a fifth longer for both than
     # for the filter alone with 64 channels, three times as long with few. There the bias's gradient
     # is one pass over memory, and none where the same pass makes what it sums up.

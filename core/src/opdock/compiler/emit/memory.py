@@ -9,13 +9,15 @@ input that dies there.
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import field
 from typing import Final
 
 from opdock import dtypes
 from opdock.compiler.emit.arena import Buffers, Form, Forms, Planned
 from opdock.compiler.emit.schedule import Schedule, Step
+from opdock.compiler.ir.block import Value
 from opdock.compiler.ir.state import cell_inputs, flat_indices
 from opdock.compiler.ir.together import Together
 from opdock.compiler.place.target import Target
@@ -40,6 +42,8 @@ class MemoryPlan:
             (constants) or a variable. Such a value is copied before the caller gets it.
         kept_params: feeds that outlive the step, so the caller's array is copied first.
         placeable: slots of fetches that a kernel writes where the caller wants them, if it says.
+        over: those of them, by the feed where they may lie: whoever gives its array up may have the
+            result written there.
     """
 
     buffers: list[Planned] = field(default_factory=list)
@@ -49,6 +53,7 @@ class MemoryPlan:
     shared: frozenset[int] = frozenset()
     kept_params: frozenset[int] = frozenset()
     placeable: frozenset[int] = frozenset()
+    over: Mapping[int, int] = field(default_factory=dict)
 
 
 def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
@@ -75,8 +80,8 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
             if form is None:
                 found.append(None)
                 continue
-            over = _writes_over(step, j) and form.nbytes >= _IN_PLACE_FROM
-            buffer = _in_place(step, form, root, ends_here, held) if over else None
+            over = _writes_over(step, j) if form.nbytes >= _IN_PLACE_FROM else ()
+            buffer = _in_place(step, over, form, root, ends_here, held)
             if buffer is None:
                 buffer = buffers.take(form)
             found.append(buffer)
@@ -100,6 +105,7 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
     plan.kept_params = frozenset(s for s in schedule.params if root[s] in kept)
     if share:
         plan.placeable = _placeable(schedule, root, lent, forms)
+        plan.over = _over(schedule, root, group_end, plan, forms)
     return plan
 
 
@@ -193,7 +199,7 @@ def group_ends(schedule: Schedule, last: dict[int, int], root: list[int]) -> dic
 
 
 def _form(
-    step: Step, output: int, escaping: set[int], root: list[int], forms: Forms
+    step: Step, output: int, escaping: Container[int], root: list[int], forms: Forms
 ) -> Form | None:
     """What a planned buffer for a result must be like; None if it may not have one."""
     kernel = step.node.kernel
@@ -217,18 +223,56 @@ def _placeable(schedule: Schedule, root: list[int], lent: set[int], forms: Forms
     )
 
 
-def _writes_over(step: Step, output: int) -> bool:
-    """Whether a result may lie where an input of its form lies: each element is read before."""
+def _over(
+    schedule: Schedule, root: list[int], group_end: dict[int, int], plan: MemoryPlan, forms: Forms
+) -> dict[int, int]:
+    """The fetches that may lie where a feed lies which nobody reads any more, by that feed."""
+    members = Counter(root)
+    free = set(schedule.params) - plan.kept_params
+    found: dict[int, int] = {}
+    for i, step in enumerate(schedule.steps):
+        for j, slot in enumerate(step.outputs):
+            # A view of either, or a fetch of the feed, would see what is written.
+            if slot not in plan.placeable or members[root[slot]] != 1:
+                continue
+            form = _form(step, j, (), root, forms)
+            for at in _writes_over(step, j) if form and form.nbytes >= _IN_PLACE_FROM else ():
+                of, value = step.inputs[at], step.node.inputs[at]
+                alone = of in free and members[root[of]] == 1 and group_end[root[of]] == i
+                if alone and _form_of(value, form, forms) is form:
+                    free.discard(of)
+                    found[of] = slot
+                    break
+    return found
+
+
+def _form_of(value: Value, like: Form, forms: Forms) -> Form | None:
+    return forms.of(like.target, value.shape, value.dtype.base_dtype)
+
+
+def _writes_over(step: Step, output: int) -> Sequence[int]:
+    """The inputs of which one of a result's form may lie where that does.
+
+    What is elementwise reads each element before it writes there; of others their kernel says it.
+    """
     node = step.node
     if node.op == CLUSTER:
-        return output < len(step.outputs) - len(node.attrs["reduces"])
-    return node.spec is not None and node.spec.expr is not None
+        whole = output < len(step.outputs) - len(node.attrs["reduces"])
+    else:
+        whole = node.spec is not None and node.spec.expr is not None
+    if whole:
+        return range(len(step.inputs))
+    named = None if node.kernel is None else node.kernel.over.get(output)
+    # What reads the same array elsewhere too would find the result there.
+    once = named is not None and step.inputs.count(step.inputs[named]) == 1
+    return (named,) if named is not None and once else ()
 
 
 def _in_place(
-    step: Step, form: Form, root: list[int], ends_here: Container[int], held: dict[int, _Held]
-) -> int | None:
-    for slot in step.inputs:
+    step: Step, over: Sequence[int], form: Form, root: list[int], ends_here: Container[int],
+    held: dict[int, _Held],
+) -> int | None:  # fmt: skip
+    for slot in (step.inputs[i] for i in over):
         r = root[slot]
         if r not in ends_here or r not in held or held[r] != (form, held[r][1], slot):
             continue

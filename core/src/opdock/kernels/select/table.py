@@ -47,6 +47,8 @@ class Kernel:
             that the rest of the arguments does not allow it.
         host_outputs: names of results that are NumPy arrays in host memory.
         may_alias: output index -> index of the input whose buffer or view it may be.
+        over: output index -> index of the input whose buffer `out` may be, if nobody reads the
+            input any more, without the op being elementwise.
         keeps: names of the arguments and results whose buffers a stateful kernel may hold on to
             after the call. None: all of them. A stateless kernel never keeps any.
         unfold: asked where the device has kernels for clusters, for a node that this kernel would
@@ -72,6 +74,7 @@ class Kernel:
     traced: frozenset[str] = frozenset()
     host_outputs: frozenset[str] = frozenset()
     may_alias: Mapping[int, int] = field(default_factory=dict)
+    over: Mapping[int, int] = field(default_factory=dict)
     keeps: frozenset[str] | None = None
     unfold: Callable[[NodeSig], bool | str] | None = None
     refused: str = ""
@@ -92,9 +95,11 @@ class Kernel:
         if self.computes_in:
             inner = _dtype_set(self.op, "computes_in", self.computes_in)
             object.__setattr__(self, "computes_in", inner)
-        for out, of in self.may_alias.items():
-            check_value(f"Kernel for {self.op}: may_alias", (out, of), "tuple[int, int]")
-        object.__setattr__(self, "may_alias", MappingProxyType(dict(self.may_alias)))
+        for name in ("may_alias", "over"):
+            inputs: Mapping[int, int] = getattr(self, name)
+            for pair in inputs.items():
+                check_value(f"Kernel for {self.op}: {name}", pair, "tuple[int, int]")
+            object.__setattr__(self, name, MappingProxyType(dict(inputs)))
         for name in ("host_inputs", "traced", "host_outputs"):
             object.__setattr__(self, name, _names(self.op, name, getattr(self, name)))
         if self.keeps is not None:

@@ -89,7 +89,8 @@ class Loop:
         ends = ends_of(self._session)
         # Whoever traces a step wants each turn.
         whole = self._many if active() is None else None
-        with self._condition.turns() as keep, self._body.turns() as turn:
+        kept = self._condition.kept_feeds
+        with self._condition.turns() as keep, self._body.turns(kept) as turn:
             while True:
                 if whole is not None and count >= again:
                     again = count + _SOON
@@ -115,7 +116,8 @@ class Loop:
             self._free = condition, body
         condition, body = self._free
         ends = ends_of(self._session)
-        with condition.turns() as keep, body.turns() as turn:
+        kept = condition.kept_feeds
+        with condition.turns() as keep, body.turns(kept) as turn:
             while count < self._limit and _decided(keep(values)[0]):
                 values = turn(values)
                 count += 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -124,13 +124,21 @@ class Program:
         return self.run(values, places) if tracer is None else self.interpret(values, tracer)
 
     @contextlib.contextmanager
-    def turns(self) -> Iterator[Run]:
-        """`call` for the turns of one loop: what each begins with is done once."""
+    def turns(self, kept: Container[int] = ()) -> Iterator[Run]:
+        """`call` for the turns of one loop: what each begins with is done once.
+
+        What a turn made is written over by the next one, where only that reads it.
+
+        Args:
+            kept: the positions of feeds of which somebody else may hold what a turn made.
+        """
         run: Run = self.call
         holds = self._detour is None and active() is None and self._busy.acquire(blocking=False)
         try:
             # NumPy's warnings are off already: a program that is running runs this one.
-            run = self._turn if holds else run
+            if holds:
+                own = [i for i in self._renewed if i not in kept]
+                run = self._renewing(own) if own else self._turn
             yield run if self.once is None else _following(self.once, run)
         finally:
             if holds:
@@ -141,6 +149,39 @@ class Program:
             return self._function(*feeds)  # type: ignore[no-any-return]
         except failures(*_RAISED) as e:
             return self._resume(e, feeds)
+
+    @functools.cached_property
+    def _renewed(self) -> list[int]:
+        """The positions at which a turn may write what it makes over what the last one made."""
+        fetches, over = self.schedule.fetches, self.plan.over
+        return [
+            i for i, (param, fetch) in enumerate(zip(self.schedule.params, fetches, strict=False))
+            if over.get(param) == fetch and fetches.count(fetch) == 1
+        ]  # fmt: skip
+
+    def _renewing(self, positions: Sequence[int]) -> Run:
+        """Turns that write over what the turn before has made at these positions."""
+        made: Sequence[Any] = ()
+        nowhere = [None] * len(self.schedule.fetches)
+
+        def turn(feeds: Sequence[Any]) -> Sequence[Any]:
+            nonlocal made
+            places: list[Any] = []
+            if made:
+                places = nowhere.copy()
+                for i in positions:
+                    # The first values are somebody else's.
+                    if feeds[i] is made[i]:
+                        places[i] = made[i]
+            try:
+                made = self._function(*feeds, *places)
+            except failures(*_RAISED) as e:
+                # What stands in for a kernel may hand on what is not its own.
+                made = ()
+                return self._resume(e, feeds)
+            return made
+
+        return turn
 
     def interpret(
         self, feeds: Sequence[Any], observer: Observer | None = None, planned: bool = True

@@ -19,11 +19,13 @@ from opdock_cpu.onednn.kernels.common import (
     PerShape,
     declined_at_once,
     known,
+    result,
     size,
+    threads_for,
 )
 from opdock_cpu.onednn.kernels.conv import shape_of
 from opdock_cpu.onednn.kernels.linalg import blas_product, blas_serves, multiply, packing_pays
-from opdock_cpu.onednn.matmul import matrices
+from opdock_cpu.onednn.matmul import Factors, matrices, multiplied
 from opdock_cpu.onednn.memory import dense
 from opdock_cpu.onednn.packing import Call, Kept
 from opdock_cpu.onednn.stays import kept_of
@@ -244,6 +246,44 @@ for _activation in FUSED_MATMUL:
 
 
 # ---------------------------------------------------------------- gradients
+@table.binder(op_name("MatMul", True), out=True, priority=PRIORITY, when=_when, over={0: 2})
+def matmul_added(sig: NodeSig) -> Callable[..., Array]:
+    """A product that is added to a matrix, where that lies if nobody else reads it."""
+    attrs = sig.attrs["matmul"]
+    ta, tb = bool(attrs["transpose_a"]), bool(attrs["transpose_b"])
+
+    def make(a: Array, b: Array, total: Array) -> Callable[..., Array]:
+        checks.check_matmul(a, b, ta, tb)
+        left, right = matrices(a.shape, ta), matrices(b.shape, tb)
+        shape, inner = (left.dims[0], right.dims[1]), left.dims[1]
+        macs = size(shape) * inner
+        if macs == 0 or total.shape != shape:
+            raise _decline(f"a sum of {list(total.shape)} and {list(shape)}, of {macs} products")
+        if blas_serves(shape[0], inner, shape[1]):
+            product = blas_product(left, right, ta, tb)
+            return lambda a, b, total, out: np.add(total, product(a, b, None), out)
+        accumulate = multiplied(
+            Factors(left, right, dense(shape), None, (("sum",),)), threads_for(macs)
+        )
+
+        def call(a: Array, b: Array, total: Array, out: Array | None) -> Array:
+            if out is not total:
+                out = result(out, shape, _F32)
+                np.copyto(out, total)
+            accumulate(a, b, out)
+            return out
+
+        return call
+
+    shapes = PerShape(make)
+
+    def run(a: Array, b: Array, total: Array, out: Array | None = None) -> Array:
+        key = (a.shape, b.shape, total.shape)
+        return shapes.find(key, a, b, total)(a, b, total, out)
+
+    return run
+
+
 @table.binder(
     op_name("Conv2DFilterAndBiasGrad"), priority=PRIORITY, when=_when, host_inputs=("sizes",)
 )

@@ -9,6 +9,7 @@ import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, checks, dtypes, note
 from opdock_cpu import blas
+from opdock_cpu.onednn.fusions import WORTH
 from opdock_cpu.onednn.kernels.common import (
     PRIORITY,
     Array,
@@ -30,8 +31,6 @@ __all__ = ["blas_product", "blas_serves", "multiply", "packing_pays", "table"]
 table = KernelTable()
 
 _TYPES: Final = frozenset({dtypes.float32, dtypes.bfloat16, dtypes.float16})
-_WORTH: Final = 200_000
-"""Multiply-adds from which oneDNN wins over BLAS: a call costs 2 us, one through NumPy 0.4."""
 
 
 def _adjoints(sig: NodeSig) -> tuple[bool, bool]:
@@ -44,14 +43,14 @@ def _adjoints(sig: NodeSig) -> tuple[bool, bool]:
 def _small(rows: int, inner: int, columns: int, batch: int = 1) -> str:
     """Why plain BLAS is as good for a product of this size; empty when it is not."""
     macs = batch * rows * inner * columns
-    if macs < _WORTH and not (batch == 1 and blas.shares(rows, inner, columns)):
-        return f"{macs} multiply-adds; oneDNN pays from {_WORTH}"
+    if macs < WORTH and not (batch == 1 and blas.shares(rows, inner, columns)):
+        return f"{macs} multiply-adds; oneDNN pays from {WORTH}"
     return ""
 
 
 def blas_serves(rows: int, inner: int, columns: int) -> bool:
     """Whether BLAS is quicker than oneDNN: with few multiply-adds, or a vector for a factor."""
-    return min(rows, columns) < 2 or rows * inner * columns < _WORTH
+    return min(rows, columns) < 2 or rows * inner * columns < WORTH
 
 
 def packing_pays(rows: int, inner: int, columns: int) -> bool:
@@ -59,7 +58,7 @@ def packing_pays(rows: int, inner: int, columns: int) -> bool:
 
     Not where it is the vector: oneDNN takes ten times as long for that.
     """
-    return columns > 1 and rows * inner * columns >= _WORTH
+    return columns > 1 and rows * inner * columns >= WORTH
 
 
 def blas_product(a: Desc, b: Desc, transpose_a: bool, transpose_b: bool) -> Callable[..., Array]:
