@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from opdock.util.shelter import _SIGNALS, _Task, shelter, sheltered
+from opdock.util.handlers import SIGNALS
+from opdock.util.shelter import _Task, shelter, sheltered
 
 _LEFT = signal.SIGUSR1
 
@@ -22,7 +23,7 @@ _LEFT = signal.SIGUSR1
 @pytest.fixture(autouse=True)
 def no_handlers() -> Iterator[None]:
     """What runs the tests may have some."""
-    before = {s: signal.getsignal(s) for s in _SIGNALS}
+    before = {s: signal.getsignal(s) for s in SIGNALS}
     for number, handler in before.items():
         if callable(handler) and handler is not signal.default_int_handler:
             signal.signal(number, signal.SIG_DFL)

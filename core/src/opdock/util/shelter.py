@@ -10,39 +10,18 @@ from __future__ import annotations
 
 import contextvars
 import functools
-import os
 import threading
 from collections.abc import Callable
-from importlib import import_module
-from queue import SimpleQueue
-from signal import Signals, default_int_handler
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from opdock import errors
-from opdock.util.threads import begin
+from opdock.util.handlers import handlers_may_come
+from opdock.util.threads import on_kept_thread
 
-__all__ = ["handlers_may_come", "shelter", "sheltered"]
+__all__ = ["shelter", "sheltered"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-_ERRORS: Final = {"ABRT", "BUS", "FPE", "ILL", "KILL", "SEGV", "STKFLT", "STOP", "SYS", "TRAP"}
-_SIGNALS: Final = tuple(
-    int(s) for s in Signals if s.name[3:] not in _ERRORS and not s.name.startswith("SIGRT")
-)
-"""Those that are sent to have a program do something."""
-# `signal.getsignal` makes a member of an enumeration of each answer: fifty times as long.
-_handler_of: Final[Callable[[int], Any]] = import_module("_signal").getsignal
-
-
-def handlers_may_come() -> bool:
-    """Whether this thread runs signal handlers in Python, other than what raises at Ctrl-C."""
-    if threading.get_ident() != threading.main_thread().ident:
-        return False
-    for handler in map(_handler_of, _SIGNALS):
-        if not isinstance(handler, int) and handler not in (None, default_int_handler):
-            return True
-    return False
 
 
 def shelter(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -55,7 +34,7 @@ def shelter(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return work(*args, **kwargs)
     task = _Task(functools.partial(work, *args, **kwargs))
     try:
-        _worker().give(task)
+        on_kept_thread("opdock-shelter", task.run, task.done)
     except errors.ResourceExhaustedError:
         return work(*args, **kwargs)  # no room for a thread: then as if there were no handlers
     result: T = task.result()
@@ -106,38 +85,3 @@ class _Task:
             raise error
         finally:
             del error  # it holds this frame
-
-
-class _Worker:
-    """A thread that does one task after the other."""
-
-    def __init__(self) -> None:
-        self._given: SimpleQueue[_Task] = SimpleQueue()
-        begin(threading.Thread(target=self._serve, name="opdock-shelter", daemon=True))
-
-    def give(self, task: _Task) -> None:
-        """Has it do a task."""
-        self._given.put(task)
-
-    def _serve(self) -> None:
-        while True:
-            task = self._given.get()
-            task.run()
-            _idle.append(self)  # before anybody wakes who may ask for the next
-            task.done()
-            del task
-
-
-_idle: Final[list[_Worker]] = []
-
-
-def _worker() -> _Worker:
-    # A handler may come between a look at the list and what is taken from it.
-    try:
-        return _idle.pop()
-    except IndexError:
-        return _Worker()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_idle.clear)
