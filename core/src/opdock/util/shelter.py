@@ -10,27 +10,33 @@ from __future__ import annotations
 
 import contextvars
 import functools
+import importlib
+import sys
 import threading
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from types import CodeType, FrameType
+from typing import Any, Final, ParamSpec, TypeVar
 
 from opdock import errors
 from opdock.util.handlers import handlers_may_come
 from opdock.util.threads import on_kept_thread
 
-__all__ = ["shelter", "sheltered"]
+__all__ = ["ShelteredLock", "shelter", "sheltered"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_LOADING: Final[CodeType] = importlib._bootstrap._load_unlocked.__code__  # type: ignore[attr-defined]
+"""What runs while a module's code does, and has the lock of that module."""
 
 
 def shelter(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """What `work` gives or raises; done by another thread while signal handlers may come here.
 
-    The caller must hold no lock that the work takes. A handler that raises ends the waiting, not
-    the work.
+    The caller must hold no lock that the work takes: who is importing a module has that module's,
+    and does the work itself. A handler that raises ends the waiting, not the work.
     """
-    if not handlers_may_come():
+    if not handlers_may_come() or _imports():
         return work(*args, **kwargs)
     task = _Task(functools.partial(work, *args, **kwargs))
     try:
@@ -41,6 +47,16 @@ def shelter(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     return result
 
 
+def _imports() -> bool:
+    """Whether this thread is in the middle of an import."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_code is _LOADING:
+            return True
+        frame = frame.f_back
+    return False
+
+
 def sheltered(function: Callable[P, T]) -> Callable[P, T]:
     """A function whose calls are done in `shelter`."""
 
@@ -49,6 +65,29 @@ def sheltered(function: Callable[P, T]) -> Callable[P, T]:
         return shelter(function, *args, **kwargs)
 
     return call
+
+
+class ShelteredLock:
+    """A lock under which no signal handler comes: it would wait for what it has interrupted."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._holder: int | None = None
+
+    def within(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What `work` gives or raises, in `shelter`; whoever has the lock goes on in its place."""
+        if self._holder == threading.get_ident():
+            return work(*args, **kwargs)
+        return shelter(self._locked, work, *args, **kwargs)
+
+    def _locked(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        with self._lock:
+            before = self._holder
+            try:
+                self._holder = threading.get_ident()
+                return work(*args, **kwargs)
+            finally:
+                self._holder = before
 
 
 class _Task:
