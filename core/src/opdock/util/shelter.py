@@ -78,14 +78,14 @@ class ShelteredLock:
         """What `work` gives or raises, in `shelter`; whoever has the lock goes on in its place."""
         if self._holder == threading.get_ident():
             return work(*args, **kwargs)
-        return shelter(self._locked, work, *args, **kwargs)
+        return shelter(self._locked, functools.partial(work, *args, **kwargs))
 
-    def _locked(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    def _locked(self, work: Callable[[], T]) -> T:
         with self._lock:
             before = self._holder
             try:
                 self._holder = threading.get_ident()
-                return work(*args, **kwargs)
+                return work()
             finally:
                 self._holder = before
 
