@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import functools
-import signal
 import sys
-from collections.abc import Iterator
-from types import CodeType, TracebackType
-from typing import Any
 
-from opdock.util.shelter import handlers_may_come
+from opdock.util.handlers import of_handler
 
 __all__ = ["failures"]
 
@@ -27,33 +22,4 @@ def failures(*kinds: type[BaseException]) -> tuple[type[BaseException], ...]:
     Args:
         kinds: of exceptions; all that plugins may raise if there is none.
     """
-    return () if _is_of_handler(sys.exception()) else kinds or _ANY
-
-
-def _is_of_handler(error: BaseException | None) -> bool:
-    """Whether an exception comes from a signal handler, or from what that called."""
-    if error is None or not handlers_may_come():
-        return False
-    handlers = set(_handlers())
-    return any(code in handlers for code in _codes(error.__traceback__))
-
-
-def _handlers() -> Iterator[CodeType]:
-    """The codes of the signal handlers that are written in Python."""
-    for number in signal.valid_signals():
-        handler: Any = signal.getsignal(number)
-        if not callable(handler):
-            continue
-        while isinstance(handler, functools.partial):
-            handler = handler.func
-        if not hasattr(handler, "__code__"):
-            handler = getattr(handler, "__func__", type(handler).__call__)
-        code = getattr(handler, "__code__", None)
-        if code is not None:
-            yield code
-
-
-def _codes(trace: TracebackType | None) -> Iterator[CodeType]:
-    while trace is not None:
-        yield trace.tb_frame.f_code
-        trace = trace.tb_next
+    return () if of_handler(sys.exception()) else kinds or _ANY

@@ -111,6 +111,7 @@ from opdock.plugins.records import (
     ToleranceRow,
 )
 from opdock.util.determinism import deterministic
+from opdock.util.interrupts import finalizer
 from opdock.util.locks import Turn
 from opdock.util.shelter import sheltered
 
@@ -216,6 +217,7 @@ __all__ = [
     "deterministic",
     "dtypes",
     "errors",
+    "finalizer",
     "find_op",
     "flat_inputs",
     "flat_outputs",

@@ -7,7 +7,8 @@ import re
 
 import pytest
 
-from opdock.plugin import PluginError, hookimpl
+import opdock as tf
+from opdock.plugin import PluginError, hookimpl, register, unregister
 from tests.core.plugins.made import Device, make
 
 
@@ -64,3 +65,38 @@ def test_a_backend_that_is_put_out_as_its_device_opens_says_why(manager):
     for _ in range(2):
         with pytest.raises(PluginError, match=told):
             manager.open(probed)
+
+
+def test_a_device_that_does_not_open_is_not_asked_for_each_node():
+    asked = []
+    busy = True
+
+    def open_it(attributes):
+        asked.append(attributes)
+        if busy:
+            raise OSError("device busy")
+        return Device(attributes)
+
+    register(make(device=open_it), "busy")
+    try:
+        with tf.Graph().as_default():
+            x = tf.placeholder(tf.float32, [])
+            with tf.device("/device:MADE:0"):
+                values = [x * float(i) for i in range(30)]
+            total = tf.add_n(values)
+            with tf.Session(config=tf.ConfigProto(allow_soft_placement=True)) as session:
+                assert session.run(total, {x: 2.0}) == 870.0
+            with tf.Session() as session:
+                for _ in range(2):  # each time anew: it might open by now
+                    before = len(asked)
+                    with pytest.raises(
+                        tf.errors.InvalidArgumentError, match="OSError: device busy"
+                    ):
+                        session.run(total, {x: 2.0})
+                    assert before < len(asked) < 12
+                busy = False
+                with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+                    session.run(total, {x: 2.0})
+                assert "did not open" not in str(caught.value)
+    finally:
+        unregister("busy")

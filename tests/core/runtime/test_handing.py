@@ -184,7 +184,7 @@ def test_without_room_for_threads_functions_run_where_the_step_does(monkeypatch)
     def refused(self):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(handing, "_idle", [])
+    monkeypatch.setattr(threads, "_idle", [])
     monkeypatch.setattr(threading.Thread, "start", refused)
     with tf.Session() as session:
         a, b = (call(lambda: np.int64(threading.get_ident())) for _ in range(2))

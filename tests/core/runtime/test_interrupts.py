@@ -244,6 +244,57 @@ def test_neither_steps_nor_their_making_run_finalizers_that_swallow_interrupts()
         assert not found
 
 
+class InFinalizer(Interrupt):
+    """Raises KeyboardInterrupt at the n-th line of opdock's within a finalizer of opdock's."""
+
+    def line(self, frame: FrameType, event: str, arg: Any) -> Any:
+        """A line."""
+        self.left -= event == "line" and finalizes(frame)
+        if self.left > 0 or event != "line" or not finalizes(frame) or leaves_a_block(frame):
+            return self.line
+        if frame.f_code.co_name == "__del__" and frame.f_back is not None:
+            return self.line  # the way into the finalizer and out of it, a few instructions
+        sys.settrace(None)
+        raise KeyboardInterrupt
+
+
+def dropped(number: int) -> bool:
+    """Interrupts the end of a session that nobody has any more; whether it took so many lines."""
+    with tf.Graph().as_default():
+        element = tf.data.Dataset.range(1 << 40).prefetch(2).make_one_shot_iterator().get_next()
+        kept = tf.get_variable("kept", [2])
+        session = tf.Session()
+        session.run(kept.initializer)
+        session.run(element)
+        old, interrupt = sys.gettrace(), InFinalizer(number)
+        ended = session._engine.resources.cancellation
+        sys.settrace(interrupt.enter)
+        try:
+            del session
+            sys.settrace(old)
+            if interrupt.left > 0:
+                return False
+            threading.Event().wait(600)
+        except KeyboardInterrupt:
+            pass
+        else:
+            raise AssertionError("the interrupt was lost")
+        finally:
+            sys.settrace(old)
+        assert ended.cancelled
+    return True
+
+
+def test_while_a_dropped_session_ends() -> None:
+    """Python prints what a finalizer raises, and drops it; the interrupt comes afterwards."""
+    count = 0
+    for number in itertools.count(1, 5):
+        if not dropped(number):
+            break
+        count += 1
+    assert count > 10
+
+
 def test_a_finalizer_may_run_a_program_wherever_the_collector_does() -> None:
     """Objects are made under these locks, so the collector may run there, and a user's finalizer
     with it. Where a lock kept its own thread out, that thread would stand still for ever."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import io
 import os
 import subprocess
 import sys
@@ -247,3 +249,44 @@ for step in range(60):
     (path,) = tmp_path.iterdir()
     found = [e.step for e in tf.train.summary_iterator(str(path)) if e.HasField("summary")]
     assert found == list(range(60))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the platform has no fork")
+def test_a_child_of_fork_goes_on_in_a_file_of_its_own(tmp_path):
+    """Its parent's thread is not there, and would be waited for without end."""
+    writer = tf.summary.FileWriter(tmp_path, max_queue=2, flush_secs=10**6)
+    flushed = tf.summary.FileWriter(tmp_path, filename_suffix=".other")
+    add = [tf.Summary(value=[tf.Summary.Value(tag=f"{i}", simple_value=i)]) for i in range(40)]
+    flushed.add_summary(add[0], 0)
+    flushed.flush()
+    for i in range(10):
+        writer.add_summary(add[i], i)
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            for i in range(10, 20):
+                writer.add_summary(add[i], i)
+            writer.flush()
+            writer.close()
+            flushed.close()
+            status = 0
+        finally:
+            _close_files()  # as a child does that ends like any program
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    for i in range(20, 30):
+        writer.add_summary(add[i], i)
+    writer.close()
+    flushed.close()
+    found = sorted(
+        [e.step for e in tf.train.summary_iterator(path) if e.HasField("summary")]
+        for path in map(str, tmp_path.iterdir())
+    )
+    assert found == [[0], [*range(10), *range(20, 30)], [*range(10, 20)]]
+
+
+def _close_files() -> None:
+    for file in gc.get_objects():
+        if isinstance(file, io.BufferedWriter) and "tfevents" in str(file.name):
+            file.close()

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import importlib
 import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pytest
 
-from opdock.util.shelter import _SIGNALS, _Task, shelter, sheltered
+from opdock.util.handlers import SIGNALS
+from opdock.util.shelter import ShelteredLock, _Task, shelter, sheltered
 
 _LEFT = signal.SIGUSR1
 
@@ -22,7 +25,7 @@ _LEFT = signal.SIGUSR1
 @pytest.fixture(autouse=True)
 def no_handlers() -> Iterator[None]:
     """What runs the tests may have some."""
-    before = {s: signal.getsignal(s) for s in _SIGNALS}
+    before = {s: signal.getsignal(s) for s in SIGNALS}
     for number, handler in before.items():
         if callable(handler) and handler is not signal.default_int_handler:
             signal.signal(number, signal.SIG_DFL)
@@ -126,3 +129,37 @@ def test_a_child_has_threads_of_its_own() -> None:
     if not child:
         os._exit(0 if shelter(lambda: 5) == 5 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_under_a_sheltered_lock_a_handler_waits_its_turn() -> None:
+    order = list[str]()
+    lock = ShelteredLock()
+    came = threading.Event()
+
+    def handler() -> None:
+        came.set()
+        lock.within(order.append, "handler")
+
+    def work() -> None:
+        assert came.wait(600)
+        lock.within(order.append, "inside")  # whoever has it goes on
+        order.append("work")
+
+    with _comes_in_the_waiting(handler):
+        lock.within(work)
+    assert order == ["inside", "work", "handler"]
+
+
+def test_who_imports_a_module_does_the_work_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread would wait for the module, and this one for that thread."""
+    signal.signal(_LEFT, _handler)
+    (tmp_path / "works_as_it_comes.py").write_text(
+        "import importlib, threading\n"
+        "from opdock.util.shelter import shelter\n"
+        "found = shelter(importlib.import_module, __name__), shelter(threading.get_ident)\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("works_as_it_comes")
+    assert module.found == (module, threading.get_ident())

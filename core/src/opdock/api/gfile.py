@@ -11,8 +11,10 @@ from typing import IO, Any, NamedTuple, Self
 
 from opdock import errors
 from opdock.compat import as_bytes
+from opdock.failures import failures
 from opdock.io import filesystems
 from opdock.io.files import as_path, tf_errors
+from opdock.util.interrupts import finalizer
 
 __all__ = [
     "Copy", "DeleteRecursively", "Exists", "FastGFile", "GFile", "Glob", "IsDirectory",
@@ -158,9 +160,12 @@ class GFile:
         """True: every file can be read from any place."""
         return True
 
+    @finalizer
     def __del__(self) -> None:
-        with contextlib.suppress(Exception):
+        try:
             self.close()
+        except failures(Exception):
+            pass
 
     def __enter__(self) -> Self:
         if "r" not in self._mode:

@@ -28,6 +28,7 @@ from opdock.ops.composed.tensor_array import TensorArray
 from opdock.ops.composed.tensor_array_eager import EagerTensorArray
 from opdock.runtime.engine import Engine
 from opdock.runtime.resources import ResourceManager
+from opdock.util.interrupts import finalizer
 
 __all__ = ["EagerGraph", "Tape"]
 
@@ -39,9 +40,12 @@ TensorArray._eager = EagerTensorArray
 class Tape:
     """The operations that ran while it watched, with all that came in and out of them."""
 
+    # Here for an object whose making is interrupted, which is finalized all the same.
+    _kept: list[tuple[EagerOperation, list[Tensor]]] = []  # noqa: RUF012
+
     def __init__(self, local: _Local) -> None:
         self._local = local
-        self._kept: list[tuple[EagerOperation, list[Tensor]]] = []
+        self._kept = []
 
     def begin(self) -> None:
         """Watches what this thread runs from now on."""
@@ -69,12 +73,13 @@ class Tape:
 
     def end(self) -> None:
         """Lets go of what no other tape keeps."""
-        for op, _ in self._kept:
+        while self._kept:
+            op = self._kept.pop()[0]
             op.tapes -= 1
             if not op.tapes:
                 op._inputs = ()
-        self._kept.clear()
 
+    @finalizer
     def __del__(self) -> None:
         self.end()
 
@@ -265,12 +270,13 @@ class EagerGraph(Graph):
         return f"{name}_{next(self._resources)}"
 
 
+@finalizer
 def _drop(resources: ResourceManager, key: tuple[str, str, str]) -> None:
     """Ends a resource: threads of an iterator, say."""
     close = getattr(resources.get(*key), "close", None)
-    resources.delete(*key)
     if callable(close):
         close()
+    resources.delete(*key)
 
 
 def _seeds(seed: int | None) -> random.Random:

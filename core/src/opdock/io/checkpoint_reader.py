@@ -10,6 +10,7 @@ from opdock.io import filesystems, protos
 from opdock.io.checkpoint_v1 import V1Reader
 from opdock.io.checkpoint_v2 import BundleReader
 from opdock.io.files import local_path
+from opdock.util.interrupts import finalizer
 
 __all__ = ["CheckpointReader", "NewCheckpointReader", "open_checkpoint"]
 
@@ -42,6 +43,7 @@ class CheckpointReader:
     def __init__(self, filepattern: str | bytes | os.PathLike[str]) -> None:
         self._reader = open_checkpoint(filepattern)
 
+    @finalizer
     def __del__(self) -> None:
         # TF's reader has no close, so programs drop it.
         reader = getattr(self, "_reader", None)

@@ -8,7 +8,7 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from tensorboard.summary.writer.event_file_writer import _AsyncWriter
 
@@ -21,24 +21,41 @@ FILE_VERSION = "brain.Event:2"
 
 __all__ = ["EventsWriter", "summary_iterator"]
 
-_open: dict[Any, int] = {}
-"""What still writes, and the process in which it does."""
+_open: Final[dict[Any, IO[bytes]]] = {}
+"""What still writes, and to which file."""
+_parents: Final[list[Any]] = []
+"""The same of the process that this one was forked from; kept, as files write when they go."""
 
 
 @atexit.register
 def _flush_all() -> None:
     """A program that ends without closing its writers has what they were given in its files."""
-    for writer, process in list(_open.items()):
-        if process == os.getpid():
-            with suppress(OSError, ValueError):  # a full disk, a file that something else closed
-                writer.flush()
+    for writer in list(_open):
+        with suppress(OSError, ValueError):  # a full disk, a file that something else closed
+            writer.flush()
+
+
+def _leave_to_parent() -> None:
+    """In a child of fork: the parent's threads write what waits, the child must not as well."""
+    for file in _open.values():
+        with suppress(OSError, ValueError):  # a file that is not the system's
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, file.fileno(), inheritable=False)
+            os.close(nowhere)
+    _parents.extend(_open.items())
+    _open.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 class EventsWriter:
     """Writes events to a new file of a directory from a thread of its own.
 
     The file appears with the first event. A second writer that starts in the same second gets a
-    name of its own instead of overwriting the first one's file.
+    name of its own instead of overwriting the first one's file, and so does one that goes on in a
+    child of `fork`.
 
     Args:
         logdir: the directory, made when missing.
@@ -61,6 +78,7 @@ class EventsWriter:
         self._file: IO[bytes]
         self._path: str | None = None
         self._closed = False
+        self._process = 0
         make_directories(self._logdir or ".")
 
     @property
@@ -89,13 +107,13 @@ class EventsWriter:
 
     def flush(self) -> None:
         """Waits until every queued event is in the file."""
-        if self._writer is not None and not self._closed:
+        if self._is_own() and not self._closed:
             with tf_errors(self._path):
                 self._writer.flush()
 
     def close(self) -> None:
         """Flushes and closes the file."""
-        if self._writer is not None and not self._closed:
+        if self._is_own() and not self._closed:
             self._closed = True
             _open.pop(self._writer, None)
             with tf_errors(self._path):
@@ -111,14 +129,18 @@ class EventsWriter:
         if self._closed:
             self._writer, self._path, self._closed = None, None, False
 
+    def _is_own(self) -> bool:
+        """Whether there is a writer, and its thread in this process."""
+        return self._writer is not None and self._process == os.getpid()
+
     def _open(self) -> Any:
-        if self._writer is None:
+        if not self._is_own():
             self._file = self._create()
             writer = _AsyncWriter(RecordWriter(self._file), self._max_queue, self._flush_secs)
             version = protos.Event(wall_time=time.time(), file_version=FILE_VERSION)
             writer.write(version.SerializeToString())
-            self._writer = writer
-            _open[writer] = os.getpid()
+            self._writer, self._process = writer, os.getpid()
+            _open[writer] = self._file
         return self._writer
 
     def _create(self) -> IO[bytes]:

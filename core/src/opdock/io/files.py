@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, Final
 
 from opdock import errors
 from opdock.io import filesystems
+from opdock.util.interrupts import finalizer
 
 if sys.platform != "win32":
     import fcntl
@@ -151,6 +152,7 @@ class Temporary:
         self._left()
 
 
+@finalizer
 def _remove(name: str, held: list[BinaryIO], owner: int) -> None:
     for file in held:
         with suppress(OSError):

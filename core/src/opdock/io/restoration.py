@@ -15,6 +15,7 @@ from opdock import errors
 from opdock.dtypes import DType
 from opdock.io.checkpoint_reader import open_checkpoint
 from opdock.io.tensor_slice import parse_shape_and_slice
+from opdock.util.interrupts import finalizer
 
 if TYPE_CHECKING:
     from opdock.io.bundle_format import Array
@@ -45,7 +46,7 @@ class Restoration:
         self, prefix: str, names: Sequence[str], specs: Sequence[str], dtypes: Sequence[DType]
     ) -> None:
         self._reader: Any = open_checkpoint(prefix)
-        weakref.finalize(self, self._reader.close)
+        weakref.finalize(self, finalizer(self._reader.close))
         self._wanted: list[tuple[str, TensorSlice | None]] = []
         for name, spec, dtype in zip(names, specs, dtypes, strict=True):
             self._wanted.append((name, self._checked(name, spec, dtype)))

@@ -288,3 +288,21 @@ def outside(guest: Backend, backends: Iterable[Backend]) -> str:
                 f"{guest.plugin.name!r} ({ADMIT}={guest.plugin.name} would)"
             )
     return ""
+
+
+def refuse_twins(found: Sequence[Plugin]) -> None:
+    """Quarantines one of two entry points with one name in one group.
+
+    The name is that of the distribution that is called after it; else the first one's.
+    """
+    seen: dict[tuple[str, str], Plugin] = {}
+    for plugin in sorted(found, key=lambda p: not rightful(p, p.name)):
+        if plugin.state != "listed":
+            continue
+        first = seen.setdefault((plugin.group, plugin.name), plugin)
+        if first is not plugin:
+            plugin.quarantine(
+                Quarantine(
+                    "duplicate", f"{first.origin} has an entry point {plugin.name!r} already"
+                )
+            )

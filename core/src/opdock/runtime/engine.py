@@ -194,6 +194,8 @@ class Engine:
         done: AbstractSet[Operation] = frozenset(),
     ) -> Program:
         """`compile` for what is not all of the session's: no word on what else is in the graph."""
+        for target in self.devices.targets:
+            target.ask_again()
         program = self.bind(self.compiler.step(fetches, runs, feeds, as_written, done))
         if self._config.disabled_passes:
             self.devices.tell_unknown()

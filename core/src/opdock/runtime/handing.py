@@ -13,8 +13,6 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import functools
-import os
-import queue
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -30,7 +28,7 @@ from opdock.runtime.cancellation import (
     postponable,
     wait,
 )  # fmt: skip
-from opdock.util.threads import begin, interrupt, others
+from opdock.util.threads import interrupt, on_kept_thread, others
 
 __all__ = ["GoingOnError", "Handed", "apart", "hand_over"]
 
@@ -39,8 +37,6 @@ _LOOK: Final = 0.02
 """Seconds after which a function that has used no processor time is taken to wait."""
 _BUSY: Final = 0.1
 """The part of that time for which one that computes has a processor at the least."""
-_KEPT: Final = 5.0
-"""Seconds for which a thread without work is kept."""
 
 
 class Handed:
@@ -171,33 +167,6 @@ class GoingOnError(PostponedError):
         self.handed = handed
 
 
-class _Kept(threading.Thread):
-    """A thread that takes one call after the other."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True, name="opdock-user")
-        self.calls: queue.SimpleQueue[Handed] = queue.SimpleQueue()
-
-    def run(self) -> None:
-        while True:
-            try:
-                handed = self.calls.get(timeout=_KEPT)
-            except queue.Empty:
-                try:
-                    _idle.remove(self)
-                except ValueError:  # somebody has just taken it, with a call
-                    continue
-                return
-            handed.run()
-            # Whoever waits for it may have the next call at once.
-            _idle.append(self)
-            handed.end()
-            del handed  # it holds a step's values
-
-
-_idle: Final[list[_Kept]] = []
-
-
 def hand_over(call: Callable[..., Any], inputs: Sequence[Any], session: Cancellation) -> Handed:
     """Begins a call on a thread of its own.
 
@@ -209,12 +178,7 @@ def hand_over(call: Callable[..., Any], inputs: Sequence[Any], session: Cancella
         ResourceExhaustedError: the system has no room for another thread.
     """
     handed = Handed(call, inputs, session)
-    try:
-        thread = _idle.pop()
-    except IndexError:
-        thread = _Kept()
-        begin(thread)
-    thread.calls.put(handed)
+    on_kept_thread("opdock-user", handed.run, handed.end)
     return handed
 
 
@@ -246,8 +210,3 @@ def apart(call: Callable[[], _T], session: Cancellation) -> _T:
 def _final(session: Cancellation) -> tuple[Cancellation, ...]:
     """The ends after which nothing runs, of a session and of what runs this thread's step in it."""
     return session, *(end for end in current.get() if end.final)
-
-
-if hasattr(os, "register_at_fork"):
-    # A child has none of its parent's threads.
-    os.register_at_fork(after_in_child=_idle.clear)

@@ -11,6 +11,7 @@ from opdock import errors
 from opdock.compiler.ir.block import Node
 from opdock.dtypes import DType
 from opdock.runtime.resources import ResourceManager
+from opdock.util.interrupts import finalizer
 
 __all__ = ["TensorHandle", "delete_tensor", "keep_tensor", "kept_tensor"]
 
@@ -37,12 +38,15 @@ class _Kept:
 class TensorHandle:
     """A tensor that stays in its session until the handle goes, or `delete` is called."""
 
+    _owns = False
+
     def __init__(self, handle: str, dtype: DType, resources: ResourceManager) -> None:
         self._handle = handle
         self._dtype = dtype
         self._resources = resources
         self._owns = True
 
+    @finalizer
     def __del__(self) -> None:
         if self._owns:
             self._resources.delete(_KIND, "", self._handle)

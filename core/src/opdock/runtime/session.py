@@ -13,6 +13,7 @@ import numpy as np
 
 from opdock import errors, shapes
 from opdock.codes import coded
+from opdock.failures import failures
 from opdock.graph.nodes.default_session import pop_default_session, push_default_session
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.runtime import mixed_precision, process_settings, servers
@@ -27,6 +28,7 @@ from opdock.runtime.recover.located import at_step
 from opdock.runtime.recover.lost import runs_again
 from opdock.runtime.recover.misfit import as_it_runs
 from opdock.runtime.running import Runnable, Runner
+from opdock.util.interrupts import finalizer
 
 if TYPE_CHECKING:
     from opdock.kernels.select.table import Kernel
@@ -56,7 +58,7 @@ class BaseSession:
         self._graph = get_default_graph() if graph is None else graph
         config = process_settings.asked() if config is None else config
         self._config = config = mixed_precision.asking(config)
-        self._closed = self._aborted = False
+        self._closed = self._ended = self._aborted = False
         self._target = "" if address is None else target
         self._engine = self._engine_for(address)
         self._engine.prepare()
@@ -106,22 +108,24 @@ class BaseSession:
 
     def close(self) -> None:
         """Frees the session's state; running it afterwards is an error."""
-        if not self._closed:
+        if not self._ended:
             self._closed = True
             self._cache.forget()
             self._partial_runs.clear()
             self._engine.close()
+            self._ended = True  # what a Ctrl-C left undone, the next call does
 
     def _abort(self) -> None:
         """Ends the session as its server was reset; close it all the same."""
         self._aborted = True
         self._cache.forget()
 
-    def __del__(self) -> None:
-        # While the interpreter ends, modules are empty already, contextlib among them.
-        try:  # noqa: SIM105
+    @finalizer
+    def __del__(self, failures: Callable[..., Any] = failures) -> None:
+        # While the interpreter ends, modules are empty already.
+        try:
             self.close()
-        except Exception:  # noqa: S110 - nobody is left to be told
+        except failures(Exception):
             pass
 
     # ------------------------------------------------------------ running

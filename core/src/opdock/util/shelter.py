@@ -10,56 +10,51 @@ from __future__ import annotations
 
 import contextvars
 import functools
-import os
+import importlib
+import sys
 import threading
 from collections.abc import Callable
-from importlib import import_module
-from queue import SimpleQueue
-from signal import Signals, default_int_handler
+from types import CodeType, FrameType
 from typing import Any, Final, ParamSpec, TypeVar
 
 from opdock import errors
-from opdock.util.threads import begin
+from opdock.util.handlers import handlers_may_come
+from opdock.util.threads import on_kept_thread
 
-__all__ = ["handlers_may_come", "shelter", "sheltered"]
+__all__ = ["ShelteredLock", "shelter", "sheltered"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_ERRORS: Final = {"ABRT", "BUS", "FPE", "ILL", "KILL", "SEGV", "STKFLT", "STOP", "SYS", "TRAP"}
-_SIGNALS: Final = tuple(
-    int(s) for s in Signals if s.name[3:] not in _ERRORS and not s.name.startswith("SIGRT")
-)
-"""Those that are sent to have a program do something."""
-# `signal.getsignal` makes a member of an enumeration of each answer: fifty times as long.
-_handler_of: Final[Callable[[int], Any]] = import_module("_signal").getsignal
-
-
-def handlers_may_come() -> bool:
-    """Whether this thread runs signal handlers in Python, other than what raises at Ctrl-C."""
-    if threading.get_ident() != threading.main_thread().ident:
-        return False
-    for handler in map(_handler_of, _SIGNALS):
-        if not isinstance(handler, int) and handler not in (None, default_int_handler):
-            return True
-    return False
+_LOADING: Final[CodeType] = importlib._bootstrap._load_unlocked.__code__  # type: ignore[attr-defined]
+"""What runs while a module's code does, and has the lock of that module."""
 
 
 def shelter(work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """What `work` gives or raises; done by another thread while signal handlers may come here.
 
-    The caller must hold no lock that the work takes. A handler that raises ends the waiting, not
-    the work.
+    The caller must hold no lock that the work takes: who is importing a module has that module's,
+    and does the work itself. A handler that raises ends the waiting, not the work.
     """
-    if not handlers_may_come():
+    if not handlers_may_come() or _imports():
         return work(*args, **kwargs)
     task = _Task(functools.partial(work, *args, **kwargs))
     try:
-        _worker().give(task)
+        on_kept_thread("opdock-shelter", task.run, task.done)
     except errors.ResourceExhaustedError:
         return work(*args, **kwargs)  # no room for a thread: then as if there were no handlers
     result: T = task.result()
     return result
+
+
+def _imports() -> bool:
+    """Whether this thread is in the middle of an import."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None:
+        if frame.f_code is _LOADING:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def sheltered(function: Callable[P, T]) -> Callable[P, T]:
@@ -70,6 +65,29 @@ def sheltered(function: Callable[P, T]) -> Callable[P, T]:
         return shelter(function, *args, **kwargs)
 
     return call
+
+
+class ShelteredLock:
+    """A lock under which no signal handler comes: it would wait for what it has interrupted."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._holder: int | None = None
+
+    def within(self, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What `work` gives or raises, in `shelter`; whoever has the lock goes on in its place."""
+        if self._holder == threading.get_ident():
+            return work(*args, **kwargs)
+        return shelter(self._locked, functools.partial(work, *args, **kwargs))
+
+    def _locked(self, work: Callable[[], T]) -> T:
+        with self._lock:
+            before = self._holder
+            try:
+                self._holder = threading.get_ident()
+                return work()
+            finally:
+                self._holder = before
 
 
 class _Task:
@@ -106,38 +124,3 @@ class _Task:
             raise error
         finally:
             del error  # it holds this frame
-
-
-class _Worker:
-    """A thread that does one task after the other."""
-
-    def __init__(self) -> None:
-        self._given: SimpleQueue[_Task] = SimpleQueue()
-        begin(threading.Thread(target=self._serve, name="opdock-shelter", daemon=True))
-
-    def give(self, task: _Task) -> None:
-        """Has it do a task."""
-        self._given.put(task)
-
-    def _serve(self) -> None:
-        while True:
-            task = self._given.get()
-            task.run()
-            _idle.append(self)  # before anybody wakes who may ask for the next
-            task.done()
-            del task
-
-
-_idle: Final[list[_Worker]] = []
-
-
-def _worker() -> _Worker:
-    # A handler may come between a look at the list and what is taken from it.
-    try:
-        return _idle.pop()
-    except IndexError:
-        return _Worker()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_idle.clear)

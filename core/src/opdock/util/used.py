@@ -9,6 +9,7 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from opdock.util.decorators import make_decorator
+from opdock.util.interrupts import finalizer
 
 __all__ = ["must_be_used", "should_use_result"]
 
@@ -20,18 +21,21 @@ _watched: dict[type, type] = {}
 class _Watch:
     """Whether a value has been used; as it goes, it says so if not."""
 
+    _told: tuple[type, str, str] | None = None
+
     def __init__(self, value: Any, frame: FrameType | None, fatal: bool) -> None:
-        self._told: tuple[type, str, str] | None = (
+        self._fatal = fatal
+        self._told = (
             type(value),
             repr(value),
             "".join(line.rstrip() for line in traceback.format_stack(frame, limit=5)),
         )
-        self._fatal = fatal
 
     def used(self) -> None:
         """Has nothing to say any more."""
         self._told = None
 
+    @finalizer
     def __del__(self) -> None:
         if self._told is None:
             return

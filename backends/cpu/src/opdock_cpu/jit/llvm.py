@@ -19,7 +19,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
-from opdock.plugin import kept, sheltered
+from opdock.plugin import finalizer, kept, sheltered
 
 __all__ = [
     "Code", "available", "compile_ir", "load_cached", "started", "why_not",
@@ -111,6 +111,7 @@ class Code:
         self._library = library
         self.address: int = library[name]
 
+    @finalizer
     def __del__(self, ending: Callable[[], bool] = sys.is_finalizing) -> None:
         # An interrupt may have come before the library was there. When a program ends, this
         # module's names may be gone before the last code is, so the question is bound here.

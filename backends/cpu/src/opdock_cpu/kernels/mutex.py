@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, errors
+from opdock.plugin import KernelTable, NodeSig, errors, finalizer
 
 __all__ = ["table"]
 
@@ -53,7 +53,8 @@ class _Held:
     def release(self) -> None:
         self._mutex.leave(self._ticket)
 
-    abandoned = __del__ = release
+    abandoned = release
+    __del__ = finalizer(release)
 
 
 def _own(handle: Any) -> Any:

@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
+from opdock import errors
 from opdock.compiler.ir.block import HOST
 from opdock.devices.protocols import has_limits
 from opdock.graph.nodes.devicespec import DeviceSpec
@@ -45,12 +46,27 @@ class Target:
     automatic: bool = True
     options: Mapping[str, Any] = field(default_factory=dict)
     _opened: Any = field(default=None, repr=False)
+    _refused: str | None = field(default=None, repr=False)
 
     def opened(self) -> Any:
-        """(device, kernel index, fusions, compiler), opening the device on first use."""
+        """(device, kernel index, fusions, compiler), opening the device on first use.
+
+        Raises:
+            UnavailableError: it cannot be opened, or could not be since `ask_again`.
+        """
         if self._opened is None:
-            self._opened = self.open()
+            if self._refused is not None:
+                raise errors.UnavailableError(None, None, self._refused)
+            try:
+                self._opened = self.open()
+            except errors.UnavailableError as e:
+                self._refused = e.message
+                raise
         return self._opened
+
+    def ask_again(self) -> None:
+        """Has a device that failed to open be asked once more, when it is needed."""
+        self._refused = None
 
     @property
     def device(self) -> Device:

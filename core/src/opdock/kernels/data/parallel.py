@@ -20,6 +20,7 @@ from opdock.kernels.data.base import Dataset, DatasetIterator, Element, HandedOn
 from opdock.kernels.data.context import Context, Statistics
 from opdock.kernels.data.outcomes import Outcome, drawn, load_outcomes, save_outcomes, settled
 from opdock.kernels.select.cells import Background, Resources
+from opdock.util.interrupts import finalizer
 from opdock.util.locks import renew
 
 __all__ = [
@@ -58,7 +59,8 @@ class Crew:
         self.closed = False
         self.resources = resources
         self._threads: list[Background] = []
-        self._forsaken = False
+        self._forsaken = self._ended = False
+        self._closer: int | None = None
 
     def start(self, work: Callable[[], None], count: int, name: str) -> None:
         """Has `count` threads do the work, unless all is over; fewer, if there is room for fewer.
@@ -94,9 +96,10 @@ class Crew:
     def close(self, patient: bool = True) -> None:
         """Ends the threads, and the source when nobody uses it any more."""
         with self.condition:
-            if self.closed:
+            mine = threading.get_ident()
+            if self._ended or (self.closed and self._closer != mine):
                 return
-            self.closed = True
+            self.closed, self._closer = True, mine
             self.condition.notify_all()
         for thread in self._threads:
             thread.stop()
@@ -104,6 +107,7 @@ class Crew:
             for thread in self._threads:
                 thread.join()
         self.source.close()
+        self._ended = True  # what a Ctrl-C left undone, the next call of its thread does
 
     def forsake(self) -> None:
         """Leaves the work to the process that has the threads: no element is drawn by both.
@@ -247,7 +251,7 @@ class Prefetching(DatasetIterator):
         self._buffer = _Buffer(resources, source, size, condition)
         self._started = False
         self._prepared = False  # whether the buffer knows that somebody asks
-        self._end = weakref.finalize(self, self._buffer.close, patient=False)
+        self._end = weakref.finalize(self, finalizer(self._buffer.close), patient=False)
         self._end.atexit = False
 
     def begin(self) -> None:

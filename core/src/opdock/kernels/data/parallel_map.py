@@ -29,6 +29,7 @@ from opdock.kernels.data.placing import Places, batches_again
 from opdock.kernels.data.rows import Rows
 from opdock.kernels.data.statistics import timed
 from opdock.kernels.select.cells import Resources
+from opdock.util.interrupts import finalizer
 
 __all__ = ["ParallelMapDataset"]
 
@@ -291,7 +292,7 @@ class _ParallelMapIterator(DatasetIterator):
         self._rows = Rows(dataset.source, dataset.function, context)
         self._memory = batches_again()
         self._started = False
-        self._end = weakref.finalize(self, self._jobs.close, patient=False)
+        self._end = weakref.finalize(self, finalizer(self._jobs.close), patient=False)
         self._end.atexit = False
 
     def columns(self, count: int) -> Element | None:

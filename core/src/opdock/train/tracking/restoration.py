@@ -24,6 +24,7 @@ from opdock.shapes import TensorShape
 from opdock.train.saveable import SaveableObject
 from opdock.train.tracking.base import PythonStateSaveable
 from opdock.train.tracking.object_graph import Saveables
+from opdock.util.interrupts import finalizer
 
 __all__ = ["CheckpointInitialValueCallable", "Position", "Restoration", "node_names"]
 
@@ -66,11 +67,13 @@ class _Rest:
         unused: attributes that their objects have not.
     """
 
-    expected = False
+    expected = True  # as long as it is being made
 
     def __init__(self, proto: Any, matched: set[int], unused: dict[int, list[str]]) -> None:
         self._proto, self._matched, self._unused = proto, matched, unused
+        self.expected = False
 
+    @finalizer
     def __del__(self) -> None:
         if self.expected or sys.is_finalizing():
             return
