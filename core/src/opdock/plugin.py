@@ -95,6 +95,7 @@ from opdock.plugins.clusters import (
     Serving,
 )
 from opdock.plugins.hookspecs import hookimpl
+from opdock.plugins.installed import Announcement, announced
 from opdock.plugins.records import (
     API_VERSION,
     BackendSpec,
@@ -138,6 +139,7 @@ __all__ = [
     "UNSIGNED",
     "UPDATES",
     "AlongAxis",
+    "Announcement",
     "ArenaDevice",
     "Asker",
     "BackendSpec",
@@ -207,6 +209,7 @@ __all__ = [
     "Turn",
     "ValueView",
     "all_ops",
+    "announced",
     "as_dtype",
     "axes",
     "cells",

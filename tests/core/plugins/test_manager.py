@@ -6,7 +6,6 @@ import logging
 import sys
 import threading
 import types
-from importlib.metadata import entry_points
 
 import pytest
 
@@ -24,6 +23,7 @@ from opdock.plugin import (
     hookimpl,
 )
 from opdock.plugins import probing
+from opdock.plugins.installed import announced
 from tests.core.plugins.made import Device, counter, make
 
 
@@ -50,14 +50,15 @@ def test_states_follow_use(manager):
 
 
 def test_registration_asks_nothing_of_the_installed(manager, monkeypatch):
-    monkeypatch.setattr("opdock.plugins.discovery.entry_points", lambda: 1 / 0)
+    monkeypatch.setattr("opdock.plugins.discovery.announced", lambda *groups: 1 / 0)
     assert manager.register(make()).state == "loaded"
 
 
 def test_what_is_installed_is_read_once(manager, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        "opdock.plugins.discovery.entry_points", lambda: asked.append(1) or entry_points()
+        "opdock.plugins.discovery.announced",
+        lambda *groups: asked.append(1) or announced(*groups),
     )
     assert {"cpu", "echo"} <= {status.name for status in manager.status()}
     manager.load()

@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -19,6 +18,7 @@ from opdock.graph.nodes.registry import OpSpec
 from opdock.nearest import meant
 from opdock.plugins import hookspecs
 from opdock.plugins.clusters import ClusterEngineSpec
+from opdock.plugins.installed import Announcement
 from opdock.plugins.ownership import NAMED
 from opdock.plugins.records import (
     API_VERSION,
@@ -103,7 +103,7 @@ def resolve(dotted: str) -> Any:
 def _import(plugin: Plugin) -> Any:
     source = plugin.source
     try:
-        if isinstance(source, EntryPoint):
+        if isinstance(source, Announcement):
             return source.load()
         if isinstance(source, Path):
             return _import_file(source)
