@@ -486,3 +486,16 @@ def test_the_names_of_cores_own_passes_are_taken(manager):
     (status,) = (p for p in manager.status() if p.name == "pack")
     assert (status.state, status.kind) == ("quarantined", "duplicate")
     assert "core has a pass 'cluster' of its own, which a fusion of that name" in status.reason
+
+
+def test_hooks_are_called_once(manager):
+    module, calls = make(), []
+    plain = module.opdock_backends
+
+    def opdock_backends():
+        calls.append(1)
+        return plain()
+
+    module.opdock_backends = hookimpl(opdock_backends)
+    assert manager.register(module).state == "loaded"
+    assert calls == [1] and len(manager.devices()) == 1
