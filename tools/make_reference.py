@@ -25,6 +25,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
         "BackendSpec", "Probe", "DeviceAttributes", "Device", "BaseDevice", "Buffer", "MemoryStats",
         "KernelTime", "RecordingDevice", "Recording", "ArenaDevice", "LimitedDevice", "CopyRoute",
         "HOST", "deterministic", "sheltered", "Turn", "announced", "Announcement",
+        "installed_files",
     ),
     "Kernels": (
         "Kernel", "KernelTable", "KernelModule", "NodeSig", "KernelContext", "Cell", "Resources",

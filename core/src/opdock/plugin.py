@@ -95,7 +95,7 @@ from opdock.plugins.clusters import (
     Serving,
 )
 from opdock.plugins.hookspecs import hookimpl
-from opdock.plugins.installed import Announcement, announced
+from opdock.plugins.installed import Announcement, announced, installed_files
 from opdock.plugins.records import (
     API_VERSION,
     BackendSpec,
@@ -226,6 +226,7 @@ __all__ = [
     "hookimpl",
     "host_ops",
     "infer_shapes",
+    "installed_files",
     "kept",
     "load",
     "mount",

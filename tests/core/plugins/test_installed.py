@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import subprocess
 import sys
 import zipfile
@@ -10,7 +11,7 @@ from importlib.metadata import Distribution, DistributionFinder
 
 import pytest
 
-from opdock.plugins.installed import Announcement, announced
+from opdock.plugins.installed import Announcement, announced, installed_files
 
 GROUP = "acme.tools"
 
@@ -77,7 +78,6 @@ one = json:loads
     assert by_name["one"] == Announcement(GROUP, "one", "os.path:join", "Acme.Tools", "1.0")
     loaded = {name: e.load() for name, e in by_name.items()}
     import json
-    import os
 
     expected = {"one": os.path.join, "three": json, "four": json.JSONDecoder.decode}
     assert loaded == expected
@@ -100,6 +100,24 @@ def test_folders_that_say_nothing_announce_nothing(first, monkeypatch):
     (place / "entry_points.txt").write_bytes(b"[acme.tools]\nx = \xff\n")
     monkeypatch.syspath_prepend(str(first / "not there"))
     assert announced(GROUP) == []
+
+
+@pytest.mark.parametrize("name", ["numpy", "pytest", "PyTest-Cov", "ml_dtypes"])
+def test_files_of_what_is_installed(name):
+    try:
+        expected = importlib.metadata.files(name) or ()
+    except importlib.metadata.PackageNotFoundError:
+        expected = ()
+    assert installed_files(name) == [os.path.normpath(str(f.locate())) for f in expected]
+
+
+def test_files_whose_names_have_commas_and_wheels_that_say_nothing(first):
+    install(first, "odd", "1", "")
+    assert installed_files("odd") == installed_files("nowhere") == []
+    record = first / "odd-1.dist-info" / "RECORD"
+    record.write_text('"a,b.py",sha256=x,3\n../../lib/odd.so,,\n\n')
+    expected = [first / "a,b.py", first.parent.parent / "lib" / "odd.so"]
+    assert installed_files("Odd") == [*map(str, expected)]
 
 
 def test_archives_are_looked_into(first, tmp_path, monkeypatch):

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from opdock.late import record
 
-__all__ = ["Announcement", "announced"]
+__all__ = ["Announcement", "announced", "installed_files"]
 
 _FOLDERS: Final = (".dist-info", ".egg-info")
 _ABOUT: Final = ("METADATA", "PKG-INFO")
@@ -52,7 +52,14 @@ class Announcement:
 
 
 def announced(*groups: str) -> list[Announcement]:
-    """What is announced in some groups, of each distribution what `sys.path` finds first."""
+    """The entry points in some groups, without what importing `importlib.metadata` takes.
+
+    Args:
+        groups: their names, as `opdock.plugins`.
+
+    Returns:
+        Those of each distribution where `sys.path` finds it first.
+    """
     if any(map(_knows_others, sys.meta_path)) or any(map(_is_archive, sys.path)):
         return _asked(groups)
     first: dict[str, str] = {}
@@ -60,6 +67,31 @@ def announced(*groups: str) -> list[Announcement]:
         for name, path in _distributions(folder or os.curdir):
             first.setdefault(name, path)
     return [entry for path in first.values() for entry in _read(path, groups)]
+
+
+def installed_files(distribution: str) -> list[str]:
+    """The paths of what a wheel has installed; empty where no such distribution is.
+
+    Args:
+        distribution: its name.
+    """
+    wanted = _spelled(distribution)
+    for folder in sys.path:
+        for name, path in _distributions(folder or os.curdir):
+            if name == wanted:
+                with (
+                    contextlib.suppress(OSError),
+                    open(os.path.join(path, "RECORD"), encoding="utf-8") as file,
+                ):
+                    # A path, a digest and a size; only a path may hold further commas.
+                    names = [line.rsplit(",", 2)[0].strip('"') for line in file if line.strip()]
+                    return [os.path.normpath(os.path.join(folder, name)) for name in names]
+    return []
+
+
+def _spelled(name: str) -> str:
+    """A distribution's name in the one spelling of all that mean it."""
+    return re.sub("[-_.]+", "-", name).lower()
 
 
 def _knows_others(finder: Any) -> bool:
@@ -94,7 +126,7 @@ def _distributions(folder: str) -> Iterator[tuple[str, str]]:
     for name in names:
         stem, extension = os.path.splitext(name)
         if extension.lower() in _FOLDERS:
-            yield re.sub("[-_.]+", "-", stem.partition("-")[0]).lower(), os.path.join(folder, name)
+            yield _spelled(stem.partition("-")[0]), os.path.join(folder, name)
 
 
 def _read(path: str, groups: tuple[str, ...]) -> Iterator[Announcement]:
