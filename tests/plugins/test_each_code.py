@@ -9,7 +9,6 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Iterator
-from importlib.metadata import EntryPoints
 from typing import Any
 
 import numpy as np
@@ -152,7 +151,7 @@ def kernel_lies(patch: pytest.MonkeyPatch) -> None:
 # ---------------------------------------------------------------- plugins
 def manager(patch: pytest.MonkeyPatch) -> PluginManager:
     """A manager that sees no installed plugin."""
-    patch.setattr("opdock.plugins.discovery.entry_points", lambda: EntryPoints())
+    patch.setattr("opdock.plugins.discovery.announced", lambda *groups: [])
     return PluginManager()
 
 

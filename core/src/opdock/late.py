@@ -151,6 +151,8 @@ else:
             options = {"frozen": frozen, "slots": slots, "eq": eq, "repr": repr}
             return functools.partial(record, kw_only=kw_only, **options)
         own = frozenset(vars(cls))
+        # `dataclass` would put the signature there, which takes it milliseconds to find.
+        cls.__doc__ = cls.__doc__ or cls.__name__
         made = dataclasses.dataclass(
             **_NOTHING | {"match_args": True}, slots=slots, kw_only=kw_only
         )(cls)

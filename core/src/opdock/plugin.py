@@ -95,6 +95,7 @@ from opdock.plugins.clusters import (
     Serving,
 )
 from opdock.plugins.hookspecs import hookimpl
+from opdock.plugins.installed import Announcement, announced, installed_files
 from opdock.plugins.records import (
     API_VERSION,
     BackendSpec,
@@ -139,6 +140,7 @@ __all__ = [
     "UNSIGNED",
     "UPDATES",
     "AlongAxis",
+    "Announcement",
     "ArenaDevice",
     "Asker",
     "BackendSpec",
@@ -208,6 +210,7 @@ __all__ = [
     "Turn",
     "ValueView",
     "all_ops",
+    "announced",
     "as_dtype",
     "axes",
     "cells",
@@ -225,6 +228,7 @@ __all__ = [
     "hookimpl",
     "host_ops",
     "infer_shapes",
+    "installed_files",
     "kept",
     "load",
     "mount",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -166,7 +167,7 @@ def test_the_loader_says_of_devices_what_pyopencl_says(real):
             _ = one.platform.colour
 
 
-def test_pyopencl_tries_compilers_once_and_is_not_needed_later(real, tmp_path):
+def test_devices_are_told_of_and_tried_without_pyopencl(real, tmp_path):
     code = """
 import sys
 from opdock_opencl.probe import probe
@@ -174,19 +175,31 @@ print(probe(), "pyopencl" in sys.modules)
 """
     environ = {**os.environ, "OPDOCK_CACHE": str(tmp_path), "PYTHONHASHSEED": "0"}
     environ.pop("OPDOCK_OPENCL_PARTS", None)
-    first, second = (
+    first, later = (
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environ
         ).stdout
         for _ in range(2)
     )
-    assert first.endswith(" True\n")
-    assert second == first.replace(" True\n", " False\n")
+    assert first.endswith(" False\n")
+    assert later == first
+    assert [*(tmp_path / "opencl-compilers").iterdir()]
     divided = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True,
         env={**environ, "OPDOCK_OPENCL_PARTS": "2"},
     ).stdout  # fmt: skip
     assert divided.endswith(" True\n")  # only PyOpenCL divides
+
+
+def test_the_drivers_compiler_says_what_is_wrong(real):
+    loader, _ = real
+    (device, *_) = (d for p in loader.get_platforms() for d in p.get_devices())
+    context = loader.Context([device])
+    loader.Program(context, probe._TRIAL).build()
+    with pytest.raises(driver.Error, match=r"(?s)clBuildProgram: -\d+.*error:.*nothing_such"):
+        loader.Program(context, "__kernel void f() { nothing_such; }").build()
+    with pytest.raises(driver.Error, match="clCreateContext: -33"):
+        loader.Context([driver.Device(device.platform, ctypes.c_void_p())])
 
 
 class Refusing:

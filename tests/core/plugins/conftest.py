@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoints
-
 import pytest
 
 from opdock.plugins.manager import PluginManager
@@ -12,7 +10,7 @@ from opdock.plugins.manager import PluginManager
 @pytest.fixture
 def manager(monkeypatch):
     """A manager that sees no installed plugin."""
-    monkeypatch.setattr("opdock.plugins.discovery.entry_points", lambda: EntryPoints())
+    monkeypatch.setattr("opdock.plugins.discovery.announced", lambda *groups: [])
     for name in ("OPDOCK_PLUGINS", "OPDOCK_DISABLE", "OPDOCK_STRICT_PLUGINS"):
         monkeypatch.delenv(name, raising=False)
     return PluginManager()

@@ -71,7 +71,15 @@ GOOD: dict[type, dict[str, Any]] = {
     ToleranceRow: {"op": "Exp", "dtype": "float32", "rtol": 1e-3, "atol": 0.0, "reason": "r"},
     Traits: {},
 }  # fmt: skip
-OURS = {"Candidate", "Rejection", "Segment", "SegmentNode", "SegmentValue", "SegmentVariable"}
+OURS = {
+    "Announcement",
+    "Candidate",
+    "Rejection",
+    "Segment",
+    "SegmentNode",
+    "SegmentValue",
+    "SegmentVariable",
+}
 """What plugins get, and never make."""
 
 CASES = [(kind, field.name) for kind in GOOD for field in dataclasses.fields(kind)]

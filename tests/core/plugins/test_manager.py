@@ -6,7 +6,6 @@ import logging
 import sys
 import threading
 import types
-from importlib.metadata import entry_points
 
 import pytest
 
@@ -24,6 +23,7 @@ from opdock.plugin import (
     hookimpl,
 )
 from opdock.plugins import probing
+from opdock.plugins.installed import announced
 from tests.core.plugins.made import Device, counter, make
 
 
@@ -50,14 +50,15 @@ def test_states_follow_use(manager):
 
 
 def test_registration_asks_nothing_of_the_installed(manager, monkeypatch):
-    monkeypatch.setattr("opdock.plugins.discovery.entry_points", lambda: 1 / 0)
+    monkeypatch.setattr("opdock.plugins.discovery.announced", lambda *groups: 1 / 0)
     assert manager.register(make()).state == "loaded"
 
 
 def test_what_is_installed_is_read_once(manager, monkeypatch):
     asked = []
     monkeypatch.setattr(
-        "opdock.plugins.discovery.entry_points", lambda: asked.append(1) or entry_points()
+        "opdock.plugins.discovery.announced",
+        lambda *groups: asked.append(1) or announced(*groups),
     )
     assert {"cpu", "echo"} <= {status.name for status in manager.status()}
     manager.load()
@@ -485,3 +486,16 @@ def test_the_names_of_cores_own_passes_are_taken(manager):
     (status,) = (p for p in manager.status() if p.name == "pack")
     assert (status.state, status.kind) == ("quarantined", "duplicate")
     assert "core has a pass 'cluster' of its own, which a fusion of that name" in status.reason
+
+
+def test_hooks_are_called_once(manager):
+    module, calls = make(), []
+    plain = module.opdock_backends
+
+    def opdock_backends():
+        calls.append(1)
+        return plain()
+
+    module.opdock_backends = hookimpl(opdock_backends)
+    assert manager.register(module).state == "loaded"
+    assert calls == [1] and len(manager.devices()) == 1

@@ -1,4 +1,4 @@
-"""The few calls of OpenCL that tell of devices, through ctypes.
+"""The few calls of OpenCL that tell of devices and try their compilers, through ctypes.
 
 PyOpenCL takes three times as long to import as the drivers take to say what there is, and only who
 computes needs it. What it brings is asked here: the loader of drivers that its wheels for Linux
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-__all__ = ["Device", "DeviceType", "Error", "Loader", "Platform", "loader"]
+__all__ = ["Context", "Device", "DeviceType", "Error", "Loader", "Platform", "Program", "loader"]
 
 
 class Error(Exception):
@@ -32,6 +32,7 @@ class DeviceType:
 
 _ALL: Final = 0xFFFFFFFF
 _NOT_FOUND: Final = -1
+_BUILD_LOG: Final = 0x1183
 _PLATFORM: Final = {"version": 0x0901, "name": 0x0902, "vendor": 0x0903, "extensions": 0x0904}
 _TEXTS: Final = {
     "name": 0x102B, "vendor": 0x102C, "driver_version": 0x102D, "version": 0x102F,
@@ -57,13 +58,57 @@ _PLACES: Final = (".libs", "../pyopencl.libs")
 """Where wheels hold the libraries that they bring."""
 
 
+class Context:
+    """What programs for one device are made in."""
+
+    def __init__(self, devices: Sequence[Device]) -> None:
+        (self.device,) = devices
+        self.loader = self.device.platform.loader
+        one = ctypes.byref(self.device.at)
+        self.at = self.loader.made("clCreateContext", None, 1, one, None, None)
+
+    def __del__(self) -> None:
+        if hasattr(self, "at"):
+            self.loader.call("clReleaseContext", self.at)
+
+
+class Program:
+    """A program for a context's device."""
+
+    def __init__(self, context: Context, source: str) -> None:
+        self.context = context
+        text = ctypes.c_char_p(source.encode())
+        self.at = context.loader.made(
+            "clCreateProgramWithSource", context.at, 1, ctypes.byref(text), None
+        )
+
+    def build(self) -> None:
+        """Compiles it.
+
+        Raises:
+            Error: with what the compiler says.
+        """
+        device, ask = self.context.device.at, self.context.loader
+        try:
+            ask.call("clBuildProgram", self.at, 1, ctypes.byref(device), None, None, None)
+        except Error as e:
+            said = ask.text("clGetProgramBuildInfo", self.at, device, _BUILD_LOG)
+            raise Error(f"{e.args[0]}\n{said}", e.args[1]) from None
+
+    def __del__(self) -> None:
+        if hasattr(self, "at"):
+            self.context.loader.call("clReleaseProgram", self.at)
+
+
 @dataclass(frozen=True)
 class Loader:
     """The library that finds drivers, as far as the probe uses PyOpenCL's module."""
 
     library: Any
 
+    Context = Context
     Error = Error
+    Program = Program
     device_type = DeviceType
 
     def get_platforms(self) -> list[Platform]:
@@ -78,13 +123,22 @@ class Loader:
         self.call(function, *arguments, count, room, None)
         return [ctypes.c_void_p(at) for at in room]
 
-    def text(self, function: str, at: Any, what: int) -> str:
-        """A text about a platform or a device."""
+    def text(self, function: str, *of: Any) -> str:
+        """A text about something."""
         size = ctypes.c_size_t()
-        self.call(function, at, what, ctypes.c_size_t(0), None, ctypes.byref(size))
+        self.call(function, *of, ctypes.c_size_t(0), None, ctypes.byref(size))
         room = ctypes.create_string_buffer(size.value)
-        self.call(function, at, what, size, room, None)
+        self.call(function, *of, size, room, None)
         return room.value.decode(errors="replace")
+
+    def made(self, function: str, *arguments: Any) -> ctypes.c_void_p:
+        """Calls a function that makes something."""
+        make, code = getattr(self.library, function), ctypes.c_int32()
+        make.restype = ctypes.c_void_p
+        at = make(*arguments, ctypes.byref(code))
+        if code.value:
+            raise Error(f"{function}: {code.value}", code.value)
+        return ctypes.c_void_p(at)
 
     def call(self, function: str, *arguments: Any) -> None:
         """Calls a function that returns whether all went well."""

@@ -30,10 +30,6 @@ _DRIVERS = ("OCL_", "POCL_", "LP_", "RUSTICL_")
 _TRIAL = "__kernel void trial(__global float* x) { x[get_global_id(0)] *= 2; }"
 
 
-class UntriedError(Exception):
-    """Nobody knows yet whether a device's compiler works, and only PyOpenCL can try."""
-
-
 def probe() -> Probe:
     """The devices of all platforms, or the reason why there is none: PyOpenCL or a driver."""
     package = importlib.util.find_spec("pyopencl")
@@ -43,7 +39,7 @@ def probe() -> Probe:
         return Probe(reason=f"{_PARTS} takes a number, got {parts!r}", installable=False)
     if not parts and "pyopencl" not in sys.modules and package.origin:
         loader = driver.loader(Path(package.origin).parent)
-        with suppress(driver.Error, UntriedError):  # then PyOpenCL can do it, or says why not
+        with suppress(driver.Error):  # then PyOpenCL says why not
             if loader is not None:
                 return _found(loader)
     import pyopencl as cl
@@ -124,8 +120,6 @@ def _problem(cl: Any, device: Any) -> str:
     name = _name(device)
     if kept.read(_TRIED, name) is not None:
         return ""
-    if isinstance(cl, driver.Loader):
-        raise UntriedError
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # some drivers' compilers talk even when all is well

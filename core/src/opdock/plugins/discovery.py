@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Final
 
 from opdock.nearest import meant
+from opdock.plugins.installed import Announcement, announced
 from opdock.plugins.ownership import ADMIT, is_named, names_in
 from opdock.plugins.state import Plugin, Quarantine
 
@@ -34,7 +34,7 @@ def discover(environ: Mapping[str, str] | None = None) -> list[Plugin]:
     environ = os.environ if environ is None else environ
     wanted, files = _split(environ.get("OPDOCK_PLUGINS", ""))
     disabled, _ = _split(environ.get("OPDOCK_DISABLE", ""))
-    found = [_from_entry(ep) for ep in _entries()]
+    found = [_from_entry(entry) for entry in announced(*GROUPS)]
     # Not the order of sys.path: it changes with the current directory.
     found.sort(key=lambda p: (GROUPS.index(p.group), p.name, p.distribution.lower()))
     for plugin in found:
@@ -47,21 +47,13 @@ def discover(environ: Mapping[str, str] | None = None) -> list[Plugin]:
     return found
 
 
-def _entries() -> list[EntryPoint]:
-    """Those of our groups; what is installed is read once for all of them."""
-    installed = entry_points()
-    return [entry for group in GROUPS for entry in installed.select(group=group)]
-
-
-def _from_entry(entry: EntryPoint) -> Plugin:
-    # Each of a distribution's properties reads all of its metadata anew.
-    about = entry.dist.metadata if entry.dist else {"Name": "", "Version": ""}
+def _from_entry(entry: Announcement) -> Plugin:
     return Plugin(
         name=entry.name,
         group=entry.group,
         target=entry.value,
-        distribution=about["Name"],
-        version=about["Version"],
+        distribution=entry.distribution,
+        version=entry.version,
         source=entry,
     )
 

@@ -6,7 +6,6 @@ import importlib
 import importlib.util
 import sys
 from collections.abc import Callable, Iterable
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -19,12 +18,14 @@ from opdock.graph.nodes.registry import OpSpec
 from opdock.nearest import meant
 from opdock.plugins import hookspecs
 from opdock.plugins.clusters import ClusterEngineSpec
+from opdock.plugins.installed import Announcement
 from opdock.plugins.ownership import NAMED
 from opdock.plugins.records import (
     API_VERSION,
     BackendSpec,
     GraphPass,
     GraphTransform,
+    Records,
     check_version,
 )
 from opdock.plugins.state import Backend, Plugin, Quarantine
@@ -76,15 +77,13 @@ def load(plugin: Plugin) -> None:
     implemented = _implemented(relay, module)
     # A plugin for a newer API may implement hooks that are unknown here: the version is the better
     # reason, so backends are asked first.
-    backends = _early_backends(module) if "opdock_backends" in implemented else ()
-    for spec in backends:
+    records = _early_backends(module, implemented)
+    for spec in records.get("opdock_backends", ()):
         _check_api(spec.api)
     _check_hooks(relay, module, implemented)
-    records = {
-        hook: _collect(hook, getattr(relay.hook, hook), kind)
-        for hook, kind in RECORD_HOOKS.items()
-        if hook in implemented
-    }
+    for hook, kind in RECORD_HOOKS.items():
+        if hook in implemented and hook not in records:
+            records[hook] = _collect(hook, getattr(relay.hook, hook), kind)
     _check_records(plugin, records)
     plugin.module, plugin.relay, plugin.records, plugin.state = module, relay, records, "loaded"
     plugin.backends = [Backend(spec, plugin) for spec in records.get("opdock_backends", ())]
@@ -103,7 +102,7 @@ def resolve(dotted: str) -> Any:
 def _import(plugin: Plugin) -> Any:
     source = plugin.source
     try:
-        if isinstance(source, EntryPoint):
+        if isinstance(source, Announcement):
             return source.load()
         if isinstance(source, Path):
             return _import_file(source)
@@ -153,11 +152,13 @@ def _name(module: Any) -> str:
     return getattr(module, "__name__", None) or type(module).__name__
 
 
-def _early_backends(module: Any) -> tuple[BackendSpec, ...]:
-    implementation = getattr(module, "opdock_backends", None)
-    if implementation is None:  # under another name, by specname=
-        return ()
-    return _collect("opdock_backends", lambda: [implementation()], BackendSpec)
+def _early_backends(module: Any, implemented: list[str]) -> Records:
+    """The backends, where one function of the hook's name tells of them; none under other names."""
+    hook = "opdock_backends"
+    implementation = getattr(module, hook, None)
+    if implementation is None or implemented.count(hook) != 1:
+        return {}
+    return {hook: _collect(hook, lambda: [implementation()], BackendSpec)}
 
 
 def _check_api(api: tuple[int, int]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import traceback as tb
 from dataclasses import field
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -13,6 +12,7 @@ import pluggy
 
 from opdock.codes import of_kind
 from opdock.late import record
+from opdock.plugins.installed import Announcement
 from opdock.plugins.records import (
     BackendSpec,
     BackendStatus,
@@ -105,7 +105,7 @@ class Plugin:
     target: str
     distribution: str = ""
     version: str = ""
-    source: EntryPoint | Path | Any = None
+    source: Announcement | Path | Any = None
     module: Any = None
     state: State = "listed"
     kind: str = ""

@@ -40,6 +40,7 @@ from opdock.train.replicated import (
 from opdock.train.slot_creator import beside
 from opdock.train.tracking.slots import TrackedSlots
 from opdock.util import nest
+from opdock.util.collector import collector_waits
 
 
 class Optimizer(TrackedSlots, AppliedUpdates):
@@ -208,7 +209,7 @@ class Optimizer(TrackedSlots, AppliedUpdates):
             raise ValueError(
                 f"No gradients provided for any variable: {[str(v) for _, v in converted]}."
             )
-        with frames_known(sys._getframe()):
+        with collector_waits(), frames_known(sys._getframe()):
             return self._apply_pairs(converted, variables, global_step, name)
 
     def _distributed_apply(

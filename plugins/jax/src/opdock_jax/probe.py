@@ -6,13 +6,12 @@ import contextlib
 import os
 import re
 import sys
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
-from opdock.plugin import DeviceAttributes, Probe, deterministic
+from opdock.plugin import DeviceAttributes, Probe, announced, deterministic
 
 _CPU: Final = SimpleNamespace(platform="cpu", device_kind="cpu", id=0, memory_stats=dict)
 """What JAX says of the only device that it has without plugins and settings."""
@@ -69,7 +68,7 @@ def _for_the_processor_alone(package: str) -> str:
         return ""
     text = Path(package).with_name("version.py").read_text(encoding="utf-8")
     release = re.search(r"^_release_version\b.*'(\d.*)'$", text, re.MULTILINE)
-    return "" if release is None or entry_points(group="jax_plugins") else release[1]
+    return "" if release is None or announced("jax_plugins") else release[1]
 
 
 def _facts(index: int, device: Any, version: str) -> DeviceAttributes:

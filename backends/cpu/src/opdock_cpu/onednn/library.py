@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib.metadata
 import os
 import sys
 from collections.abc import Iterator
@@ -11,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from opdock.plugin import installed_files
 from opdock_cpu.threads import short_waits
 
 __all__ = ["Library", "find", "notes", "reason"]
@@ -96,14 +96,10 @@ def _candidates() -> Iterator[str]:
 
 
 def _in_wheel(wheel: str, names: tuple[str, ...]) -> Iterator[str]:
-    try:
-        files = importlib.metadata.files(wheel) or ()
-    except importlib.metadata.PackageNotFoundError:
-        return
-    by_name = {f.name: f for f in files}
+    by_name = {os.path.basename(path): path for path in installed_files(wheel)}
     for name in names:
         if name in by_name:
-            yield str(Path(str(by_name[name].locate())).resolve())
+            yield os.path.realpath(by_name[name])
             return
 
 

@@ -30,7 +30,7 @@ def branches(block: Block, evaluate: Evaluate) -> bool:
         Whether anything changed; constants may then be found that were none before.
     """
     block.looked_at("branches", len(block.nodes))
-    if not any(n.traits.control is not Control.NONE for n in block.nodes):
+    if not any(t.control is not Control.NONE for t in block.kinds()):
         return False
     mapping: dict[Value, Value] = {}
     controls: dict[Node, list[Node]] = {}

@@ -28,9 +28,15 @@ def calls(block: Block) -> None:
             call has, or takes other shapes.
         ResourceExhaustedError: functions that call each other come to too many nodes.
     """
+    if not _are_left(block):
+        return
     _check_sizes(block)
-    while any(n.traits.control is Control.CALL for n in block.nodes):
+    while _are_left(block):
         _once(block)
+
+
+def _are_left(block: Block) -> bool:
+    return any(t.control is Control.CALL for t in block.kinds())
 
 
 _MOST: Final = 1 << 22

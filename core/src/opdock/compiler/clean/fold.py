@@ -63,7 +63,11 @@ def fold(block: Block, evaluate: Evaluate) -> None:
 
 
 def _has_unknown(node: Node) -> bool:
-    return bool(node.inputs) and any(s is None or None in s for s in node.out_shapes)
+    if node.inputs:
+        for shape in node.out_shapes:
+            if shape is None or None in shape:
+                return True
+    return False
 
 
 def _may_fold(node: Node) -> bool:

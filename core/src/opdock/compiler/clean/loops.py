@@ -29,7 +29,7 @@ def loops(block: Block) -> None:
         block: changed in place.
     """
     block.looked_at("loops", len(block.nodes))
-    if not any(_is_control(n) for n in block.nodes):
+    if not any(t.control is not Control.NONE for t in block.kinds()):
         return
     mapping: dict[Value, Value] = {}
     controls: dict[Node, list[Node]] = {}

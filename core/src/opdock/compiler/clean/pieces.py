@@ -26,8 +26,10 @@ def pieces(block: Block) -> None:
     Who waits for a node of several results without using one waits for all that it does, so such a
     node stays as it is.
     """
-    _results(block)
-    _inputs(block)
+    if any(t.pieces is not None for t in block.kinds()):
+        _results(block)
+    if any(t.gathers is not None for t in block.kinds()):
+        _inputs(block)
 
 
 def _results(block: Block) -> None:

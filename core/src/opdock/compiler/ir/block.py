@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -263,6 +263,10 @@ class Block:
     within: str = ""
     source: Source | None = None
     turned: set[Value] = field(default_factory=set)
+
+    def kinds(self) -> Collection[Traits]:
+        """What its ops declare, each once: a pass asks these whether there is anything for it."""
+        return {id(node.traits): node.traits for node in self.nodes}.values()
 
     def looked_at(self, name: str, count: int) -> None:
         """Adds to the visits of a pass."""

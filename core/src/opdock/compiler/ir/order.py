@@ -6,7 +6,7 @@ Fusion moves nodes, and a node that reads a variable must go on seeing the same 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from opdock import errors
@@ -70,10 +70,9 @@ def root_of(node: Node, known: dict[Node, Any]) -> Any:
     return root
 
 
-def preceding(node: Node, before: Mapping[Node, list[Node]]) -> Iterator[Node]:
+def preceding(node: Node, before: Mapping[Node, list[Node]]) -> list[Node]:
     """All that must run before a node; some may come twice."""
-    yield from node.needs()
-    yield from before.get(node, ())
+    return [*node.needs(), *before.get(node, ())]
 
 
 def in_order(

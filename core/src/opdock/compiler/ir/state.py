@@ -122,7 +122,8 @@ def _may_act(spec: OpSpec) -> bool:
 
 def follow_effects(node: Node, effects: set[Node]) -> None:
     """Adds a node to those that have an effect or wait for one; all before it have been asked."""
-    if has_effect(node):
+    spec = node.spec
+    if (spec is None or node.takes_handles or _may_act(spec)) and has_effect(node):
         effects.add(node)
     elif effects:
         # Every pass asks this of every node, so no list is made.

@@ -251,21 +251,22 @@ class Graph(GraphMode, GraphContents):
             self._names_in_use |= {base: count, unique: 1}
         return f"{name}_{count - 1}"
 
+    def _new_scope(self, name: str) -> str:
+        """The name stack in a scope that is to be entered."""
+        name = as_text(name)
+        if name[-1] == "/":
+            return name[:-1]
+        if not (self.eager or (_SCOPE_NAME if self._name_stack else _OP_NAME).match(name)):
+            raise ValueError(f"'{name}' is not a valid scope name")
+        return self._node_name(name)
+
     @contextlib.contextmanager
     def name_scope(self, name: str | None) -> Iterator[str]:
         """Prefixes the names of operations made inside; yields the scope with a trailing "/".
 
         A name that ends in "/" re-enters that scope; None or "" resets to the top.
         """
-        new = ""
-        if name:
-            name = as_text(name)
-            if name[-1] == "/":
-                new = name[:-1]
-            else:
-                if not (self.eager or (_SCOPE_NAME if self._name_stack else _OP_NAME).match(name)):
-                    raise ValueError(f"'{name}' is not a valid scope name")
-                new = self._node_name(name)
+        new = self._new_scope(name) if name else ""
         old, self._name_stack = self._name_stack, new
         try:
             # "/" is the top under a name that ends in "/", as scopes to re-enter do.

@@ -81,6 +81,7 @@ class name_scope:
             )
         self._values = values
         self._stack: contextlib.ExitStack | None = None
+        self._before: tuple[Graph, str] | None = None
 
     @property
     def name(self) -> str | None:
@@ -88,8 +89,13 @@ class name_scope:
         return self._name
 
     def __enter__(self) -> str:
-        stack = contextlib.ExitStack()
         graph = graph_of(self._values)
+        if self._name and graph is get_default_graph():
+            # Nearly all scopes are such, and most ops are made in one of their own.
+            scope = graph._new_scope(self._name)
+            self._before, graph._name_stack = (graph, graph._name_stack), scope
+            return scope + "/"
+        stack = contextlib.ExitStack()
         try:
             if graph is not get_default_graph():
                 stack.enter_context(graph.as_default())
@@ -101,7 +107,10 @@ class name_scope:
         return scope
 
     def __exit__(self, *exc: object) -> None:
-        if self._stack is not None:
+        if self._before is not None:
+            graph, stack_before = self._before
+            graph._name_stack, self._before = stack_before, None
+        elif self._stack is not None:
             stack, self._stack = self._stack, None
             stack.close()
 
