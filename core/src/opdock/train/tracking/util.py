@@ -248,6 +248,8 @@ class Checkpoint(AutoTrackable):
         ValueError: an object cannot be tracked.
     """
 
+    _made_when_asked = frozenset({"save_counter"})
+
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
         for name, value in sorted(kwargs.items()):
