@@ -52,11 +52,11 @@ class AutoTrackable(Trackable):
             known = kwargs.get("cache", {})
             key = "functions", id(self)
             if key not in known:
-                known[key] = self._functions()
+                known[key] = self._saved_functions()
             found |= known[key]
         return found
 
-    def _functions(self) -> dict[str, SavedFunction]:
+    def _saved_functions(self) -> dict[str, SavedFunction]:
         names = [name for name in dir(self) if name not in self._made_when_asked]
         values = {name: _attribute(self, name) for name in names}
         return {k: v for k, v in values.items() if isinstance(v, SavedFunction)}
