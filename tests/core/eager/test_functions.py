@@ -310,3 +310,66 @@ def test_constants_take_sizes_of_dimensions():
     assert tf.constant([x.shape[0], -1]).numpy().tolist() == [2, -1]
     with pytest.raises(ValueError, match="unknown Dimension"):
         tf.constant([tf.Dimension(None), 1])
+
+
+def test_a_variable_may_be_made_of_an_argument():
+    class Running(tf.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.total: Any = None
+            self.length: Any = None
+            self.runs = 0
+
+        @tf.function
+        def __call__(self, x: Any) -> Any:
+            self.runs += 1
+            if self.total is None:
+                self.total = tf.Variable(2.0 * x, name="total")
+                self.length = tf.Variable(tf.shape(x)[0], trainable=False, dtype=tf.int32)
+            self.total.assign_add(x)
+            return self.total * tf.cast(self.length, tf.float32)
+
+    running = Running()
+    x = tf.constant([1.0, 2.0])
+    with tf.GradientTape() as tape:
+        first = running(x)
+    assert first.numpy().tolist() == [6, 12]
+    assert tape.gradient(first, running.total).numpy().tolist() == [2, 2]
+    # The trace that gives the variables their values serves once, and no later one does.
+    assert [running(x).numpy().tolist() for _ in range(2)] == [[8, 16], [10, 20]]
+    assert running.runs == 2 and running.total.numpy().tolist() == [5, 10]
+    assert running.total.name == "total:0" and running.trainable_variables == (running.total,)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=r"shape \[2\].* shape \[3\]"):
+        running(tf.ones([3]))
+
+
+def test_of_a_variable_of_an_argument_whose_call_failed_the_value_comes_from_the_next_call():
+    made: list[Any] = []
+
+    @tf.function
+    def divide(x: Any, by: Any) -> Any:
+        with tf.control_dependencies([tf.debugging.assert_positive(by)]):
+            start = x // by
+        if not made:
+            made.append(tf.Variable(start, dtype=tf.int32))
+        return made[0] + 1
+
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        divide(tf.constant(6), tf.constant(0))
+    assert divide(tf.constant(6), tf.constant(3)).numpy() == 3
+    assert divide(tf.constant(60), tf.constant(3)).numpy() == 3
+
+
+def test_calls_use_what_was_traced_for_their_arguments():
+    runs = []
+
+    @tf.function
+    def double(x: Any) -> Any:
+        runs.append(x)
+        return 2 * x
+
+    concrete = double.get_concrete_function(tf.TensorSpec([None], tf.float32, "named"))
+    assert double(tf.ones([2])).numpy().tolist() == [2, 2] and len(runs) == 2
+    named = double.get_concrete_function(tf.TensorSpec([3], tf.float32, "named"))
+    assert double(tf.ones([3])).numpy().tolist() == [2, 2, 2] and len(runs) == 3
+    assert concrete.inputs[0].op.name == named.inputs[0].op.name == "named"

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
+from opdock import dtypes
 from opdock.autodiff.split import watched
 from opdock.dtypes import DType
 from opdock.eager.calls import Calls, makes_a_resource
@@ -154,6 +155,9 @@ class EagerGraph(Graph):
             tensor = EagerTensor(op, i, dtype, ())
             if dtype._is_handle:
                 tensor.hold(value, handle_of(tensor))
+                if dtype is dtypes.resource:
+                    # A handle that is passed on: the resource goes with the one that made it.
+                    tensor.__dict__["passed"] = [t for t in inputs if t._dtype is dtypes.resource]
             else:
                 tensor.hold(np.asarray(value))
             outputs.append(tensor)

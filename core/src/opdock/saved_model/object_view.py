@@ -192,6 +192,8 @@ def _of_resource(resource: CapturableResource) -> dict[str, Any]:
         return 1
 
     def ended() -> int:
+        if resource._resource_deleter is not None:
+            resource._resource_deleter.destroy_resource()
         return 1
 
     return {

@@ -216,9 +216,10 @@ class _Loader:
         dtype = dtypes.as_dtype(proto.dtype)
         with name_scope(f"{self._outside}/" if self._outside else None):
             # As in TF it can be trained, but no optimizer of the program does so by itself.
+            shape = TensorShape(proto.shape)
             made = ResourceVariable(
-                self._saved(number, proto.name, dtype, TensorShape(proto.shape)),
-                trainable=False, name=proto.name or None, dtype=dtype,
+                self._saved(number, proto.name, dtype, shape),
+                trainable=False, name=proto.name or None, dtype=dtype, shape=shape,
                 synchronization=VariableSynchronization(proto.synchronization),
                 aggregation=VariableAggregation(proto.aggregation),
             )  # fmt: skip
@@ -339,11 +340,19 @@ class _Loader:
         if name not in self._concrete:
             raise self._contradiction(f"function {name!r}")
         proto = self._concrete[name]
-        return (
-            proto,
-            lambda: self._library.function(name),
-            lambda: [self._captured(number) for number in proto.bound_inputs],
-        )
+
+        def captures() -> list[Tensor]:
+            return [self._captured(number) for number in proto.bound_inputs]
+
+        def body() -> FuncGraph:
+            found = self._library.function(name)
+            if proto.bound_inputs and not found.outside:
+                # The last parameters, as of a body that was traced.
+                last = found.inputs[-len(proto.bound_inputs) :]
+                found.outside.update(zip(last, captures(), strict=True))
+            return found
+
+        return proto, body, captures
 
     def _captured(self, number: int) -> Tensor:
         """The tensor by which functions know an object."""

@@ -62,6 +62,7 @@ class FuncGraph(Graph):
         depth: how many bodies this one is in, itself included.
         loop: the innermost body of a loop that this is or is in.
         starts: of a loop's body, the parameters that are its variables -> what they start from.
+        starts_variables: whether the first call gives variables their values.
         hand_out: of a branch of a cond, what gives a tensor in there to a graph outside; None where
             it cannot.
     """
@@ -81,6 +82,7 @@ class FuncGraph(Graph):
         self.outside: dict[Tensor, Tensor] = {}
         self.targets: list[Operation] = []
         self.starts: dict[Tensor, Tensor] = {}
+        self.starts_variables = False
         self.hand_out: Callable[[Tensor, Graph], Tensor | None] | None = None
         self.depth: int = 1 + getattr(outer, "depth", 0)
         self._captured: dict[Tensor, Tensor] = {}

@@ -376,6 +376,24 @@ class UninitializedVariable(ResourceVariable):
                 self._register(collections, self._trainable)
 
 
+class LateVariable(ResourceVariable):
+    """A variable that a function makes of its arguments: the first call gives it its value.
+
+    It is of programs whose operations run as they are made. The initial value is a Python function
+    that gives a tensor of the function's body.
+    """
+
+    def _build(
+        self, scope: str, initial_value: Any, from_function: bool, dtype: Any,
+        caching_device: Any, shape: Any,
+    ) -> None:  # fmt: skip
+        value = initial_value()
+        known = value.raw_shape if shape is None else checked_shape(shape, value)
+        self._initial_value = None
+        self._hold(scope, value.dtype.base_dtype, known)
+        self._caching_device = caching_device
+
+
 class UnreadVariable(ResourceVariable):
     """What an update returns: the variable, every use of which comes after the update.
 

@@ -3,29 +3,65 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from opdock import dtypes
 from opdock.graph.nodes.convert import convert_to_tensor, register_tensor_conversion_function
+from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.scopes import device as on_device
 from opdock.graph.nodes.scopes import init_scope
 from opdock.graph.variables.trackable import Trackable
 
 __all__ = [
-    "CapturableResource", "ResourceTracker", "TrackableAsset", "TrackableResource", "owns_resource",
-    "resource_tracker_scope",
+    "CapturableResource", "CapturableResourceDeleter", "ResourceTracker", "TrackableAsset",
+    "TrackableResource", "owns_resource", "resource_tracker_scope",
 ]  # fmt: skip
 
 
+class CapturableResourceDeleter:
+    """What ends a resource when the object that holds it is gone, if its operations run at once.
+
+    Args:
+        destroy_resource_fn: ends it; subclasses may override `destroy_resource` instead, which
+            models that are saved take along.
+    """
+
+    def __init__(self, destroy_resource_fn: Callable[[], Any] | None = None) -> None:
+        self._destroy_resource = destroy_resource_fn
+        self._graph = get_default_graph()
+
+    def destroy_resource(self) -> Any:
+        """Ends the resource."""
+        return self._destroy_resource() if self._destroy_resource is not None else None
+
+    def __del__(self) -> None:
+        # Of a graph, the session that holds the resource ends it.
+        if self._destroy_resource is None or not self._graph.eager or sys.is_finalizing():
+            return
+        with self._graph.as_default():
+            self._destroy_resource()
+
+
 class CapturableResource(Trackable):
-    """An object behind a handle, such as a table, which models make and fill when loaded."""
+    """An object behind a handle, such as a table, which models make and fill when loaded.
+
+    Args:
+        device: where it is made.
+        deleter: what ends it.
+    """
 
     _resource_handle: Any = None
     _resource_device = ""
+    _resource_deleter: CapturableResourceDeleter | None = None
     # Whether there is a resource of the object's own, or it works with that of another.
     _is_owner = True
+
+    def __init__(self, device: str = "", deleter: CapturableResourceDeleter | None = None) -> None:
+        self._resource_device = device
+        self._resource_deleter = deleter
 
     def _create_resource(self) -> Tensor:
         """Makes the handle."""
@@ -46,10 +82,11 @@ class TrackableResource(CapturableResource):
 
     Args:
         device: where it is made.
+        deleter: what ends it.
     """
 
-    def __init__(self, device: str = "") -> None:
-        self._resource_device = device
+    def __init__(self, device: str = "", deleter: CapturableResourceDeleter | None = None) -> None:
+        super().__init__(device, deleter)
         for tracker in _trackers:
             tracker.add_resource(self)
 
@@ -57,7 +94,8 @@ class TrackableResource(CapturableResource):
     def resource_handle(self) -> Any:
         """The handle."""
         if self._resource_handle is None:
-            with on_device(self._resource_device):
+            # A function that asks first takes the handle from outside, as others will.
+            with init_scope(), on_device(self._resource_device):
                 self._resource_handle = self._create_resource()
         return self._resource_handle
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
-from typing import Any
+import warnings
+from typing import Any, ClassVar
 
 from opdock.graph.variables.trackable import NoDependency, Trackable
 from opdock.graph.variables.tracked_containers import wrap
@@ -17,6 +17,9 @@ class SavedFunction:
 
 class AutoTrackable(Trackable):
     """An object whose trackable attributes are its dependencies; lists and dicts are followed."""
+
+    # Properties that are no functions and make what they give: who saves does not ask for them.
+    _made_when_asked: ClassVar[frozenset[str]] = frozenset()
 
     def __setattr__(self, name: str, value: Any) -> None:
         if getattr(self, name, NoDependency) is value:
@@ -44,13 +47,29 @@ class AutoTrackable(Trackable):
             kwargs: what those who override it hand to each other.
         """
         found = super()._trackable_children(save_type, **kwargs)
-        for name in dir(self) if save_type == "savedmodel" else ():
-            # To ask a property may make what it gives, such as a checkpoint's counter.
-            if not isinstance(inspect.getattr_static(self, name, None), property):
-                value = getattr(self, name, None)
-                if isinstance(value, SavedFunction):
-                    found[name] = value
+        if save_type == "savedmodel":
+            # Once in a save: a property may give another function each time.
+            known = kwargs.get("cache", {})
+            key = "functions", id(self)
+            if key not in known:
+                known[key] = self._saved_functions()
+            found |= known[key]
         return found
+
+    def _saved_functions(self) -> dict[str, SavedFunction]:
+        names = [name for name in dir(self) if name not in self._made_when_asked]
+        values = {name: _attribute(self, name) for name in names}
+        return {k: v for k, v in values.items() if isinstance(v, SavedFunction)}
+
+
+def _attribute(owner: AutoTrackable, name: str) -> Any:
+    """An attribute, or None where it cannot be asked for, as with a property that raises."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Nobody uses what is asked for here.
+            return getattr(owner, name, None)
+    except Exception:
+        return None
 
 
 def sticky_attribute_assignment(trackable: Trackable, name: str, value: Any) -> Any:

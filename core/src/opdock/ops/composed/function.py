@@ -144,7 +144,11 @@ class Function(SavedFunction):
             self._note(args, kwargs)
             return self._trace(own, *found[1])
 
-        return self._known.calls.find((own, wanted), trace).apply(given)
+        found = self._known.calls.find((own, wanted), trace)
+        result = found.apply(given)
+        if found.graph.starts_variables:  # From now on they have their values.
+            self._known.calls.forget(found)
+        return result
 
     def _trace(self, own: tuple[Any, ...], args: Any, kwargs: Any) -> ConcreteFunction:
         """The function for arguments with specs in the place of tensors."""
@@ -209,6 +213,8 @@ class Function(SavedFunction):
                 return function
         function = self._trace((), *wanted)
         self._known.traced.append((wanted, graph, function))
+        if graph.eager:
+            self._known.calls.offer(((), wanted), function)
         return function
 
     def _list_all_concrete_functions_for_serialization(self) -> list[ConcreteFunction]:

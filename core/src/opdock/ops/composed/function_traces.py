@@ -81,6 +81,24 @@ class Traces:
                 self._known.move_to_end(key)
         return found.function
 
+    def offer(self, wanted: Any, function: ConcreteFunction) -> None:
+        """Has calls find a function that was traced for these arguments, unless they have one.
+
+        Args:
+            wanted: positional and named arguments, with a spec in the place of each tensor.
+            function: what was traced for them.
+        """
+        objects: list[Any] = []
+        key = _key(wanted, objects)
+        with self._lock:
+            self._known.setdefault(key, _Trace(function, objects))
+
+    def forget(self, function: ConcreteFunction) -> None:
+        """Has a function traced anew by the next call for which it was."""
+        with self._lock:
+            for key in [k for k, trace in self._known.items() if trace.function is function]:
+                del self._known[key]
+
 
 def as_tensors(arguments: Any) -> Any:
     """Arguments with tensors for the arrays among them."""
@@ -101,6 +119,8 @@ def _key(value: Any, objects: list[Any]) -> Hashable:
         return type(value), names, tuple(_key(v, objects) for v in nest.items(value))
     if isinstance(value, TensorShape):
         return TensorShape, value.raw
+    if type(value) is TensorSpec:  # whatever it is called
+        return TensorSpec, value.shape.raw, value.dtype
     if isinstance(value, _VALUES):
         return type(value), repr(value) if isinstance(value, (float, complex)) else value
     objects.append(value)

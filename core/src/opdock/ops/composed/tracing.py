@@ -8,19 +8,30 @@ from typing import Any, Final
 
 from opdock.graph.control.function_op import DefinedGraph, copy_operations, root_of
 from opdock.graph.nodes.composite import CompositeTensor
+from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.scopes import control_dependencies
 from opdock.graph.nodes.typespec import TensorSpec, TypeSpec, type_spec_from_value
 from opdock.graph.variables.flavour import variable_creator_scope
+from opdock.graph.variables.resource_variable import LateVariable
 from opdock.graph.variables.variable_scope import variable_store
 from opdock.ops.composed.concrete_function import ConcreteFunction
 from opdock.ops.composed.effects import in_order
+from opdock.ops.control import cond
+from opdock.ops.registry import get
 from opdock.util import nest
 
 __all__ = ["keywords", "spec_of", "traced"]
 
 _numbers: Final[Iterator[int]] = itertools.count()
+
+# What a variable is told of itself that gets its value later.
+_OF_LATE: Final = (
+    "trainable", "collections", "caching_device", "name", "constraint", "synchronization",
+    "aggregation", "shape",
+)  # fmt: skip
 
 
 def traced(
@@ -138,23 +149,58 @@ def spec_of(result: Any) -> Any:
     return None if result is None else type_spec_from_value(result)
 
 
+class _UnliftableError(ValueError):
+    """A tensor of a body depends on the body's arguments."""
+
+
 def _outside(graph: DefinedGraph, outer: Any) -> Callable[..., Any]:
-    """What makes the variables of a function: in the program, of initial values of its own."""
+    """What makes the variables of a function: in the program, of initial values of its own.
+
+    What depends on the function's arguments is the initial value of a variable if operations run as
+    they are made: the call for which the function is traced computes it.
+    """
 
     def create(next_creator: Callable[..., Any], **kwargs: Any) -> Any:
         value = kwargs.get("initial_value")
         with outer.as_default():
-            if isinstance(value, Tensor) and value._op.graph is graph:
-                kwargs["initial_value"] = _lifted(graph, value)
-            made = next_creator(**{**kwargs, "use_resource": True})
+            try:
+                if isinstance(value, Tensor) and value._op.graph is graph:
+                    kwargs["initial_value"] = _lifted(graph, value)
+                made = next_creator(**{**kwargs, "use_resource": True})
+            except _UnliftableError:
+                if not outer.eager:
+                    raise
+                made = _started_by_call(graph, kwargs)
         graph.variables.append(made)
         return made
 
     return create
 
 
+def _started_by_call(graph: DefinedGraph, kwargs: Mapping[str, Any]) -> Any:
+    """A variable that the function itself gives its initial value, unless it has one."""
+    with graph.as_default():
+        value = convert_to_tensor(kwargs["initial_value"], kwargs.get("dtype"))
+    # As in TF no other creator is asked: it would want a value.
+    told = {key: kwargs[key] for key in _OF_LATE if kwargs.get(key) is not None}
+    made = LateVariable(lambda: value, **told)
+
+    def start() -> Tensor:
+        with control_dependencies([get("AssignVariableOp")(made.handle, value, dtype=made.dtype)]):
+            return constant(True)
+
+    with graph.as_default():
+        cond(get("VarIsInitializedOp")(made.handle), lambda: constant(False), start)
+    graph.starts_variables = True
+    return made
+
+
 def _lifted(graph: DefinedGraph, value: Tensor) -> Tensor:
-    """A tensor of the body as one of the program, which is the default graph."""
+    """A tensor of the body as one of the program, which is the default graph.
+
+    Raises:
+        _UnliftableError: it depends on an argument.
+    """
     needed: set[Operation] = set()
     stack = [value.op]
     while stack:
@@ -162,7 +208,7 @@ def _lifted(graph: DefinedGraph, value: Tensor) -> Tensor:
         if op.type == "_Arg" and op.outputs[0] in graph.inputs:
             away = {inner: outer for outer, inner in graph.captures}
             if op.outputs[0] not in away:
-                raise ValueError(
+                raise _UnliftableError(
                     "Unable to lift tensor: the initial value of a variable depends on the "
                     f"argument {op.name!r} of the function {graph.func_name}."
                 )

@@ -12,10 +12,13 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
+from opdock.graph.control.func_graph import FuncGraph
+from opdock.graph.control.function_op import DefinedGraph
+from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Tensor
 from opdock.ops.registry import get
 
-__all__ = ["inside_function", "second_version", "squeezed"]
+__all__ = ["building_function", "inside_function", "second_version", "squeezed"]
 
 ENABLE_CONTROL_FLOW_V2 = False
 
@@ -40,6 +43,14 @@ def inside_function() -> Iterator[None]:
         yield
     finally:
         _thread.depth -= 1
+
+
+def building_function() -> bool:
+    """Whether what is built now is a part of a function, and not of the program around it."""
+    graph: Graph | None = get_default_graph()
+    while isinstance(graph, FuncGraph) and not isinstance(graph, DefinedGraph):
+        graph = graph.outer  # a branch, or a loop's body
+    return _thread.depth > 0 or isinstance(graph, DefinedGraph)
 
 
 def squeezed(condition: Tensor) -> Tensor:

@@ -46,7 +46,7 @@ class RootedCheckpoint(Checkpoint):
         root = self._root
         return super()._deferred_dependencies if root is None else root._deferred_dependencies
 
-    def write(self, file_prefix: Any, session: Any = None, options: Any = None) -> str:
+    def write(self, file_prefix: Any, session: Any = None, options: Any = None) -> Any:
         """Writes a checkpoint, without a number and without a state file.
 
         Args:

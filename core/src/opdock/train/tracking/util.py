@@ -28,6 +28,8 @@ from opdock.io.files import as_path, make_directories
 from opdock.io.parsing import parsed
 from opdock.ops.composed.function import Function
 from opdock.ops.identity import identity, placeholder_with_default
+from opdock.ops.strings import string_join
+from opdock.ops.support.control_mode import building_function
 from opdock.train.checkpoint_management import update_checkpoint_state_internal
 from opdock.train.saver import Saver
 from opdock.train.saver_builder import BaseSaverBuilder
@@ -126,6 +128,17 @@ def _initial(name: str, initializer: Any, shape: Any, dtype: Any) -> Any:
     return initializer
 
 
+def _checkpoint_path(file_prefix: Any, number: Any) -> str:
+    """The prefix of a checkpoint, whose directory there is then."""
+    path = as_path(file_prefix)
+    if number is not None:
+        path = f"{path}-{int(number)}"
+    directory = filesystems.parent(path)
+    if directory:
+        make_directories(directory)
+    return path
+
+
 class TrackableSaver:
     """Saves and restores an object with all that it depends on.
 
@@ -151,8 +164,8 @@ class TrackableSaver:
                 self._prefix = placeholder_with_default("model", shape=(), name="filename")
         return self._prefix
 
-    def save(self, file_prefix: Any, checkpoint_number: Any = None, session: Any = None) -> str:
-        """Writes a checkpoint.
+    def save(self, file_prefix: Any, checkpoint_number: Any = None, session: Any = None) -> Any:
+        """Writes a checkpoint; in a function, has each of its calls write one.
 
         Args:
             file_prefix: prefix of the files.
@@ -160,18 +173,37 @@ class TrackableSaver:
             session: the session that holds the variables, the default one when None.
 
         Returns:
-            The checkpoint's prefix.
+            The checkpoint's prefix, in a function a tensor.
+
+        Raises:
+            NotImplementedError: a function is to save what lives in Python.
         """
+        if building_function():
+            return self._save_in_function(file_prefix, checkpoint_number)
         with held_session(self) as held:
             return self._save(file_prefix, checkpoint_number, held or session or get_session())
 
+    def _save_in_function(self, file_prefix: Any, checkpoint_number: Any) -> Tensor:
+        """Adds operations that write a checkpoint of the objects that there are now."""
+        if isinstance(file_prefix, Tensor):
+            number = [] if checkpoint_number is None else [f"-{int(checkpoint_number)}"]
+            prefix = string_join([file_prefix, *number])
+        else:
+            prefix = constant(_checkpoint_path(file_prefix, checkpoint_number))
+        graph, saveables, feeds = self._graph().serialize(Saveables())
+        if feeds:
+            raise NotImplementedError(
+                "A function cannot save objects whose state lives in Python: it is read when a "
+                "session runs. Call the checkpoint's write() outside of functions."
+            )
+        with device("/cpu:0"):
+            described = constant(graph.SerializeToString(deterministic=True), dtypes.string)
+            saveables.append(NoRestoreSaveable(described, OBJECT_GRAPH_PROTO_KEY))
+            with control_dependencies([BaseSaverBuilder().save_op(prefix, saveables)]):
+                return identity(prefix)
+
     def _save(self, file_prefix: Any, checkpoint_number: Any, session: Any) -> str:
-        path = as_path(file_prefix)
-        if checkpoint_number is not None:
-            path = f"{path}-{int(checkpoint_number)}"
-        directory = filesystems.parent(path)
-        if directory:
-            make_directories(directory)
+        path = _checkpoint_path(file_prefix, checkpoint_number)
         graph, saveables, feeds = self._graph().serialize(self._saveables)
         data = graph.SerializeToString(deterministic=True)
         prefix = self._prefix_tensor()
@@ -248,6 +280,8 @@ class Checkpoint(AutoTrackable):
         ValueError: an object cannot be tracked.
     """
 
+    _made_when_asked = frozenset({"save_counter"})
+
     def __init__(self, **kwargs: Any) -> None:
         super().__init__()
         for name, value in sorted(kwargs.items()):
@@ -278,15 +312,20 @@ class Checkpoint(AutoTrackable):
         self._maybe_create_save_counter()
         return self._save_counter
 
-    def write(self, file_prefix: Any, session: Any = None) -> str:
+    def write(self, file_prefix: Any, session: Any = None) -> Any:
         """Writes a checkpoint, without a number and without a state file.
+
+        In a function of `tf.function`, each call of that writes one.
 
         Args:
             file_prefix: prefix of the files.
             session: the session that holds the variables, the default one when None.
 
         Returns:
-            The prefix, for `restore`.
+            The prefix, for `restore`; in a function a tensor.
+
+        Raises:
+            NotImplementedError: a function is to save what lives in Python.
         """
         return self._saver.save(file_prefix, session=session)
 
@@ -299,10 +338,21 @@ class Checkpoint(AutoTrackable):
 
         Returns:
             The checkpoint's prefix, for `restore`.
+
+        Raises:
+            NotImplementedError: a function is being built.
         """
+        if building_function():
+            raise NotImplementedError(
+                "Calling tf.train.Checkpoint.save() from a function is not supported, as save() "
+                "modifies saving metadata in ways not supported by TensorFlow Operations. Consider "
+                "using tf.train.Checkpoint.write(), a lower-level API which does not update "
+                "metadata. tf.train.latest_checkpoint and related APIs will not see this "
+                "checkpoint."
+            )
         if executing_eagerly():
             number = int(self.save_counter.assign_add(1).read_value())
-            path = self.write(f"{as_path(file_prefix)}-{number}")
+            path: str = self.write(f"{as_path(file_prefix)}-{number}")
             update_checkpoint_state_internal(filesystems.parent(path), path, [path], None, True)
             return path
         session = session or get_session()
