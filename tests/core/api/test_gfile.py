@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 
 import pytest
@@ -15,6 +16,13 @@ def root(request, tmp_path):
         return str(tmp_path)
     pytest.importorskip("fsspec", reason="fsspec is optional: without it paths have no schemes")
     return f"memory://{tmp_path.name}"
+
+
+def test_the_folder_of_a_name_without_one_is_there(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    tf.gfile.MakeDirs(os.path.dirname("model.h5"))
+    tf.io.gfile.makedirs("")
+    assert not list(tmp_path.iterdir())
 
 
 def test_files_are_written_read_and_found(root):

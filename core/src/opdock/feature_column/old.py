@@ -6,12 +6,14 @@ older did, so these add nothing; every column counts as one of them.
 
 from __future__ import annotations
 
-import contextlib
+import functools
 from typing import Any
 
 from opdock.feature_column import base
-from opdock.graph.nodes.scopes import name_scope
-from opdock.graph.variables.variable_scope import get_variable_scope
+from opdock.graph.variables.partitioned import PartitionedVariable
+from opdock.graph.variables.trackable import Trackable
+from opdock.graph.variables.variable_scope import get_variable
+from opdock.layers.base import Layer
 
 
 class OldDenseColumn(base.DenseColumn):
@@ -33,7 +35,11 @@ class OldCategoricalColumn(base.CategoricalColumn):
 
 
 class LayerState(base.KeptState):
-    """A state manager whose variables a layer makes, named by the variable scope that is open.
+    """A state manager whose variables a layer makes, by `tf.get_variable`.
+
+    So they have the names and the partitioner of the variable scope that is open. A layer that
+    checkpoints save has them by column and name: its own name for one is only the last part, which
+    the variables of two columns share.
 
     Args:
         layer: has `add_weight`; None where no column needs variables.
@@ -41,12 +47,25 @@ class LayerState(base.KeptState):
     """
 
     def __init__(self, layer: Any, trainable: bool) -> None:
-        super().__init__(None if layer is None else layer.add_weight, trainable)
+        make = None if layer is None else layer.add_weight
+        if make is not None and not isinstance(layer, Layer):  # which asks get_variable anyway
+            make = functools.partial(make, getter=get_variable)
+        super().__init__(make, trainable)
         self._layer = layer
 
-    def create_variable(self, *args: Any, **kwargs: Any) -> Any:
-        """Makes the variable and keeps it."""
-        # Layers of Keras name a weight by the name scope, which repeats the layer's name here.
-        scope = get_variable_scope().name
-        with name_scope(f"{scope}/") if scope else contextlib.nullcontext():
-            return super().create_variable(*args, **kwargs)
+    def create_variable(
+        self, feature_column: base.FeatureColumn, name: str, *args: Any, **kwargs: Any
+    ) -> Any:
+        """Makes the variable, keeps it, and has the layer track it."""
+        variable = super().create_variable(feature_column, name, *args, **kwargs)
+        if isinstance(self._layer, Trackable):
+            for path, part in _parts(f"{feature_column.name}/{name}", variable):
+                self._layer._track_trackable(part, path)
+        return variable
+
+
+def _parts(name: str, variable: Any) -> list[tuple[str, Any]]:
+    """What of a variable is tracked, by name: each part of one that is partitioned."""
+    if not isinstance(variable, PartitionedVariable):
+        return [(name, variable)]
+    return [(f"{name}/{v._get_save_slice_info().var_offset[0]}", v) for v in variable]

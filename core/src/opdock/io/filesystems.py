@@ -121,8 +121,9 @@ class Local:
         os.mkdir(here(path))
 
     def makedirs(self, path: str) -> None:
-        """Makes a directory and those above it."""
-        os.makedirs(here(path), exist_ok=True)
+        """Makes a directory and those above it; "", as os.path.dirname has it, is the current one."""
+        if name := here(path):
+            os.makedirs(name, exist_ok=True)
 
     def remove(self, path: str) -> None:
         """Deletes a file."""

@@ -67,6 +67,7 @@ FEATURE_COLUMN_NAMES: Final[dict[str, dict[str, str]]] = {
     # As in TensorFlow, Keras' own: a Sequential model asks for one where its input is a dictionary.
     "python.feature_column.feature_column_lib": {
         "DenseFeatures": "opdock:keras.layers.DenseFeatures",
+        "SequenceFeatures": "opdock:keras.experimental.SequenceFeatures",
     },
     "python.feature_column.feature_column_v2": {
         "make_parse_example_spec_v2": "opdock:feature_column.make_parse_example_spec",

@@ -97,8 +97,11 @@ PLACES: Final[dict[str, tuple[str, ...]]] = {
     **{f"compat.v2.{part}": (f"{_V2}.{part}",) * 2 for part in ("losses", "metrics", "optimizers")},
     "python.keras": (_SRC, _V1),
     **{f"python.keras.{path}": _place(modules) for path, modules in _MOVED.items()},
-    # The layer of TensorFlow 2, whose variables have the names of name scopes.
-    "python.feature_column.dense_features_v2": (f"{_SRC}.feature_column.dense_features_v2",) * 2,
+    # Layers of Keras, as in TensorFlow. The variables of the second have the names of name scopes.
+    **{
+        f"python.feature_column.{module}": (f"{_SRC}.feature_column.{module}",) * 2
+        for module in ("dense_features", "dense_features_v2", "sequence_feature_column")
+    },
 }
 
 # Names of tf.keras that tf_keras no longer has, or has under another name: "module:name".

@@ -95,6 +95,7 @@ OPS_NAMES: Final[dict[str, dict[str, str]]] = {
         "GraphOrParentsInXlaContext": "opdock.util.graph_helpers:in_xla_context",
         "ENABLE_CONTROL_FLOW_V2": "opdock.ops.support.control_mode:ENABLE_CONTROL_FLOW_V2",
         "EnableControlFlowV2": "opdock.util.node_kinds:has_second_control",
+        "enable_control_flow_v2": "opdock:enable_control_flow_v2",
         "InXlaContext": "opdock.util.graph_helpers:in_xla_context",
         "IsInXLAContext": "opdock.util.graph_helpers:in_xla_context",
         "IsLoopConstantEnter": "opdock.util.node_kinds:is_loop_constant_enter",
