@@ -35,7 +35,7 @@ def _written(name: str) -> Any:
         raise AttributeError(f"module 'opdock' has no attribute {name!r}")
     from opdock.util.collector import collector_waits
 
-    with collector_waits():
+    with collector_waits(lasting=True):
         # These stand below the operators, which import them.
         if not _loaded and name not in ("dtypes", "errors", "shapes", "version"):
             _load_operators()

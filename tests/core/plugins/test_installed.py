@@ -120,6 +120,19 @@ def test_files_whose_names_have_commas_and_wheels_that_say_nothing(first):
     assert installed_files("Odd") == [*map(str, expected)]
 
 
+def test_paths_that_are_no_text(first, tmp_path, monkeypatch):
+    install(tmp_path / "more", "acme", "1", f"[{GROUP}]\na = json\n")
+    monkeypatch.setattr(sys, "path", [*sys.path, None, b"bytes", tmp_path / "more"])
+    assert [e.name for e in announced(GROUP)] == ["a"]
+
+
+def test_the_current_folder_is_an_empty_path(tmp_path, monkeypatch):
+    install(tmp_path, "acme", "1", f"[{GROUP}]\na = json\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    assert [e.name for e in announced(GROUP)] == ["a"]
+
+
 def test_archives_are_looked_into(first, tmp_path, monkeypatch):
     place = install(tmp_path, "packed", "1.5", f"[{GROUP}]\npacked = json:loads\n")
     archive = tmp_path / "packed.zip"

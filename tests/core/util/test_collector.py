@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import subprocess
 import sys
 
@@ -100,3 +101,25 @@ def test_what_a_process_imports_is_walked_once():
     assert all_of_it == 0
     assert middle <= 6
     assert young <= 20
+
+
+def test_graphs_that_programs_were_made_of_go():
+    code = """
+import weakref
+import opdock as tf
+graphs = []
+for _ in range(16):
+    tf.reset_default_graph()
+    x = y = tf.placeholder(tf.float32, [4])
+    for _ in range(400):
+        y = tf.sin(y) + 0.25
+    with tf.Session() as session:
+        session.run(tf.gradients(y, x), {x: [1.0] * 4})
+    graphs.append(weakref.ref(tf.get_default_graph()))
+print(sum(graph() is not None for graph in graphs))
+"""
+    told = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True,
+        env={**os.environ, "OPDOCK_JIT": "off"},
+    )  # fmt: skip
+    assert int(told.stdout) < 10

@@ -29,7 +29,6 @@ from opdock.graph.nodes.registry import get
 from opdock.graph.nodes.scopes import executing_eagerly, name_scope
 from opdock.graph.nodes.traits import Control
 from opdock.ops import control
-from opdock.util.collector import collector_waits
 
 Gradient = Tensor | IndexedSlices | None
 # Their gradients make the zeros that they need themselves, where they need them.
@@ -108,12 +107,13 @@ def derivatives(
             f"Unknown value for unconnected_gradients: {unconnected_gradients!r}"
         ) from None
     graph = get_default_graph()
-    given = [*ys, *xs, *stop_gradients, *[g for g in grad_ys if g is not None]]
     with (
-        collector_waits(), frames_known(sys._getframe()),
-        name_scope(name, "gradients", given) as scope,
+        frames_known(sys._getframe()),
+        name_scope(
+            name, "gradients", [*ys, *xs, *stop_gradients, *[g for g in grad_ys if g is not None]]
+        ) as scope,
         gradient_scope.entered(scope, colocate_gradients_with_ops),
-    ):  # fmt: skip
+    ):
         colocate = colocate_gradients_with_ops or gradient_scope.colocates()
         targets = [_tensor_of(y, "y") for y in ys]
         sources = [_source_of(x) for x in xs]

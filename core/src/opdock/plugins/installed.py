@@ -60,11 +60,12 @@ def announced(*groups: str) -> list[Announcement]:
     Returns:
         Those of each distribution where `sys.path` finds it first.
     """
-    if any(map(_knows_others, sys.meta_path)) or any(map(_is_archive, sys.path)):
+    folders = _folders()
+    if any(map(_knows_others, sys.meta_path)) or any(map(_is_archive, folders)):
         return _asked(groups)
     first: dict[str, str] = {}
-    for folder in sys.path:
-        for name, path in _distributions(folder or os.curdir):
+    for folder in folders:
+        for name, path in _distributions(folder):
             first.setdefault(name, path)
     return [entry for path in first.values() for entry in _read(path, groups)]
 
@@ -76,8 +77,8 @@ def installed_files(distribution: str) -> list[str]:
         distribution: its name.
     """
     wanted = _spelled(distribution)
-    for folder in sys.path:
-        for name, path in _distributions(folder or os.curdir):
+    for folder in _folders():
+        for name, path in _distributions(folder):
             if name == wanted:
                 with (
                     contextlib.suppress(OSError),
@@ -87,6 +88,12 @@ def installed_files(distribution: str) -> list[str]:
                     names = [line.rsplit(",", 2)[0].strip('"') for line in file if line.strip()]
                     return [os.path.normpath(os.path.join(folder, name)) for name in names]
     return []
+
+
+def _folders() -> list[str]:
+    """Where distributions may be: programs put more than text into `sys.path`."""
+    found = [os.fspath(path) for path in sys.path if isinstance(path, str | os.PathLike)]
+    return [path or os.curdir for path in found if isinstance(path, str)]
 
 
 def _spelled(name: str) -> str:

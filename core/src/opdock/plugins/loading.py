@@ -25,7 +25,6 @@ from opdock.plugins.records import (
     BackendSpec,
     GraphPass,
     GraphTransform,
-    Records,
     check_version,
 )
 from opdock.plugins.state import Backend, Plugin, Quarantine
@@ -152,7 +151,7 @@ def _name(module: Any) -> str:
     return getattr(module, "__name__", None) or type(module).__name__
 
 
-def _early_backends(module: Any, implemented: list[str]) -> Records:
+def _early_backends(module: Any, implemented: list[str]) -> dict[str, tuple[Any, ...]]:
     """The backends, where one function of the hook's name tells of them; none under other names."""
     hook = "opdock_backends"
     implementation = getattr(module, hook, None)

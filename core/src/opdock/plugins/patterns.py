@@ -190,7 +190,7 @@ class Fusions:
         """
         if not any(ops & later.ops for later in self._later):
             return self._patterns
-        with collector_waits():
+        with collector_waits(lasting=True):
             return shelter(self._load, ops)
 
     def _load(self, ops: AbstractSet[str]) -> Sequence[FusionPattern]:

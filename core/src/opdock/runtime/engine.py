@@ -93,7 +93,7 @@ class Engine:
         self._devices: targets.SessionDevices | None = None
 
     # ------------------------------------------------------------ devices
-    @collector_waits()
+    @collector_waits(lasting=True)
     def prepare(self) -> None:
         """Finds and opens devices now, as TensorFlow does, rather than in the first step."""
         # Without devices a session can still be made: what it runs says what is missing.

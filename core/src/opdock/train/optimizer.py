@@ -40,7 +40,6 @@ from opdock.train.replicated import (
 from opdock.train.slot_creator import beside
 from opdock.train.tracking.slots import TrackedSlots
 from opdock.util import nest
-from opdock.util.collector import collector_waits
 
 
 class Optimizer(TrackedSlots, AppliedUpdates):
@@ -209,7 +208,7 @@ class Optimizer(TrackedSlots, AppliedUpdates):
             raise ValueError(
                 f"No gradients provided for any variable: {[str(v) for _, v in converted]}."
             )
-        with collector_waits(), frames_known(sys._getframe()):
+        with frames_known(sys._getframe()):
             return self._apply_pairs(converted, variables, global_step, name)
 
     def _distributed_apply(

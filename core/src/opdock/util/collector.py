@@ -3,8 +3,9 @@
 Compiling makes many objects and drops almost none before its end, so the collector would walk all
 of them, and the user's graph, again and again: the cost would grow faster than the graph. What
 modules make as they are imported stays for good: the walks were a sixth of a process's first
-session. At the end all that is new counts as old, without a walk: what was dropped on the way is
-gone already, since next to nothing of it held itself.
+session. At the end all that is new counts as old: what modules made, without a walk; what a program
+is made of after one, since it may be dropped, and the collector looks at what is old only once
+enough has become so before its eyes.
 """
 
 from __future__ import annotations
@@ -32,10 +33,16 @@ class collector_waits(_Left):
 
     A collector that the user has switched off stays off. An interrupt may come on the way in and on
     the way out: then the collector is let go with the object.
+
+    Args:
+        lasting: whether what is made stays as long as the process.
     """
 
+    def __init__(self, lasting: bool = False) -> None:
+        self._lasting = lasting
+
     def _recreate_cm(self) -> collector_waits:
-        return collector_waits()  # each call of a decorated function has one of its own
+        return collector_waits(self._lasting)  # each call of a decorated function has its own
 
     def __enter__(self) -> None:
         global _was_on
@@ -65,13 +72,8 @@ class collector_waits(_Left):
                 gc.enable()
             _waiting.discard(id(self))
         if last and gc.get_count()[0] > _MANY:
-            _age()
-
-
-def _age() -> None:
-    """Has all objects count as old."""
-    if gc.get_freeze_count():
-        gc.collect(_YOUNG)  # what the user has frozen stays so
-    else:
-        gc.freeze()
-        gc.unfreeze()
+            if self._lasting and not gc.get_freeze_count():  # what the user has frozen stays so
+                gc.freeze()
+                gc.unfreeze()
+            else:
+                gc.collect(_YOUNG)

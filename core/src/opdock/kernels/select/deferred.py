@@ -46,7 +46,7 @@ class DeferredTable:
     def _loaded(self) -> KernelTable:
         found = self._table
         if found is None:
-            with collector_waits():  # and no finalizer comes here, either
+            with collector_waits(lasting=True):  # and no finalizer comes here, either
                 found = shelter(self._load_once)
         return found
 
