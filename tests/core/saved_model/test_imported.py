@@ -256,3 +256,19 @@ def test_models_of_tensorflow_2_are_told_apart(tmp_path) -> None:
     file.write_bytes(model.SerializeToString())
     with pytest.raises(tf.errors.UnimplementedError, match="tf.saved_model.load"):
         load_v2(path)
+
+
+def test_models_with_variables_are_loaded_with_the_behaviour_of_version_2(tmp_path: Path) -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [])
+        v = tf.Variable(3.0, use_resource=True)
+        session.run(v.initializer)
+        tf.saved_model.simple_save(session, str(tmp_path / "model"), {"x": x}, {"y": x * v})
+    tf.enable_tensor_equality()
+    try:
+        with eager_mode(alone=True):
+            loaded = tf.saved_model.load_v2(str(tmp_path / "model"))
+            assert loaded.signatures["serving_default"](tf.constant(2.0))["y"].numpy() == 6.0
+            assert [v.numpy() for v in loaded.variables] == [3.0]
+    finally:
+        tf.disable_tensor_equality()

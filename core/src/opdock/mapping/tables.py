@@ -422,7 +422,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.ops.variables": {
         "PartitionedVariable": "opdock.graph.variables.partitioned:PartitionedVariable",
         "_all_saveable_objects": "opdock.train.saveable:all_saveable_objects",
-        "RefVariable": "opdock:Variable",
+        "RefVariable": "opdock.graph.variables.ref_variable:RefVariable",
         "Variable": "opdock.graph.variables.resource_variable:VariableV2",
         "VariableV1": "opdock:Variable",
     },

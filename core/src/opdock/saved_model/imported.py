@@ -174,7 +174,11 @@ class _Imported:
         found = [v for v in self.graph.get_collection(key) if isinstance(v, ResourceVariable)]
         for variable in found:
             if variable.handle not in self._stands:
-                keys = [k for k in _VARIABLES if variable in self.graph.get_collection(k)]
+                # By what they are: with TF 2's behaviour `==` compares values.
+                keys = [
+                    k for k in _VARIABLES
+                    if any(other is variable for other in self.graph.get_collection(k))
+                ]  # fmt: skip
                 self._stands[variable.handle] = UninitializedVariable(variable, keys)
         return [self._stands[v.handle] for v in found]
 
