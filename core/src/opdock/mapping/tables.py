@@ -275,6 +275,9 @@ _GFILE: Final = _from(
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
     "python.eager.test": {"main": "opdock.util.eager_context:main"},
+    "python.eager.lift_to_graph": {
+        "UnliftableError": "opdock.ops.composed.tracing:UnliftableError"
+    },
     "python.eager.function": {
         "defun": "opdock.ops.composed.function:defun",
         "defun_with_attributes": "opdock.ops.composed.function:defun_with_attributes",

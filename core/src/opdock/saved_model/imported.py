@@ -23,7 +23,7 @@ from opdock.graph.variables.variable import Variable
 from opdock.io import protos
 from opdock.io.files import as_path
 from opdock.ops.composed.concrete_function import ConcreteFunction
-from opdock.ops.composed.tracing import spec_of
+from opdock.ops.composed.tracing import UnliftableError, spec_of
 from opdock.ops.identity import placeholder
 from opdock.saved_model import constants, utils
 from opdock.saved_model.loader import SavedModelLoader, get_asset_tensors, get_init_op
@@ -243,8 +243,8 @@ class _Imported:
             specs = {name: _spec(name, tensor) for name, tensor in given.items()}
             name = f"signature_wrapper_{key}"
             function = self._function(name, list(given.values()), found, ((), specs))
-        except ValueError as e:
-            raise ValueError(
+        except UnliftableError as e:
+            raise UnliftableError(
                 "A SavedModel signature needs an input for each placeholder the signature's "
                 f"outputs use. An output for signature '{key}' depends on a placeholder which is "
                 f"not an input (i.e. the placeholder is not fed a value).\n\n{e}"
