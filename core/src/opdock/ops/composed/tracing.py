@@ -23,7 +23,7 @@ from opdock.ops.control import cond
 from opdock.ops.registry import get
 from opdock.util import nest
 
-__all__ = ["UnliftableError", "keywords", "spec_of", "traced"]
+__all__ = ["keywords", "spec_of", "traced"]
 
 _numbers: Final[Iterator[int]] = itertools.count()
 
