@@ -12,6 +12,7 @@ import pytest
 
 import opdock as tf
 from opdock.eager.modes import eager_mode
+from opdock.ops.composed.tracing import UnliftableError
 from opdock.saved_model.imported import load_v2
 
 
@@ -166,7 +167,7 @@ def test_what_cannot_be_loaded_says_why(tmp_path) -> None:
     with pytest.raises(RuntimeError, match="could not be found"):
         load_v2(path, "c")
     assert list(load_v2(path, "a").signatures) == []
-    with pytest.raises(ValueError, match="needs an input for each placeholder"):
+    with pytest.raises(UnliftableError, match="needs an input for each placeholder"):
         load_v2(path, {"b"})
     assert tf.compat.v2.saved_model.load is load_v2 is tf.saved_model.load_v2
 
@@ -256,3 +257,19 @@ def test_models_of_tensorflow_2_are_told_apart(tmp_path) -> None:
     file.write_bytes(model.SerializeToString())
     with pytest.raises(tf.errors.UnimplementedError, match="tf.saved_model.load"):
         load_v2(path)
+
+
+def test_models_with_variables_are_loaded_with_the_behaviour_of_version_2(tmp_path: Path) -> None:
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [])
+        v = tf.Variable(3.0, use_resource=True)
+        session.run(v.initializer)
+        tf.saved_model.simple_save(session, str(tmp_path / "model"), {"x": x}, {"y": x * v})
+    tf.enable_tensor_equality()
+    try:
+        with eager_mode(alone=True):
+            loaded = tf.saved_model.load_v2(str(tmp_path / "model"))
+            assert loaded.signatures["serving_default"](tf.constant(2.0))["y"].numpy() == 6.0
+            assert [v.numpy() for v in loaded.variables] == [3.0]
+    finally:
+        tf.disable_tensor_equality()

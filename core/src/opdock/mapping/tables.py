@@ -275,6 +275,9 @@ _GFILE: Final = _from(
 # Module -> name -> "module:name" of opdock, where the names differ; "opdock:x" is the public tf.x.
 NAMES: Final[dict[str, dict[str, str]]] = {
     "python.eager.test": {"main": "opdock.util.eager_context:main"},
+    "python.eager.lift_to_graph": {
+        "UnliftableError": "opdock.ops.composed.tracing:UnliftableError"
+    },
     "python.eager.function": {
         "defun": "opdock.ops.composed.function:defun",
         "defun_with_attributes": "opdock.ops.composed.function:defun_with_attributes",
@@ -422,7 +425,7 @@ NAMES: Final[dict[str, dict[str, str]]] = {
     "python.ops.variables": {
         "PartitionedVariable": "opdock.graph.variables.partitioned:PartitionedVariable",
         "_all_saveable_objects": "opdock.train.saveable:all_saveable_objects",
-        "RefVariable": "opdock:Variable",
+        "RefVariable": "opdock.graph.variables.ref_variable:RefVariable",
         "Variable": "opdock.graph.variables.resource_variable:VariableV2",
         "VariableV1": "opdock:Variable",
     },

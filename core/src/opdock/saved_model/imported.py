@@ -23,7 +23,7 @@ from opdock.graph.variables.variable import Variable
 from opdock.io import protos
 from opdock.io.files import as_path
 from opdock.ops.composed.concrete_function import ConcreteFunction
-from opdock.ops.composed.tracing import spec_of
+from opdock.ops.composed.tracing import UnliftableError, spec_of
 from opdock.ops.identity import placeholder
 from opdock.saved_model import constants, utils
 from opdock.saved_model.loader import SavedModelLoader, get_asset_tensors, get_init_op
@@ -174,7 +174,11 @@ class _Imported:
         found = [v for v in self.graph.get_collection(key) if isinstance(v, ResourceVariable)]
         for variable in found:
             if variable.handle not in self._stands:
-                keys = [k for k in _VARIABLES if variable in self.graph.get_collection(k)]
+                # By what they are: with TF 2's behaviour `==` compares values.
+                keys = [
+                    k for k in _VARIABLES
+                    if any(other is variable for other in self.graph.get_collection(k))
+                ]  # fmt: skip
                 self._stands[variable.handle] = UninitializedVariable(variable, keys)
         return [self._stands[v.handle] for v in found]
 
@@ -239,8 +243,8 @@ class _Imported:
             specs = {name: _spec(name, tensor) for name, tensor in given.items()}
             name = f"signature_wrapper_{key}"
             function = self._function(name, list(given.values()), found, ((), specs))
-        except ValueError as e:
-            raise ValueError(
+        except UnliftableError as e:
+            raise UnliftableError(
                 "A SavedModel signature needs an input for each placeholder the signature's "
                 f"outputs use. An output for signature '{key}' depends on a placeholder which is "
                 f"not an input (i.e. the placeholder is not fed a value).\n\n{e}"

@@ -10,6 +10,7 @@ from opdock.graph.control.function_op import DefinedGraph, behind, copy_operatio
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.variables.resource_variable import ResourceVariable
+from opdock.ops.composed.tracing import UnliftableError
 from opdock.util import nest
 
 __all__ = ["part"]
@@ -31,7 +32,7 @@ def part(
         given, ends: the tensors; ends may be operations too.
 
     Raises:
-        ValueError: the ends depend on a placeholder that is not given.
+        UnliftableError: the ends depend on a placeholder that is not given.
     """
     fed = nest.flatten(list(given), expand_composites=True)
     flat = nest.flatten(ends, expand_composites=True)
@@ -41,7 +42,9 @@ def part(
         needed = behind([getattr(e, "op", e) for e in flat if e not in values], values)
         for op in needed:
             if op.spec.traits.placeholder and op.outputs[0] not in values:
-                raise ValueError(f"Unable to lift tensor: it depends on placeholder {op.name}.")
+                raise UnliftableError(
+                    f"Unable to lift tensor: it depends on placeholder {op.name}."
+                )
         for handle, variable in stands.items():
             if handle.op in needed:
                 needed.discard(handle.op)

@@ -141,7 +141,7 @@ def create_train_op(
         total_loss = with_dependencies([barrier], total_loss)
     trained = trainable_variables() if variables_to_train is None else variables_to_train
     for variable in trained:
-        assert variable.trainable or variable in trainable_variables()
+        assert variable.trainable or any(v is variable for v in trainable_variables())
     assert trained, "there is no variable to train"
     gradients = optimizer.compute_gradients(
         total_loss, trained, gate_gradients=gate_gradients, aggregation_method=aggregation_method,

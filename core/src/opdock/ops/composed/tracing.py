@@ -149,8 +149,8 @@ def spec_of(result: Any) -> Any:
     return None if result is None else type_spec_from_value(result)
 
 
-class _UnliftableError(ValueError):
-    """A tensor of a body depends on the body's arguments."""
+class UnliftableError(ValueError):
+    """What is to be computed outside of a body, or of a graph, depends on what is given there."""
 
 
 def _outside(graph: DefinedGraph, outer: Any) -> Callable[..., Any]:
@@ -167,7 +167,7 @@ def _outside(graph: DefinedGraph, outer: Any) -> Callable[..., Any]:
                 if isinstance(value, Tensor) and value._op.graph is graph:
                     kwargs["initial_value"] = _lifted(graph, value)
                 made = next_creator(**{**kwargs, "use_resource": True})
-            except _UnliftableError:
+            except UnliftableError:
                 if not outer.eager:
                     raise
                 made = _started_by_call(graph, kwargs)
@@ -199,7 +199,7 @@ def _lifted(graph: DefinedGraph, value: Tensor) -> Tensor:
     """A tensor of the body as one of the program, which is the default graph.
 
     Raises:
-        _UnliftableError: it depends on an argument.
+        UnliftableError: it depends on an argument.
     """
     needed: set[Operation] = set()
     stack = [value.op]
@@ -208,7 +208,7 @@ def _lifted(graph: DefinedGraph, value: Tensor) -> Tensor:
         if op.type == "_Arg" and op.outputs[0] in graph.inputs:
             away = {inner: outer for outer, inner in graph.captures}
             if op.outputs[0] not in away:
-                raise _UnliftableError(
+                raise UnliftableError(
                     "Unable to lift tensor: the initial value of a variable depends on the "
                     f"argument {op.name!r} of the function {graph.func_name}."
                 )
