@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -178,6 +179,39 @@ def test_what_has_ended_leaves_no_thread(own: Crew) -> None:
     threads = list(own._threads)
     own.dismiss()
     assert not any(t.is_alive() for t in threads)
+
+
+def test_short_work_wakes_nobody(own: Crew) -> None:
+    work, loop = Work(2), Loop(Always())
+    assert loop.begin(2, 2, quiet=True).words[Call.ENTRY] == 0  # there is no helper yet
+    own.recruit(1)
+    while not own.all_asleep:
+        time.sleep(0)
+    held = loop.begin(2, 2, quiet=True)
+    assert held.words[Call.ENTRY] == 0
+    held.words[Call.ENTRY], held.words[Call.SEATS] = own.run, 1  # as if it had fallen asleep now
+    held.words[Call.CREW], held.words[Call.QUIET] = own.head, 1
+    for _ in range(100):
+        work(held)
+        assert held.words[Call.MINE] == 2
+    assert own.all_asleep
+    assert work.counts == [100, 100]
+
+
+def test_short_work_that_nobody_shared_says_nothing(own: Crew) -> None:
+    heard = []
+
+    class Ear(Always):
+        def judge(self, shared: bool, spent: float, base: float) -> None:
+            heard.append(shared)
+
+    own.recruit(1)
+    for mine in (2, 1):
+        loop = Loop(Ear())
+        held = loop.begin(2, 2)
+        held.words[Call.QUIET], held.words[Call.MINE], held.words[Call.OWN] = 1, mine, 1_000
+        loop.end(held)
+    assert heard == [True]
 
 
 def test_the_governor_hears_what_one_thread_would_have_taken(own: Crew) -> None:

@@ -24,9 +24,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     found: list[int] = []
     begin = Loop.begin
 
-    def told(loop: Loop, chunks: int, threads: int) -> Any:
+    def told(loop: Loop, chunks: int, threads: int, quiet: bool = False) -> Any:
         found.append(threads)
-        return begin(loop, chunks, threads)
+        return begin(loop, chunks, threads, quiet)
 
     own = Crew()
     monkeypatch.setattr(module, "_crew", own)

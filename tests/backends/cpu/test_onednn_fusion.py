@@ -131,6 +131,80 @@ def test_channels_last_they_do_not():
     assert "Conv2DBackpropFilter" in ops and "opdock_cpu>Conv2DFilterAndBiasGrad" not in ops
 
 
+def _added(rows, inner, columns):
+    """A product of a transposed matrix, added to another one."""
+    a, total = (
+        tf.placeholder(tf.float32, [inner, rows]),
+        tf.placeholder(tf.float32, [rows, columns]),
+    )
+    b = tf.placeholder(tf.float32, [inner, columns])
+    feeds = {t: data(*t.shape.as_list(), seed=i) for i, t in enumerate((a, b, total))}
+    return tf.matmul(a, b, transpose_a=True) + total, feeds
+
+
+def test_a_weights_gradient_is_added_to_what_is_there():
+    with tf.Graph().as_default() as graph:
+        y, feeds = _added(96, 40, 128)
+        with tf.Session(graph=graph) as one, tf.Session(graph=graph, config=unfused()) as other:
+            assert "opdock_cpu>MatMulAdd" in kernels(one, y, feeds)
+            a, b, total = feeds.values()
+            for session in (one, other):
+                got = session.run(y, feeds)
+                np.testing.assert_allclose(got, a.T @ b + total, rtol=1e-4, atol=1e-4)
+            np.testing.assert_array_equal(total, data(96, 128, seed=2))
+
+
+@pytest.mark.parametrize("sizes", [(8, 8, 8), (96, 40, 128)])
+def test_a_small_product_is_a_matter_of_clusters(sizes):
+    with tf.Graph().as_default(), tf.Session() as session:
+        y, feeds = _added(*sizes)
+        assert ("opdock_cpu>MatMulAdd" in kernels(session, y, feeds)) == (sizes[0] > 8)
+
+
+def test_a_sum_that_broadcasts_is_not_added_by_the_product():
+    with tf.Graph().as_default(), tf.Session() as session:
+        a, b = tf.placeholder(tf.float32, [40, 96]), tf.placeholder(tf.float32, [40, 128])
+        y = tf.matmul(a, b, transpose_a=True) + tf.constant(data(128), tf.float32)
+        feeds = {a: data(40, 96), b: data(40, 128)}
+        assert "opdock_cpu>MatMulAdd" not in kernels(session, y, feeds)
+        want = feeds[a].T @ feeds[b] + data(128)
+        np.testing.assert_allclose(session.run(y, feeds), want, rtol=1e-4, atol=1e-4)
+
+
+def test_a_factor_that_is_the_sum_too_is_not_written_over():
+    """The buffer of a dies where a.T @ a + a is computed, which reads a till the end."""
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [96, 96])
+        a = tf.matmul(x, x)
+        y = tf.matmul(a, a, transpose_a=True) + a
+        z = tf.matmul(y, y)
+        value = data(96, 96) / 10
+        assert "opdock_cpu>MatMulAdd" in kernels(session, z, {x: value})
+        want = value @ value
+        want = want.T @ want + want
+        got = session.run(z, {x: value})
+        np.testing.assert_allclose(got, want @ want, rtol=1e-3, atol=1e-3)
+
+
+def test_the_gradient_of_a_loops_weights_is_added_up_in_place():
+    turns, rows, width = 5, 32, 96
+    with tf.Graph().as_default(), tf.Session() as session:
+        x, w = tf.placeholder(tf.float32, [rows, width]), variable("w", width, width)
+        y = tf.while_loop(
+            lambda i, _: i < turns, lambda i, h: (i + 1, tf.tanh(tf.matmul(h, w))), (0, x)
+        )[1]
+        unrolled = x
+        for _ in range(turns):
+            unrolled = tf.tanh(tf.matmul(unrolled, w))
+        gradient, want = (tf.gradients(tf.reduce_sum(v * v), w)[0] for v in (y, unrolled))
+        session.run(w.initializer)
+        feeds = {x: data(rows, width)}
+        assert "opdock_cpu>MatMulAdd" in kernels(session, gradient, feeds)
+        for _ in range(2):
+            got, expected = session.run([gradient, want], feeds)
+            np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-3)
+
+
 def test_a_shared_result_is_not_fused_away():
     with tf.Graph().as_default(), tf.Session() as session:
         x = tf.placeholder(tf.float32, [1, 8, 8, 4])

@@ -17,7 +17,6 @@ from typing import Final
 from opdock import dtypes
 from opdock.compiler.emit.arena import Buffers, Form, Forms, Planned
 from opdock.compiler.emit.schedule import Schedule, Step
-from opdock.compiler.ir.block import Value
 from opdock.compiler.ir.state import cell_inputs, flat_indices
 from opdock.compiler.ir.together import Together
 from opdock.compiler.place.target import Target
@@ -236,18 +235,17 @@ def _over(
             if slot not in plan.placeable or members[root[slot]] != 1:
                 continue
             form = _form(step, j, (), root, forms)
-            for at in _writes_over(step, j) if form and form.nbytes >= _IN_PLACE_FROM else ():
-                of, value = step.inputs[at], step.node.inputs[at]
+            if form is None or form.nbytes < _IN_PLACE_FROM:
+                continue
+            for at in _writes_over(step, j):
+                of, (node, output) = step.inputs[at], step.node.inputs[at]
                 alone = of in free and members[root[of]] == 1 and group_end[root[of]] == i
-                if alone and _form_of(value, form, forms) is form:
+                shape, dtype = node.out_shapes[output], node.out_dtypes[output].base_dtype
+                if alone and forms.of(form.target, shape, dtype) is form:
                     free.discard(of)
                     found[of] = slot
                     break
     return found
-
-
-def _form_of(value: Value, like: Form, forms: Forms) -> Form | None:
-    return forms.of(like.target, value.shape, value.dtype.base_dtype)
 
 
 def _writes_over(step: Step, output: int) -> Sequence[int]:
