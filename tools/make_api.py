@@ -195,6 +195,10 @@ FAMILIES = (
     "graph/variables/resource_variable.py",
     "graph/variables/partitioners.py",
 )
+# Parts of `tf.function` that programs have no names for.
+INTERNAL = frozenset(
+    ("concrete_function", "effects", "function_spec", "function_traces", "tracing"),
+)
 # Op families whose public home is `tf.nn` alone.
 NN_ONLY = frozenset(
     (
@@ -320,7 +324,7 @@ def collect() -> dict[str, tuple[str, str]]:
     for path in paths:
         if path.name in ("__init__.py", "registry.py"):
             continue
-        if path.stem in NN_ONLY:
+        if path.stem in NN_ONLY | INTERNAL:
             continue
         module = "opdock." + ".".join(path.relative_to(ROOT).with_suffix("").parts)
         for name in names_in_all(path):

@@ -257,9 +257,6 @@ from opdock.ops.composed.clustering import KMEANS_PLUS_PLUS_INIT as KMEANS_PLUS_
 from opdock.ops.composed.clustering import KMeans as KMeans
 from opdock.ops.composed.clustering import RANDOM_INIT as RANDOM_INIT
 from opdock.ops.composed.clustering import SQUARED_EUCLIDEAN_DISTANCE as SQUARED_EUCLIDEAN_DISTANCE
-from opdock.ops.composed.concrete_function import ConcreteFunction as ConcreteFunction
-from opdock.ops.composed.concrete_function import add_body as add_body
-from opdock.ops.composed.concrete_function import plain_name as plain_name
 from opdock.ops.composed.confusion import confusion_matrix as confusion_matrix
 from opdock.ops.composed.critical_section import CriticalSection as CriticalSection
 from opdock.ops.composed.division import div as div
@@ -267,8 +264,6 @@ from opdock.ops.composed.division import div_no_nan as div_no_nan
 from opdock.ops.composed.division import divide as divide
 from opdock.ops.composed.division import floordiv as floordiv
 from opdock.ops.composed.division import truediv as truediv
-from opdock.ops.composed.effects import after as after
-from opdock.ops.composed.effects import in_order as in_order
 from opdock.ops.composed.example_features import FixedLenFeature as FixedLenFeature
 from opdock.ops.composed.example_features import FixedLenSequenceFeature as FixedLenSequenceFeature
 from opdock.ops.composed.example_features import SparseFeature as SparseFeature
@@ -279,12 +274,6 @@ from opdock.ops.composed.example_features import parse_single_sequence_example a
 from opdock.ops.composed.eye import eye as eye
 from opdock.ops.composed.function import Function as Function
 from opdock.ops.composed.function import function as function
-from opdock.ops.composed.function_spec import FunctionSpec as FunctionSpec
-from opdock.ops.composed.function_spec import described as described
-from opdock.ops.composed.function_traces import Traces as Traces
-from opdock.ops.composed.function_traces import as_tensors as as_tensors
-from opdock.ops.composed.function_traces import functions_run_eagerly as functions_run_eagerly
-from opdock.ops.composed.function_traces import run_functions_eagerly as run_functions_eagerly
 from opdock.ops.composed.functional import foldl as foldl
 from opdock.ops.composed.functional import foldr as foldr
 from opdock.ops.composed.functional import map_fn as map_fn
@@ -366,9 +355,6 @@ from opdock.ops.composed.tensor_lists import tensor_list_set_item as tensor_list
 from opdock.ops.composed.tensor_lists import tensor_list_split as tensor_list_split
 from opdock.ops.composed.tensor_lists import tensor_list_stack as tensor_list_stack
 from opdock.ops.composed.tensordot import tensordot as tensordot
-from opdock.ops.composed.tracing import keywords as keywords
-from opdock.ops.composed.tracing import spec_of as spec_of
-from opdock.ops.composed.tracing import traced as traced
 from opdock.ops.composed.variable_scatter import scatter_add as scatter_add
 from opdock.ops.composed.variable_scatter import scatter_div as scatter_div
 from opdock.ops.composed.variable_scatter import scatter_max as scatter_max
