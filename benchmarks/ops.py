@@ -81,13 +81,20 @@ class Pair:
             found["how"] = how
         if wrong:
             self.close([name for name, worker in self.workers.items() if worker.ended])
-            found["wrong"] = {n: heard.get("error") or heard["wrong"] for n, heard in wrong.items()}
+            found["wrong"] = {
+                n: why(heard.get("error") or heard["wrong"]) for n, heard in wrong.items()
+            }
         return found
 
     def close(self, libraries: Sequence[str]) -> None:
         """Ends the processes of these libraries."""
         for library in libraries:
             self.workers.pop(library).close()
+
+
+def why(text: str) -> str:
+    """What was wrong, without the name of the machine."""
+    return text.partition(" in binary running on ")[0]
 
 
 def usual(row: Row) -> bool:
@@ -252,8 +259,7 @@ def main(words: Sequence[str]) -> int:
         about, found = kept(args.data)
         if args.json:
             keep(args.json, about, found)
-        for peer in [side.library for side in args.peer] or ["tensorflow"]:
-            written(args, about, found, peer)
+        finish(args, about, found, [side.library for side in args.peer] or ["tensorflow"])
         return 0
     known = {row.name: row for row in programs.rows()}
     least = floors.read(args.floor) if args.floor else {}
@@ -288,8 +294,7 @@ def main(words: Sequence[str]) -> int:
         found.append(row)
         if args.json:  # after each row: all of them take long
             keep(args.json, about, found)
-    for side in args.peer:
-        written(args, about, found, side.library)
+    finish(args, about, found, [side.library for side in args.peer])
     return guarded(setting, known, least, found) if args.floor else 0
 
 
@@ -313,6 +318,19 @@ def keep(file: Path, about: dict[str, Any], rows: Sequence[dict[str, Any]]) -> N
     file.write_text(f'{{"about": {json.dumps(about)}, "rows": [\n{lines}\n]}}\n', encoding="utf-8")
 
 
+def finish(
+    args: argparse.Namespace, about: dict[str, Any], found: Sequence[dict[str, Any]],
+    peers: Sequence[str],
+) -> None:  # fmt: skip
+    """Writes what was asked for beside each peer that rows have ratios to, and each processor."""
+    have = {name for row in found for name in row.get("ratios", ())}
+    for peer in peers:
+        if peer in have:
+            written(args, about, found, peer)
+    if args.write and have & narrower.PROCESSORS.keys():
+        report.replace(args.write, {"benchmarks: narrower": narrower.section(about, found)})
+
+
 def written(
     args: argparse.Namespace, about: dict[str, Any], found: Sequence[dict[str, Any]], peer: str
 ) -> None:
@@ -321,8 +339,6 @@ def written(
     if args.markdown:
         args.markdown.write_text(page(about, found, peer), encoding="utf-8")
     if args.write:
-        if any(cpu in r.get("ratios", ()) for r in found for cpu in narrower.PROCESSORS):
-            report.replace(args.write, {"benchmarks: narrower": narrower.section(about, found)})
         if "device" in about:
             name = f"benchmarks: ops on {about['device']} beside {peer}"
             report.replace(args.write, {name: device_section(about, found, peer)})

@@ -175,3 +175,62 @@ def test_ci_compares_common_ops_with_numpy(programs: Any) -> None:
     assert min(least.values()) > 0
     known = {*op_names.SHARED, *op_names.REDUCTIONS, *numpy_ops.WRITTEN}
     assert {name.removesuffix(".usual") for name in least} <= known
+
+
+def test_figures_of_a_row_are_replaced_by_library(tmp_path: Path) -> None:
+    import ops
+
+    about = {"date": "2026-11-29"}
+    old = [
+        {"name": "B.usual", "about": "x", "steps": {"opdock": 1.0}, "ratios": {"haswell": 2.0}},
+        {"name": "A.usual", "about": "x", "wrong": {"tensorflow": "no op"}},
+    ]
+    new = [{"name": "B.usual", "about": "y", "steps": {"opdock": 3.0}, "ratios": {"cpu": 0.5}}]
+    for name, rows in (("old", old), ("new", new)):
+        ops.keep(tmp_path / name, about, rows)
+    found = ops.kept([tmp_path / "old", tmp_path / "new"])
+    merged = {"name": "B.usual", "about": "y", "steps": {"opdock": 3.0}}
+    assert found == (about, [old[1], {**merged, "ratios": {"haswell": 2.0, "cpu": 0.5}}])
+
+
+def test_the_page_tells_what_the_kept_figures_say() -> None:
+    import ops
+
+    root = Path(__file__).resolve().parents[2]
+    about, rows = ops.kept([root / "benchmarks" / "registry" / "usual.json"])
+    page = (root / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert ops.section(about, rows, "tensorflow") in page
+
+
+def test_narrower_processors_have_a_table_of_what_loses_most() -> None:
+    import narrower
+
+    about = {"processor": "P", "cores": 2, "python": "3", "numpy": "2", "opdock": "0"}
+    rows = [
+        {"name": f"R{i}", "about": "x", "steps": {"opdock": 1e-3, "haswell": i * 1e-3},
+         "ratios": {"haswell": float(i)}}
+        for i in range(1, 40)
+    ]  # fmt: skip
+    text = narrower.section({**about, "date": "d", "command": "c"}, rows)
+    assert "39 rows" in text and "37 above 2.5" in text and "Nehalem" not in text
+    lines = [line for line in text.splitlines() if line.startswith("| R")]
+    assert lines[0].startswith("| R39 ") and lines[0].endswith(" 39.00 |") and len(lines) == 15
+
+
+def test_narrower_processors_take_vectors_away() -> None:
+    import compare
+    import narrower
+
+    for name, processor in narrower.PROCESSORS.items():
+        side = compare.Side(name, variables=processor.variables)
+        worker = compare.Worker(side, compare.Setting([side], threads=1))
+        assert "error" not in worker.hello
+        environment = compare.Setting([side], threads=1).environment(side)
+        assert environment["OPDOCK_JIT_CPU"] == name
+        worker.close()
+
+
+def test_common_ops_have_rows(programs: Any) -> None:
+    from twins import op_names
+
+    assert {f"{op}.usual" for op in op_names.COMMON} <= programs.choices().keys()

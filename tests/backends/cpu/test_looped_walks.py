@@ -43,7 +43,8 @@ def test_angles(both: Both, dtype: Any, unit: float) -> None:
     ((found,), (wanted,)) = both(lambda: tf.angle(given(x)), "_angles")
     assert found.dtype == wanted.dtype
     np.testing.assert_allclose(found, wanted, 4 * unit)
-    np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+    known = ~np.isnan(wanted)
+    np.testing.assert_array_equal(np.signbit(found[known]), np.signbit(wanted[known]))
 
 
 @pytest.mark.parametrize(("op", "words"), [

@@ -13,6 +13,7 @@ __all__ = ["table"]
 
 table = KernelTable()
 
+_SPOTS: Final = 512
 _TYPES = frozenset({dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64})
 
 
@@ -30,18 +31,24 @@ def _bincount(ctx: Any, arr: Array, size: Array, weights: Array) -> Array:
 
 
 def _tally(
-    begin: int, end: int, counts: Array, wrong: Array, values: Array, size: int, bins: int,
-    low: float, step: float,
+    begin: int, end: int, counts: Array, wrong: Array, spots: Array, values: Array,
+    size: int, bins: int, low: float, step: float,
 ) -> None:  # fmt: skip
     """How many values are in each bin, and how many in none."""
     for turn in range(begin, end):
         bad = 0
-        for i in range(size):
-            place = min(max(double(values[i]) - low, 0.0) / step, double(bins - 1))
-            if place >= 0:
-                counts[int(place)] += 1
-            else:
-                bad += 1
+        # The bins of some values first, which is done in vectors, then their counts.
+        for block in range((size + _SPOTS - 1) // _SPOTS):
+            first = block * _SPOTS
+            last = min(first + _SPOTS, size)
+            for i in range(first, last):
+                place = min(max(double(values[i]) - low, 0.0) / step, double(bins - 1))
+                spots[i - first] = int(place) if place >= 0 else -1
+            for i in range(last - first):
+                if spots[i] >= 0:
+                    counts[spots[i]] += 1
+                else:
+                    bad += 1
         wrong[turn] = bad
 
 
@@ -52,9 +59,9 @@ _TALLY: Final = Looped(_tally)
 def _histogram(ctx: Any, values: Array, value_range: Array, nbins: Array) -> Array:
     low, high, count = checks.bins_of(value_range, nbins)
     step = (float(high) - float(low)) / count
-    counts, wrong = np.zeros(count, np.int64), np.empty(1, np.int64)
+    counts, wrong, spots = (np.zeros(n, np.int64) for n in (count, 1, _SPOTS))
     numbers = (values.size, count, float(low), step)
-    if _TALLY(1, values.size, counts, wrong, values, *numbers) and not wrong[0]:
+    if _TALLY(1, values.size, counts, wrong, spots, values, *numbers) and not wrong[0]:
         return counts.astype(ctx.sig.out_dtypes[0].np)
     offsets = np.maximum(np.ravel(values), value_range[0]).astype(np.float64) - float(low)
     bins = np.minimum(offsets / step, count - 1).astype(np.int64)

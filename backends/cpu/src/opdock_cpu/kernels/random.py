@@ -256,7 +256,7 @@ def _uniform_full_int(sig: NodeSig) -> Callable[[Any, Array, Array], Array]:
         count = math.prod(dims)
         place = checks.reserve_draws(sig, cell, algorithm, count)
         words = Philox(*place).blocks(-(-count * dtype.itemsize // 16))
-        whole = words.astype("<u4", copy=False).view(dtype.newbyteorder("<"))
+        whole: Array = words.astype("<u4", copy=False).view(dtype.newbyteorder("<"))
         return whole.reshape(-1)[:count].reshape(dims).astype(dtype, copy=False)
 
     return run

@@ -73,13 +73,14 @@ def _scan(sig: NodeSig) -> Callable[..., Array]:
     narrow = dtype in _HALVES
     wide: np.dtype[Any] = np.dtype(np.float32) if narrow else dtype.np
     neutral = {"Cumsum": 0, "Cumprod": 1}.get(sig.op, -np.inf)
-    lowest = dtype.min if sig.op == "CumulativeLogsumexp" else None
+    logarithms = sig.op == "CumulativeLogsumexp"
+    lowest: Any = dtype.min if logarithms else None
 
     def run(x: Array, axis: Array) -> Array:
         position = axes.scanned(axis, x.ndim)
         if narrow:
             x = x.astype(wide)
-        sums = None if lowest is None else _running_sums(x, position, reverse, exclusive)
+        sums = _running_sums(x, position, reverse, exclusive) if logarithms else None
         if sums is not None:
             np.maximum(sums, lowest, out=sums)
             return sums.astype(dtype.np) if narrow else sums
@@ -92,7 +93,7 @@ def _scan(sig: NodeSig) -> Callable[..., Array]:
             ufunc.accumulate(source[:-1], 0, wide, target[1:])
         else:
             ufunc.accumulate(source, 0, wide, target)
-        if lowest is not None:
+        if logarithms:
             np.maximum(result, lowest, out=result)
         return result.astype(dtype.np) if narrow else result
 

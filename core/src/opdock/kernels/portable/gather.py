@@ -162,11 +162,14 @@ def flat_positions(xp: Any, indices: Any, shape: Any, what: str = "shape") -> tu
     table = xp.reshape(xp.astype(indices, index_type(xp)), (count, depth))
     if not count or not depth:
         return device_ints(xp, np.zeros(count), indices), math.prod(shape[:depth])
-    sizes = device_ints(xp, shape[:depth], indices)
-    if fails(xp, xp.any((table < 0) | (table >= sizes))):
+    # Column by column: they are few, and libraries are slow at sums of a few numbers each.
+    wrong, flat = False, 0
+    for i, size in enumerate(shape[:depth]):
+        column, step = table[:, i], math.prod(shape[i + 1 : depth])
+        wrong = (column < 0) | (column >= size) | wrong
+        flat = column * step + flat
+    if fails(xp, xp.any(wrong)):
         raise outside(fetched(xp, indices), shape, what)
-    steps = device_ints(xp, [math.prod(shape[i + 1 : depth]) for i in range(depth)], indices)
-    flat = table[:, 0] if depth == 1 else xp.sum(table * steps, axis=1, dtype=index_type(xp))
     return flat, math.prod(shape[:depth])
 
 
