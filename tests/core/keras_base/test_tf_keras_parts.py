@@ -87,7 +87,9 @@ def test_every_column_of_a_layer_is_saved(keras: Any, tmp_path: Path, monkeypatc
         parts = made(partitioner=tf.fixed_size_partitioner(2))
         parts.save_weights("weights")
         assert len(parts.trainable_weights) == 4
-    assert saved() == {f"{name}_embedding.Sembedding_weights.S{at}" for name in "ab" for at in (0, 5)}
+    assert saved() == {
+        f"{name}_embedding.Sembedding_weights.S{at}" for name in "ab" for at in (0, 5)
+    }
 
 
 def test_modules_of_columns_have_the_layers_of_keras(keras: Any) -> None:
