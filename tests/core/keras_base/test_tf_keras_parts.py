@@ -44,10 +44,62 @@ def test_columns_are_a_layer_that_is_saved(keras: Any) -> None:
     }
     dense = keras.layers.Dense(1)(keras.layers.DenseFeatures(columns)(inputs))
     model = keras.Model(inputs, dense)
-    copy = keras.models.model_from_json(model.to_json())
-    copy.set_weights(model.get_weights())
     given = {"x": np.ones((2, 1)), "word": np.array([["a"], ["b"]])}
-    np.testing.assert_array_equal(copy.predict(given), model.predict(given))
+    weights, expected = model.get_weights(), model.predict(given)
+    with pytest.raises(ValueError, match="embedding_weights already exists"):
+        keras.models.model_from_json(model.to_json())  # columns ask tf.get_variable
+    with tf.Graph().as_default(), tf.Session().as_default():
+        copy = keras.models.model_from_json(model.to_json())
+        copy.set_weights(weights)
+        np.testing.assert_array_equal(copy.predict(given), expected)
+
+
+def test_every_column_of_a_layer_is_saved(keras: Any, tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    column = tf.feature_column
+    columns = [
+        column.embedding_column(column.categorical_column_with_hash_bucket(name, 10), 2)
+        for name in "ab"
+    ]
+    given = {"a": np.array([["p"], ["q"]]), "b": np.array([["r"], ["s"]])}
+
+    def made(**kwargs: Any) -> Any:
+        inputs = {name: keras.layers.Input((1,), name=name, dtype="string") for name in "ab"}
+        return keras.Model(inputs, keras.layers.DenseFeatures(columns, **kwargs)(inputs))
+
+    def saved() -> set[str]:
+        names = (name for name, _ in tf.train.list_variables("weights"))
+        return {name.split("/")[1] for name in names if name.startswith("layer")}
+
+    model = made()
+    model.save_weights("weights")
+    model.save("model.h5")  # into the folder that is current
+    expected = model.predict(given)
+    # The first by TensorFlow 2's name, as two have the one that 1.15 takes.
+    assert saved() == {"a_embedding.Sembedding_weights", "embedding_weights"}
+    with tf.Graph().as_default(), tf.Session().as_default():
+        copy = made()
+        copy.load_weights("weights").assert_consumed()
+        np.testing.assert_array_equal(copy.predict(given), expected)
+    with tf.Graph().as_default(), tf.Session().as_default():
+        np.testing.assert_array_equal(keras.models.load_model("model.h5").predict(given), expected)
+    with tf.Graph().as_default(), tf.Session().as_default():
+        parts = made(partitioner=tf.fixed_size_partitioner(2))
+        parts.save_weights("weights")
+        assert len(parts.trainable_weights) == 4
+    assert saved() == {
+        f"{name}_embedding.Sembedding_weights.S{at}" for name in "ab" for at in (0, 5)
+    }
+
+
+def test_modules_of_columns_have_the_layers_of_keras(keras: Any) -> None:
+    def found(module: str, name: str) -> Any:
+        return getattr(importlib.import_module(f"opdock.python.feature_column.{module}"), name)
+
+    for module in ("dense_features", "feature_column_lib"):
+        assert found(module, "DenseFeatures") is keras.layers.DenseFeatures
+    for module in ("sequence_feature_column", "feature_column_lib"):
+        assert found(module, "SequenceFeatures") is keras.experimental.SequenceFeatures
 
 
 @pytest.mark.parametrize("version", ["", "_v2"])

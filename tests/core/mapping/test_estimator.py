@@ -67,6 +67,9 @@ result, exported = tf.estimator.train_and_evaluate(
     tf.estimator.EvalSpec(evaluated, steps=None, exporters=exporters, throttle_secs=1))
 assert result["global_step"] == 40 and result["accuracy"] > 0.8, result
 assert len(exported) == 2 and len(os.listdir("model/export/latest")) == 2
+dnn = tf.estimator.DNNClassifier([8], columns, "dnn").train(trained, steps=1)
+slots = {n for n in dnn.get_variable_names() if n.startswith("dnn/logits") and "Ada" in n}
+assert slots == {f"dnn/logits/{n}/t_0/Adagrad" for n in ("bias", "kernel")}, slots  # as in 1.15
 example = tf.train.Example()
 example.features.feature["x"].float_list.value.extend([3.0, -3.0])
 with tf.Session(graph=tf.Graph()) as sess:
@@ -238,6 +241,18 @@ def experiment(output_dir):
     return learn.Experiment(estimator, trained, evaluated, train_steps=40, eval_steps=1)
 result, exported = learn.learn_runner.run(experiment, "contrib")
 assert result["global_step"] == 40 and result["loss"] < 0.5 and exported == [], result
+with tf.Graph().as_default():
+    made = {learn.PredictionKey.SCORES: tf.constant([0.5]), "classes": tf.constant(["a"])}
+    heads = {"one": (learn.ProblemType.CLASSIFICATION, made),
+             "two": (learn.ProblemType.LINEAR_REGRESSION, made)}
+    metrics = {"loss": tf.metrics.mean([1.0]), "mine": tf.metrics.mean([1.0])}
+    ops = learn.ModelFnOps("infer", made, eval_metric_ops=metrics, output_alternatives=heads)
+    spec = ops.estimator_spec("two")
+assert spec.mode == tf.estimator.ModeKeys.PREDICT and spec.predictions == made
+outputs = spec.export_outputs
+assert isinstance(outputs["one"], tf.estimator.export.ClassificationOutput)
+assert outputs["one"].classes is made["classes"]
+assert outputs["serving_default"].value is outputs["two"].value is made["scores"]
 # Those made before the library was there are its settings as well.
 assert isinstance(before, tf.estimator.RunConfig)
 assert tf.estimator.Estimator(model_fn, "other", before).config.save_checkpoints_steps == 20

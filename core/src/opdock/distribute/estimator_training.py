@@ -61,7 +61,13 @@ def init_run_config(config: Any, tf_config: dict[str, Any]) -> None:
 
 def should_run_distribute_coordinator(config: Any) -> bool:
     """Whether the tasks of a cluster are to do their parts."""
-    return bool(getattr(config, "_distribute_coordinator_mode", None)) and bool(config.cluster_spec)
+    mode = getattr(config, "_distribute_coordinator_mode", None)
+    if mode is None:
+        return False
+    if mode not in (CoordinatorMode.STANDALONE_CLIENT, CoordinatorMode.INDEPENDENT_WORKER):
+        logging.warning("Unexpected distribute_coordinator_mode: %r", mode)
+        return False
+    return bool(config.cluster_spec)
 
 
 def train_and_evaluate(estimator: Any, train_spec: Any, eval_spec: Any, executor_cls: Any) -> None:

@@ -121,7 +121,7 @@ class Local:
         os.mkdir(here(path))
 
     def makedirs(self, path: str) -> None:
-        """Makes a directory and those above it; "", as os.path.dirname has it, is the current one."""
+        """Makes a directory and those above it; the name "" is the current one, which is there."""
         if name := here(path):
             os.makedirs(name, exist_ok=True)
 

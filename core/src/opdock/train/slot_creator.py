@@ -30,8 +30,10 @@ def _slot(primary: Any, value: Any, validate_shape: bool, shape: Any, dtype: Any
     )
     info = getattr(primary, "_save_slice_info", None)
     if info is not None and slot.shape.raw == primary.shape.raw:
-        # The slot of a part is the same part of the whole variable's slot.
-        suffix = slot.op.name.rsplit("/", 1)[-1]
+        # The slot of a part is the same part of the whole variable's slot, by the name that TF cuts
+        # out: where a variable scope is open it has more than the slot's own. Checkpoints of canned
+        # estimators are full of them ("dnn/hiddenlayer_0/bias/t_0/Adagrad").
+        suffix = slot.op.name[len(primary.op.name) + 1 :]
         whole = f"{info.full_name}/{suffix}"
         slot._set_save_slice_info(
             Variable.SaveSliceInfo(whole, info.full_shape, info.var_offset, info.var_shape)

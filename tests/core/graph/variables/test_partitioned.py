@@ -141,6 +141,29 @@ def test_slots_and_training():
         np.testing.assert_allclose(session.run(v.as_tensor()), [0.9] * 4, rtol=1e-5)
 
 
+# The names that TensorFlow 2.15 saves; those of canned estimators, whose scopes are open, are in
+# the checkpoints of TensorFlow 1.
+@pytest.mark.parametrize("use_resource", [False, True])
+@pytest.mark.parametrize(
+    ("scope", "name", "slot"),
+    [
+        ("", "layer/w", "layer/w/Adagrad"),
+        ("dnn", "layer/w", "dnn/layer/w/t_{}/Adagrad"),
+        ("linear", "linear_model/w", "linear/linear_model/w/part_{}/Adagrad"),
+    ],
+)
+def test_slots_of_parts_are_named_by_the_scope_that_is_open(scope, name, slot, use_resource):
+    with tf.variable_scope(
+        scope, partitioner=tf.fixed_size_partitioner(2), use_resource=use_resource
+    ):
+        whole = tf.get_variable(name, [4, 2])
+        optimizer = tf.train.AdagradOptimizer(0.1)
+        optimizer.minimize(tf.reduce_sum(tf.square(whole)))
+    found = [optimizer.get_slot(part, "accumulator")._get_save_slice_info() for part in whole]
+    assert [info.full_name for info in found] == [slot.format(i) for i in range(2)]
+    assert [info.spec for info in found] == ["4 2 0,2:0,2", "4 2 2,2:0,2"]
+
+
 def test_assign():
     v = tf.get_variable(
         "v", [4], partitioner=tf.fixed_size_partitioner(2), initializer=tf.zeros_initializer()

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any, Final, NamedTuple, Self
 
 import opdock as tf
+from opdock.contrib.layers.target_column import ProblemType
+from opdock.contrib.learn.keys import MetricKey, PredictionKey
 from opdock.graph.nodes.composite import convert_to_tensor_or_sparse_tensor
 from opdock.train.loops.hook import SessionRunHook
 
 __all__ = ["ModeKeys", "ModelFnOps"]
+
+_SERVING: Final = "serving_default"
 
 
 class ModeKeys:
@@ -88,6 +93,55 @@ class ModelFnOps(_Fields):
             {} if eval_metric_ops is None else eval_metric_ops, output_alternatives,
             list(training_chief_hooks or ()), list(training_hooks or ()), scaffold, mode,
         )  # fmt: skip
+
+    def estimator_spec(self, default_serving_output_alternative_key: Any = None) -> Any:
+        """The `tf.estimator.EstimatorSpec` that says the same.
+
+        Args:
+            default_serving_output_alternative_key: of several heads, the one that is served where
+                a request names none.
+
+        Raises:
+            ValueError: a problem type is unknown.
+        """
+        heads = dict(self.output_alternatives or {})
+        if len(heads) > 1:
+            heads.setdefault(_SERVING, heads[default_serving_output_alternative_key])
+        metrics = {k: v for k, v in self.eval_metric_ops.items() if k != MetricKey.LOSS}
+        return _estimator().EstimatorSpec(
+            mode=self.mode,  # the same words in both
+            predictions=self.predictions,
+            loss=self.loss,
+            train_op=self.train_op,
+            eval_metric_ops=metrics,
+            export_outputs={k: _export_output(*head) for k, head in heads.items()} or None,
+            training_chief_hooks=self.training_chief_hooks,
+            training_hooks=self.training_hooks,
+            scaffold=self.scaffold,
+        )
+
+
+def _estimator() -> Any:
+    """`tf.estimator`, a library that comes when it is asked for."""
+    return importlib.import_module("opdock").estimator
+
+
+def _export_output(problem_type: Any, predictions: dict[Any, Any]) -> Any:
+    scores = predictions.get(PredictionKey.SCORES)
+    if scores is None:
+        scores = predictions.get(PredictionKey.PROBABILITIES)
+    export = _estimator().export
+    if problem_type == ProblemType.LINEAR_REGRESSION:
+        return export.RegressionOutput(scores)
+    if problem_type in (ProblemType.CLASSIFICATION, ProblemType.LOGISTIC_REGRESSION):
+        classes = predictions.get(PredictionKey.CLASSES)
+        if classes is not None and classes.dtype != tf.string:
+            tf.logging.warning("classes is not string, and classes are served as strings only.")
+            classes = None
+        return export.ClassificationOutput(scores=scores, classes=classes)
+    if problem_type == ProblemType.UNSPECIFIED:
+        return export.PredictOutput(predictions)
+    raise ValueError(f"Unknown problem_type={problem_type}")
 
 
 def _scalar(loss: Any) -> Any:

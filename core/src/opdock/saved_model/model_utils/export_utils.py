@@ -138,7 +138,7 @@ def get_export_outputs(export_outputs: Any, predictions: Any) -> dict[str, Expor
         if len(export_outputs) > 1:
             raise ValueError(
                 "Multiple export_outputs were provided, but none of them is specified as the "
-                "default: name one of them "
+                "default.  Do this by naming one of them with "
                 "signature_constants.DEFAULT_SERVING_SIGNATURE_DEF_KEY."
             )
         (export_outputs[_SERVING],) = export_outputs.values()
