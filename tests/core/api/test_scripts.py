@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.ops.rewriting.status import Status, control_status_ctx
 
 
 def ran(value, promised):
@@ -52,3 +53,24 @@ def test_each_of_several_becomes_its_own() -> None:
 def test_what_would_be_lost_is_told(value, promised) -> None:
     with pytest.raises(tf.errors.InvalidArgumentError, match="but expects"):
         ran(value, promised)
+
+
+@pytest.mark.parametrize("made", [tf.py_func, tf.py_function, tf.numpy_function])
+def test_nothing_is_rewritten_where_a_rewritten_function_has_a_python_function(made):
+    """Its calls, and those of what it calls, are Python's own."""
+    seen = []
+
+    def load(x):
+        seen.append(control_status_ctx().status)
+        return np.float32(x)
+
+    def of_dataset(x):
+        if tf.greater(x, 0):
+            x = x + 1
+        return made(lambda value: load(value), [x], tf.float32)
+
+    dataset = tf.data.Dataset.from_tensors(tf.constant(1.0)).map(of_dataset)
+    element = dataset.make_one_shot_iterator().get_next()
+    with tf.Session() as sess:
+        assert sess.run(element) == 2
+    assert set(seen) == {Status.DISABLED}

@@ -44,6 +44,28 @@ def test_a_copy_of_a_store_has_variables_of_its_own():
         assert tf.get_variable("v", []) is other
 
 
+def test_variables_of_a_store_are_in_collections():
+    """As Sonnet finds those of its modules; those that no store keeps are in none."""
+    tf.get_variable("alone", [])
+    with tfe.EagerVariableStore().as_default():
+        v = tf.get_variable("v", [])
+        fixed = tf.get_variable("fixed", [], trainable=False)
+        mine = tf.get_variable("mine", [], collections=["of_mine"])
+        assert tf.get_variable("v", []) is v
+    assert tf.global_variables() == [v, fixed]
+    assert tf.get_collection("of_mine") == [mine]
+    assert tf.trainable_variables() == [v, mine]
+
+
+def test_the_store_of_a_template_is_found_by_its_name():
+    """Sonnet opens it for variables that modules make before they are called."""
+    made = tf.make_template("t", lambda: tf.get_variable("w", []), create_scope_now_=True)
+    with made._template_store.as_default(), tf.variable_scope(made.variable_scope):
+        b = tf.get_variable("b", [])
+    w = made()
+    assert tf.trainable_variables() == made.variables == [b, w]
+
+
 def test_a_store_lets_its_variables_go():
     store = tfe.EagerVariableStore()
     with store.as_default():
@@ -51,6 +73,8 @@ def test_a_store_lets_its_variables_go():
     gc.collect()
     assert held() is not None
     del store
+    for name in tf.get_default_graph().collections:
+        tf.get_default_graph().clear_collection(name)
     tf.constant(0)
     gc.collect()
     assert held() is None

@@ -19,7 +19,7 @@ from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.dispatch import extensible
 from opdock.graph.nodes.operation import Tensor
 from opdock.graph.variables.variable import Variable
-from opdock.ops.script import eager_py_func
+from opdock.ops.script import as_it_is, eager_py_func
 
 __all__ = ["py_function"]
 
@@ -116,7 +116,7 @@ class _Function:
     """
 
     def __init__(self, function: Callable[..., Any], types: list[DType]) -> None:
-        self._function, self._types = function, types
+        self._function, self._types = as_it_is(function), types
         self._differentiated = False
         self._last: _Call | None = None
 

@@ -333,7 +333,7 @@ class _Branch:
     def __init__(self, scope: str, kind: str, fn: Callable[[], Any]) -> None:
         outer = get_default_graph()
         count = len(outer.get_operations())
-        self.graph = FuncGraph(f"{scope.replace('/', '_')}{kind}_{count}", outer)
+        self.graph = FuncGraph(f"{scope.replace('/', '_')}{kind}_{count}", outer, leaves=True)
         with self.graph.as_default():
             self.result = fn()
             if self.result is None:

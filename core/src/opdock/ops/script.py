@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies
 from opdock.ops.registry import Cost, OpSpec, ShapeSig, Traits, define_op, get
+from opdock.ops.rewriting.status import ControlStatusCtx, Status
 from opdock.shapes import Shape
 
 __all__ = ["numpy_function", "py_func"]
@@ -75,6 +77,21 @@ def _call(
     return op(list(inputs), token=token, Tout=types, name=name)
 
 
+def as_it_is(func: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that nothing is rewritten in while it runs.
+
+    One that stands in a rewritten function, as those of datasets are, would have all that it calls
+    looked at for control flow over tensors, of which it has none.
+    """
+
+    @functools.wraps(func)
+    def called(*args: Any) -> Any:
+        with ControlStatusCtx(Status.DISABLED):
+            return func(*args)
+
+    return called
+
+
 def eager_py_func(func: Callable[..., Any], inp: Any, Tout: Any, name: str | None) -> Any:
     """A node that calls `func`, which has a method `derivative` for its gradient."""
     several = isinstance(Tout, (list, tuple))
@@ -115,7 +132,8 @@ def py_func(
         raise ValueError(f"Expected func to be callable, got func of type {type(func)}")
     several = isinstance(Tout, (list, tuple))
     types = [dtypes.as_dtype(t).base_dtype for t in (Tout if several else [Tout])]
-    result = _call(py_func_op if stateful else py_func_stateless_op, func, inp, types, name)
+    op = py_func_op if stateful else py_func_stateless_op
+    result = _call(op, as_it_is(func), inp, types, name)
     if not types and not stateful:
         return []
     return result if several or not isinstance(result, list) else result[0]

@@ -6,13 +6,14 @@ import contextlib
 import copy
 import enum
 import sys
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, Final, cast
 
 from opdock.dtypes import DType
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.registry import ShapeSig, define_op, get
+from opdock.graph.nodes.registry import OpSpec, ShapeSig, define_op, get
+from opdock.graph.nodes.thread_scopes import alone
 from opdock.graph.nodes.traits import Traits
 from opdock.shapes import Shape
 
@@ -49,6 +50,23 @@ def make_room(depth: int) -> None:
         sys.setrecursionlimit(needed)
 
 
+def _around(tensor: Tensor) -> Tensor | None:
+    """The tensor outside of all loops and branches that one stands for; None if made inside."""
+    graph = tensor._op.graph
+    while isinstance(graph, FuncGraph) and graph.leaves:
+        found = next((out for out, inner in graph._captured.items() if inner is tensor), None)
+        if found is None:
+            return None
+        tensor, graph = found, found._op.graph
+    return tensor
+
+
+def _around_all(graph: Graph) -> Graph:
+    while isinstance(graph, FuncGraph) and graph.leaves:
+        graph = cast("Graph", graph.outer)
+    return graph
+
+
 class FuncGraph(Graph):
     """A graph with inputs and outputs. Tensors of outer graphs become inputs when used.
 
@@ -63,19 +81,22 @@ class FuncGraph(Graph):
         loop: the innermost body of a loop that this is or is in.
         starts: of a loop's body, the parameters that are its variables -> what they start from.
         starts_variables: whether the first call gives variables their values.
+        leaves: whether this is a loop or branch of version 1, in TF a part of the graph around.
         hand_out: of a branch of a cond, what gives a tensor in there to a graph outside; None where
             it cannot.
     """
 
     def __init__(
-        self, name: str, outer: Graph | _Default | None = DEFAULT, is_loop: bool = False
-    ) -> None:
+        self, name: str, outer: Graph | _Default | None = DEFAULT, is_loop: bool = False,
+        leaves: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__()
         if isinstance(outer, _Default):
             outer = get_default_graph()
         self._building_function = True
         self.func_name = name
         self.outer = outer
+        self.leaves = leaves
         self.loop: FuncGraph | None = self if is_loop else getattr(outer, "loop", None)
         self.inputs: list[Tensor] = []
         self.outputs: list[Tensor] = []
@@ -144,12 +165,9 @@ class FuncGraph(Graph):
         return op.outputs[0]
 
     def _make_arg(self, dtype: DType, shape: Shape, name: str) -> Operation:
-        saved, self._scopes.controllers = self._scopes.controllers, []
-        try:
+        with alone(self._scopes):
             attrs = {"T": dtype.base_dtype, "index": len(self.inputs), "_shape": shape}
             return self._create_op(arg_op, self.unique_name(name), [], attrs, [dtype])
-        finally:
-            self._scopes.controllers = saved
 
     def _adopt(self, tensor: Tensor, user: str = "") -> Tensor:
         reference = read_reference(tensor)
@@ -212,7 +230,7 @@ class FuncGraph(Graph):
         if found is None and not self._has_values_of(op.graph):
             if op.graph is not self.outer and cast("FuncGraph", self.outer)._await(op) is None:
                 return None
-            with self.control_dependencies(None):
+            with alone(self._scopes):
                 found = self._create_op(get("NoOp"), self.unique_name("awaited"), [], {}, [])
             self._awaited[op] = found
         return found
@@ -225,6 +243,51 @@ class FuncGraph(Graph):
             op if op.graph is self.outer else cast("FuncGraph", self.outer)._awaited[op]
             for op in found
         ]
+
+    # ------------------------------------------------------------ leaving
+    @contextlib.contextmanager
+    def control_dependencies(self, control_inputs: Iterable[Any] | None) -> Iterator[None]:
+        """As of any graph; None leaves the loops and branches in which the operations are, too.
+
+        So TF has it, where those are parts of the graph around: what needs nothing from inside is
+        made outside, once for all turns.
+        """
+        with super().control_dependencies(control_inputs):
+            before = self._scopes.left
+            self._scopes.left = before or (control_inputs is None and self.leaves)
+            try:
+                yield
+            finally:
+                self._scopes.left = before
+
+    def _create_op(
+        self, spec: OpSpec, name: str, inputs: list[Tensor], attrs: dict[str, Any],
+        output_dtypes: list[DType],
+    ) -> Operation:  # fmt: skip
+        if self._scopes.left:
+            outside = [_around(t) for t in inputs]
+            waits = [self._waited_outside(op) for c in self._scopes.controllers for op in c.inputs]
+            if None not in outside and None not in waits:
+                graph = _around_all(self)
+                scopes, devices = graph._scopes, graph._scopes.devices
+                with alone(scopes), graph.control_dependencies(waits):
+                    scopes.devices = self._scopes.devices
+                    try:
+                        found = cast("list[Tensor]", outside)
+                        return graph._create_op(spec, name, found, attrs, output_dtypes)
+                    finally:
+                        scopes.devices = devices
+        return super()._create_op(spec, name, inputs, attrs, output_dtypes)
+
+    def _waited_outside(self, op: Operation) -> Operation | None:
+        """What an operation stands for that outer ones are waited for by; None for one in here."""
+        graph: Graph = op.graph
+        while isinstance(graph, FuncGraph) and graph.leaves:
+            found = next((out for out, stand_in in graph._awaited.items() if stand_in is op), None)
+            if found is None:
+                return None
+            op, graph = found, found.graph
+        return op
 
     # ------------------------------------------------------------ what runs
     def needed(self) -> set[Operation]:
@@ -292,7 +355,7 @@ class FuncGraph(Graph):
         for outer, inner in list(self._captured.items()):
             reference = read_reference(outer)
             if reference is not None and reference in written:
-                with self.control_dependencies(None):
+                with alone(self._scopes):
                     value = self._read(reference)
                 # It takes the place of the argument in the order of the body.
                 value._op._id = inner._op._id

@@ -15,6 +15,7 @@ from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.opdef import ArgDef, OpDef
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import OpSpec, get
+from opdock.graph.nodes.thread_scopes import alone
 from opdock.graph.nodes.traits import Control, Traits
 
 if TYPE_CHECKING:
@@ -229,7 +230,7 @@ def copy_operation(
     """One operation again, in another graph; the bodies that it runs are copied as well."""
     attrs = {k: _own_body(v, graph) for k, v in op.attrs.items()}
     kinds = [t.dtype for t in op.outputs]
-    with graph.control_dependencies(None), graph.control_dependencies(list(waits)):
+    with alone(graph._scopes), graph.control_dependencies(list(waits)):
         found = graph._create_op(op.spec, graph.unique_name(op.name), inputs, attrs, kinds)
     for new, old in zip(found.outputs, op.outputs, strict=True):
         # Who calls a function with tensors of other shapes than it was made for gets others back.

@@ -17,7 +17,7 @@ from opdock.graph.nodes.frames import capture_frames, with_line
 from opdock.graph.nodes.mode import GraphMode
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import OpSpec, ShapeSig
-from opdock.graph.nodes.thread_scopes import Controller, Scopes, ThreadScopes, ThreadState
+from opdock.graph.nodes.thread_scopes import Controller, Scopes, ThreadScopes, ThreadState, alone
 from opdock.shapes import Shape
 
 _OP_NAME: Final = re.compile(r"^[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*$")
@@ -204,7 +204,7 @@ class Graph(GraphMode, GraphContents):
 
     def _copy_constant(self, tensor: Tensor) -> Tensor:
         op = tensor._op
-        with self.control_dependencies(None):
+        with alone(self._scopes):
             name = self._node_name(op.name.rpartition("/")[2])
             return self._create_op(op.spec, name, [], dict(op.attrs), [tensor._dtype]).outputs[0]
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 from opdock.graph.nodes.devicespec import DeviceFunction
@@ -21,9 +23,13 @@ class Controller:
 
 
 class Scopes:
-    """What operations that are made now have in common: devices, colocation, what to wait for."""
+    """What operations that are made now have in common: devices, colocation, what to wait for.
 
-    __slots__ = ("colocation", "controllers", "devices")
+    Attributes:
+        left: whether a program has left the loop or branch, see `FuncGraph.control_dependencies`.
+    """
+
+    __slots__ = ("colocation", "controllers", "devices", "left")
 
     def __init__(
         self,
@@ -34,6 +40,7 @@ class Scopes:
         self.devices = devices
         self.colocation = colocation
         self.controllers = controllers
+        self.left = False
 
 
 class ThreadScopes(threading.local):
@@ -48,6 +55,18 @@ class ThreadScopes(threading.local):
         self.devices = devices
         self.colocation = colocation
         self.controllers = controllers
+        self.left = False
+
+
+@contextlib.contextmanager
+def alone(scopes: Scopes | ThreadScopes) -> Iterator[None]:
+    """What opdock makes inside waits for nothing, and stays in the body that it is made for."""
+    around, left = scopes.controllers, scopes.left
+    scopes.controllers, scopes.left = [], False
+    try:
+        yield
+    finally:
+        scopes.controllers, scopes.left = around, left
 
 
 class ThreadState(threading.local):
@@ -66,4 +85,4 @@ class ThreadState(threading.local):
     modes: tuple[Any, ...] = ()
 
 
-__all__ = ["Controller", "Scopes", "ThreadScopes", "ThreadState"]
+__all__ = ["Controller", "Scopes", "ThreadScopes", "ThreadState", "alone"]

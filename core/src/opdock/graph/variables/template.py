@@ -105,7 +105,9 @@ class Template(Weighted, Trackable):
         # Where operations run as they are made, nobody else keeps its variables but a template
         # around it.
         around = variable_store()
-        self._store = EagerVariableStore(around if around.keeps else None) if eager else None
+        self._template_store = (
+            EagerVariableStore(around if around.keeps else None) if eager else None
+        )
         if create_scope_now:
             with self._open(auxiliary_name_scope=False) as scope:
                 self._scope = scope
@@ -116,7 +118,8 @@ class Template(Weighted, Trackable):
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        with contextlib.nullcontext() if self._store is None else self._store.as_default():
+        kept = self._template_store  # Sonnet looks for it by this name, as it is TF's
+        with contextlib.nullcontext() if kept is None else kept.as_default():
             return self._called(*args, **kwargs)
 
     def _called(self, *args: Any, **kwargs: Any) -> Any:
@@ -147,8 +150,8 @@ class Template(Weighted, Trackable):
 
     def _trained(self) -> list[Any]:
         """The trainable variables that there are, the template's or not."""
-        if self._store is not None:
-            return self._store.trainable_variables()
+        if self._template_store is not None:
+            return self._template_store.trainable_variables()
         return get_default_graph().get_collection(GraphKeys.TRAINABLE_VARIABLES)
 
     @property
@@ -177,10 +180,10 @@ class Template(Weighted, Trackable):
     def _collection(self, key: str) -> list[Any]:
         if self._scope is None:
             return []
-        if self._store is not None:
+        if self._template_store is not None:
             wanted = {
-                GraphKeys.TRAINABLE_VARIABLES: self._store.trainable_variables,
-                GraphKeys.GLOBAL_VARIABLES: self._store.variables,
+                GraphKeys.TRAINABLE_VARIABLES: self._template_store.trainable_variables,
+                GraphKeys.GLOBAL_VARIABLES: self._template_store.variables,
             }
             found = wanted[key]() if key in wanted else []
             return [v for v in found if v.name.startswith(str(self.variable_scope_name))]

@@ -170,8 +170,11 @@ class VariableStore:
                 **({"aggregation": aggregation} if aggregation is not None else {}),
             },
         )
-        if self.keeps or not get_default_graph().eager:
+        eager = get_default_graph().eager
+        if self.keeps or not eager:
             self._vars[name] = made
+        if self.keeps and eager:
+            _collect(made, collections)
         if regularizer:
             _regularize(made, name, regularizer)
         return made
@@ -286,6 +289,14 @@ def _maker(initializer: Any, raw: Shape, dtype: DType, given: bool) -> Callable[
     if not wants_shape and "shape" not in parameters:
         return lambda: initializer(**kwargs)
     return lambda: initializer(list(raw) if raw is not None else None, **kwargs)
+
+
+def _collect(variable: Any, collections: Any) -> None:
+    """Puts a variable that is kept into collections, as graphs do with all."""
+    graph = get_default_graph()
+    graph.add_to_collections(collections or GraphKeys.GLOBAL_VARIABLES, variable)
+    if variable.trainable:
+        graph.add_to_collection(GraphKeys.TRAINABLE_VARIABLES, variable)
 
 
 def _regularize(variable: Any, name: str, regularizer: Callable[[Any], Any]) -> None:

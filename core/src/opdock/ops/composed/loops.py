@@ -127,8 +127,8 @@ class _Loop:
         self.others: list[Any] | None = None  # what the body returns, with arrays in other memory
         outer = get_default_graph()
         base = scope.replace("/", "_") + str(len(outer.get_operations()))
-        self.cond_graph = FuncGraph(base + "_cond", outer, is_loop=True)
-        self.body_graph = FuncGraph(base + "_body", outer, is_loop=True)
+        self.cond_graph = FuncGraph(base + "_cond", outer, is_loop=True, leaves=True)
+        self.body_graph = FuncGraph(base + "_body", outer, is_loop=True, leaves=True)
 
     def _invariants(self, invariants: Any) -> list[Shape]:
         items = nest.flatten(self.structure)

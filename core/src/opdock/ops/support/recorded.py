@@ -10,6 +10,7 @@ from opdock.dtypes import DType
 from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
+from opdock.graph.nodes.thread_scopes import alone
 from opdock.ops import tensor_list
 from opdock.shapes import Shape
 
@@ -19,7 +20,7 @@ __all__ = ["add_output", "hand_out", "plain_scope", "record_in_branch"]
 @contextlib.contextmanager
 def plain_scope(graph: Graph) -> Iterator[None]:
     """Makes `graph` the default, free of the control dependencies that are in force."""
-    with graph.as_default(), graph.control_dependencies(None):
+    with graph.as_default(), alone(graph._scopes):
         yield
 
 
