@@ -19,7 +19,7 @@ from opdock.runtime import mixed_precision, process_settings, servers
 from opdock.runtime.cache.callables import callable_of_options, make_callable
 from opdock.runtime.cache.programs import Call, ProgramCache
 from opdock.runtime.cache.variants import Entry, Key
-from opdock.runtime.config import interactive
+from opdock.runtime.config import check_arguments, interactive
 from opdock.runtime.deadline import allowed
 from opdock.runtime.engine import Engine
 from opdock.runtime.fetch import feed_array, feed_items
@@ -46,15 +46,7 @@ class BaseSession:
     _closed = _ended = True  # as long as it is being made
 
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
-        if graph is not None and not isinstance(graph, Graph):
-            raise TypeError(f"graph must be a tf.Graph, but got {type(graph)}")
-        if config is not None and not hasattr(config, "allow_soft_placement"):
-            raise TypeError(f"config must be a tf.ConfigProto, but got {type(config)}")
-        if target is not None and not isinstance(target, (str, bytes)):
-            text = f"target must be a string, but got {type(target)}."
-            if hasattr(target, "allow_soft_placement"):
-                text += ' Did you do "Session(config)" instead of "Session(config=config)"?'
-            raise TypeError(text)
+        check_arguments(target, graph, config)
         address = servers.find(target)
         self._graph = get_default_graph() if graph is None else graph
         config = process_settings.asked() if config is None else config
