@@ -24,7 +24,7 @@ SECTIONS: dict[str, tuple[str, ...]] = {
     "Backends and devices": (
         "BackendSpec", "Probe", "DeviceAttributes", "Device", "BaseDevice", "Buffer", "MemoryStats",
         "KernelTime", "RecordingDevice", "Recording", "ArenaDevice", "LimitedDevice", "CopyRoute",
-        "HOST", "deterministic", "sheltered", "Turn", "announced", "Announcement",
+        "HOST", "deterministic", "sheltered", "finalizer", "Turn", "announced", "Announcement",
         "installed_files",
     ),
     "Kernels": (

@@ -222,7 +222,7 @@ def test_a_generator_that_cannot_begin():
 
 def threads() -> set[threading.Thread]:
     """Those that run, but for the ones that are kept for a while for Python functions."""
-    return {t for t in threading.enumerate() if t.name != "opdock-user"}
+    return {t for t in threading.enumerate() if t.name not in ("opdock-user", "opdock-shelter")}
 
 
 def test_what_never_ends_is_over_with_its_session():

@@ -11,10 +11,11 @@ import gc
 import itertools
 import sys
 import threading
+import traceback
 import weakref
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from opdock.eager.graph import EagerGraph
 from opdock.kernels.expr import tree
 from opdock.plugins import manager
 from opdock.runtime.cancellation import Cancellation
+from opdock.util import interrupts
 
 X = np.ones((2, 4), np.float32)
 
@@ -33,6 +35,7 @@ class Interrupt:
 
     def __init__(self, number: int) -> None:
         self.left = number
+        self.at = ""  # the calls that it came into
 
     def enter(self, frame: FrameType, event: str, arg: Any) -> Any:
         """A call; only those of opdock's code and of what it generated are followed."""
@@ -44,7 +47,12 @@ class Interrupt:
         self.left -= event == "line"
         if self.left > 0 or event != "line" or leaves_a_block(frame) or finalizes(frame):
             return self.line
+        return self.come(frame)
+
+    def come(self, frame: FrameType) -> NoReturn:
+        """Raises it."""
         sys.settrace(None)
+        self.at = "".join(traceback.format_stack(frame))
         raise KeyboardInterrupt
 
 
@@ -61,10 +69,18 @@ def leaves_a_block(frame: FrameType) -> bool:
 
 
 def finalizes(frame: FrameType | None) -> bool:
-    """Whether a finalizer runs, whose errors Python prints and drops."""
+    """Whether a finalizer runs, whose errors Python prints and drops.
+
+    A generator that goes before its end has one. And when a module has been imported, a callback of
+    the import system removes its lock, the greatest part of all these lines in a first step.
+    """
+    if isinstance(sys.exception(), GeneratorExit):
+        return True
     while frame is not None:
         code = frame.f_code
         if code.co_name == "__del__" or code.co_filename == weakref.__file__:
+            return True
+        if code.co_qualname == "_get_module_lock.<locals>.cb":
             return True
         frame = frame.f_back
     return False
@@ -139,9 +155,15 @@ KINDS: dict[str, Callable[[], Training | EagerTraining]] = {
 
 def interrupted(kind: str, number: int, want: list[Any]) -> bool:
     """Interrupts a first step at a line; whether there was such a line."""
+    try:
+        return _interrupted(kind, Interrupt(number), want)
+    except KeyboardInterrupt as e:
+        raise AssertionError(f"an interrupt came late; it was to come at line {number}") from e
+
+
+def _interrupted(kind: str, interrupt: Interrupt, want: list[Any]) -> bool:
     with tf.Graph().as_default():
         model = KINDS[kind]()
-        interrupt = Interrupt(number)
         old = sys.gettrace()
         sys.settrace(interrupt.enter)
         try:
@@ -149,7 +171,7 @@ def interrupted(kind: str, number: int, want: list[Any]) -> bool:
         except KeyboardInterrupt:
             pass
         else:
-            assert interrupt.left > 0, "the interrupt was lost"
+            assert interrupt.left > 0, f"the interrupt was lost, which came here:\n{interrupt.at}"
             return False
         finally:
             sys.settrace(old)
@@ -245,17 +267,29 @@ def test_neither_steps_nor_their_making_run_finalizers_that_swallow_interrupts()
 
 
 class InFinalizer(Interrupt):
-    """Raises KeyboardInterrupt at the n-th line of opdock's within a finalizer of opdock's."""
+    """Raises KeyboardInterrupt at the n-th line that runs within a finalizer of opdock's."""
 
     def line(self, frame: FrameType, event: str, arg: Any) -> Any:
         """A line."""
-        self.left -= event == "line" and finalizes(frame)
-        if self.left > 0 or event != "line" or not finalizes(frame) or leaves_a_block(frame):
+        here = event == "line" and within_own_finalizer(frame)
+        self.left -= here
+        if self.left > 0 or not here or leaves_a_block(frame):
             return self.line
-        if frame.f_code.co_name == "__del__" and frame.f_back is not None:
-            return self.line  # the way into the finalizer and out of it, a few instructions
-        sys.settrace(None)
-        raise KeyboardInterrupt
+        return self.come(frame)
+
+
+def within_own_finalizer(frame: FrameType | None) -> bool:
+    """Whether what a line raises comes to a finalizer of opdock's, before Python drops it."""
+    if isinstance(sys.exception(), GeneratorExit):
+        return False
+    while frame is not None and frame.f_code.co_filename != weakref.__file__:
+        behind = frame.f_back
+        if behind is not None and behind.f_code.co_filename == interrupts.__file__:
+            return behind.f_code.co_name == "__del__"
+        if frame.f_code.co_name == "__del__":
+            return False
+        frame = behind
+    return False
 
 
 def dropped(number: int) -> bool:

@@ -290,3 +290,16 @@ def _close_files() -> None:
     for file in gc.get_objects():
         if isinstance(file, io.BufferedWriter) and "tfevents" in str(file.name):
             file.close()
+
+
+def test_a_directory_that_has_become_a_file_is_told(tmp_path):
+    folder = tmp_path / "logs"
+    writer = tf.summary.FileWriter(folder)
+    folder.rmdir()
+    folder.write_text("no directory")
+    with pytest.raises(tf.errors.AlreadyExistsError, match="logs"):
+        writer.add_summary(tf.Summary(), 1)
+    folder.unlink()
+    writer.add_summary(tf.Summary(), 2)
+    writer.close()
+    assert [e.step for e in events(folder)] == [0, 2]

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock.eager.graph import EagerGraph
 from opdock.summary import recording
 from opdock.summary import recording_v2 as summary
 
@@ -136,3 +137,22 @@ def test_the_module_that_libraries_import_has_both_kinds() -> None:
     assert internal.create_file_writer_v2 is summary.create_file_writer
     with internal.summary_scope("f?o?o") as (tag, scope):
         assert (tag, scope) == ("f?o?o", "foo/")
+
+
+def test_graphs_are_written_as_they_are_given(tmp_path: Path) -> None:
+    with pytest.raises(NotImplementedError, match=r"FileWriter\.add_graph"):
+        summary.graph(tf.GraphDef())
+    with EagerGraph().as_default():
+        double = tf.function(lambda x: x * 2.0)
+        double(tf.constant(1.0))
+        assert not summary.graph(tf.GraphDef()).numpy()  # nobody writes
+        writer = summary.create_file_writer(str(tmp_path))
+        with writer.as_default():
+            assert summary.graph(double._concrete_variable_creation_fn.graph).numpy()
+            with pytest.raises(ValueError, match="graph_data must be"):
+                summary.graph("graph")
+        writer.close()
+    (path,) = tmp_path.iterdir()
+    (event,) = (e for e in tf.train.summary_iterator(str(path)) if e.HasField("graph_def"))
+    nodes = {n.op for n in tf.GraphDef.FromString(event.graph_def).node}
+    assert "Mul" in nodes

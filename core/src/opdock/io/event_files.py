@@ -151,8 +151,8 @@ class EventsWriter:
             path = os.path.join(self._logdir, f"{start}{again}{self._suffix}")
             there = filesystems.of(path)
             if not there.exists(path):
+                make_directories(self._logdir or ".")
                 with tf_errors(path), suppress(FileExistsError):
-                    there.makedirs(self._logdir or ".")
                     # Elsewhere there may be no way to make a file only if it is new.
                     mode = "xb" if filesystems.is_local(path) else "wb"
                     file: IO[bytes] = there.open(path, mode, None, None)

@@ -216,8 +216,9 @@ def _open_locked(name: str, held: list[BinaryIO]) -> BinaryIO:
         # A file system without locks is written all the same; nothing is swept there.
         with suppress(OSError):
             fcntl.flock(file, fcntl.LOCK_EX)
-        # Before it was locked, a sweep may have taken it for a dead process's.
-        if os.fstat(file.fileno()).st_nlink:
+        # Before it was locked, a sweep may have taken it for a dead process's. Not all file systems
+        # count names.
+        if os.fstat(file.fileno()).st_nlink or os.path.lexists(name):
             return file
         file.close()
 

@@ -139,6 +139,7 @@ LATER_V2: Final[dict[str, str]] = {
             "create_file_writer",
             "create_noop_writer",
             "flush",
+            "graph",
             "histogram",
             "image",
             "record_if",

@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import Any
 
 from opdock.compiler.pipeline import disabled_by, disables_plugins, relaxed_by
+from opdock.graph.nodes.graph import Graph
 from opdock.io import protos
 from opdock.late import record
 from opdock.util.switches import switched_on
@@ -143,3 +144,16 @@ def interactive(config: Any) -> Any:
         own.graph_options.place_pruned_graph = True
         return own
     return config
+
+
+def check_arguments(target: Any, graph: Any, config: Any) -> None:
+    """Raises TypeError for what no session is made of."""
+    if graph is not None and not isinstance(graph, Graph):
+        raise TypeError(f"graph must be a tf.Graph, but got {type(graph)}")
+    if config is not None and not hasattr(config, "allow_soft_placement"):
+        raise TypeError(f"config must be a tf.ConfigProto, but got {type(config)}")
+    if target is not None and not isinstance(target, (str, bytes)):
+        text = f"target must be a string, but got {type(target)}."
+        if hasattr(target, "allow_soft_placement"):
+            text += ' Did you do "Session(config)" instead of "Session(config=config)"?'
+        raise TypeError(text)

@@ -13,14 +13,13 @@ import numpy as np
 
 from opdock import errors, shapes
 from opdock.codes import coded
-from opdock.failures import failures
 from opdock.graph.nodes.default_session import pop_default_session, push_default_session
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.runtime import mixed_precision, process_settings, servers
 from opdock.runtime.cache.callables import callable_of_options, make_callable
 from opdock.runtime.cache.programs import Call, ProgramCache
 from opdock.runtime.cache.variants import Entry, Key
-from opdock.runtime.config import interactive
+from opdock.runtime.config import check_arguments, interactive
 from opdock.runtime.deadline import allowed
 from opdock.runtime.engine import Engine
 from opdock.runtime.fetch import feed_array, feed_items
@@ -44,27 +43,22 @@ _NOTHING: Final[tuple[Sequence[Any], Key]] = (), ()
 class BaseSession:
     """What `Session` and `InteractiveSession` share."""
 
+    _closed = _ended = True  # as long as it is being made
+
     def __init__(self, target: str = "", graph: Graph | None = None, config: Any = None) -> None:
-        if graph is not None and not isinstance(graph, Graph):
-            raise TypeError(f"graph must be a tf.Graph, but got {type(graph)}")
-        if config is not None and not hasattr(config, "allow_soft_placement"):
-            raise TypeError(f"config must be a tf.ConfigProto, but got {type(config)}")
-        if target is not None and not isinstance(target, (str, bytes)):
-            text = f"target must be a string, but got {type(target)}."
-            if hasattr(target, "allow_soft_placement"):
-                text += ' Did you do "Session(config)" instead of "Session(config=config)"?'
-            raise TypeError(text)
+        check_arguments(target, graph, config)
         address = servers.find(target)
         self._graph = get_default_graph() if graph is None else graph
         config = process_settings.asked() if config is None else config
         self._config = config = mixed_precision.asking(config)
-        self._closed = self._ended = self._aborted = False
+        self._aborted = False
         self._target = "" if address is None else target
         self._engine = self._engine_for(address)
         self._engine.prepare()
         self._cache = ProgramCache(self._graph, self._engine)
         self._partial_runs: dict[str, PartialRun] = {}
         self._partial_count = itertools.count(1)
+        self._closed = self._ended = False
 
     def _engine_for(self, address: str | None) -> Runner:
         """What runs the steps: on its own, with a server's state, or, as few do, over tasks."""
@@ -112,7 +106,11 @@ class BaseSession:
             self._closed = True
             self._cache.forget()
             self._partial_runs.clear()
-            self._engine.close()
+            try:
+                self._engine.close()
+            except errors.OpError:
+                self._ended = True
+                raise
             self._ended = True  # what a Ctrl-C left undone, the next call does
 
     def _abort(self) -> None:
@@ -121,12 +119,9 @@ class BaseSession:
         self._cache.forget()
 
     @finalizer
-    def __del__(self, failures: Callable[..., Any] = failures) -> None:
-        # While the interpreter ends, modules are empty already.
-        try:
+    def __del__(self) -> None:
+        with contextlib.suppress(errors.OpError):  # nobody is left to be told
             self.close()
-        except failures(Exception):
-            pass
 
     # ------------------------------------------------------------ running
     def run(

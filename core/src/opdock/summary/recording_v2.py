@@ -16,7 +16,7 @@ from opdock import dtypes
 from opdock.graph.nodes.collections import add_to_collection
 from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.convert import convert_to_tensor
-from opdock.graph.nodes.graph import get_default_graph
+from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Tensor, graph_behind, is_tensor
 from opdock.graph.nodes.scopes import (
     control_dependencies,
@@ -25,6 +25,7 @@ from opdock.graph.nodes.scopes import (
     init_scope,
     name_scope,
 )
+from opdock.io import protos
 from opdock.io.files import as_path
 from opdock.ops import summary_writer as ops
 from opdock.ops.array import reshape, shape, size
@@ -49,8 +50,8 @@ from opdock.util.graph_helpers import smart_cond
 
 __all__ = [
     "SummaryWriter", "audio", "create_file_writer", "create_noop_writer", "flush", "get_step",
-    "histogram", "image", "record_if", "scalar", "set_step", "summary_scope", "text", "write",
-    "write_raw_pb",
+    "graph", "histogram", "image", "record_if", "scalar", "set_step", "summary_scope", "text",
+    "write", "write_raw_pb",
 ]  # fmt: skip
 
 
@@ -175,6 +176,37 @@ def write_raw_pb(tensor: Any, step: Any = None, name: str | None = None) -> Tens
         return ops.write_raw_proto_summary_op(handle, step, identity(tensor), name=scope)
 
     return _recorded(name, "write_raw_pb", step, record)
+
+
+def graph(graph_data: Any) -> Tensor:
+    """Writes a graph, at step 0.
+
+    Args:
+        graph_data: a `Graph`, such as that of a concrete function, or a `GraphDef`.
+
+    Returns:
+        Whether it was written: nothing is without a default writer.
+
+    Raises:
+        NotImplementedError: this is a graph, whose writers take `tf.compat.v1.summary`'s.
+        ValueError: it is neither.
+    """
+    if not executing_eagerly():
+        raise NotImplementedError(
+            "tf.summary.graph writes when it is called; in graphs use FileWriter.add_graph"
+        )
+    if isinstance(graph_data, Graph):
+        graph_data = graph_data.as_graph_def(add_shapes=True)
+    elif not isinstance(graph_data, protos.GraphDef):
+        raise ValueError(
+            f"graph_data must be a tf.Graph or a tf.compat.v1.GraphDef, got {type(graph_data)}"
+        )
+    data = graph_data.SerializeToString()
+
+    def record(handle: Any, step: Any, scope: str) -> Any:
+        return ops.write_graph_summary_op(handle, step, constant(data), name=scope)
+
+    return _recorded(None, "graph", 0, record)
 
 
 def _recorded(name: str | None, default_name: str, step: Any, write_with: Any) -> Tensor:

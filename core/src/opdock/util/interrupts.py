@@ -43,7 +43,9 @@ def finalizer(function: Callable[P, None]) -> Callable[P, None]:
             try:
                 return function(*args, **kwargs)
             except BaseException as e:
-                if _after is None or not _after(e):
+                if _after is None:
+                    return None
+                if not _after(e):
                     raise
 
     return __del__

@@ -39,12 +39,14 @@ class _Known:
         signatures: what it was called with.
         traced: what it was traced for, in which graph, and the result.
         calls: what it was traced for by calls that are operations.
+        first: what it was traced for first.
     """
 
     variables: list[Any] | None = None
     signatures: list[Any] = field(default_factory=list)
     traced: list[tuple[Any, Any, ConcreteFunction]] = field(default_factory=list)
     calls: Traces = field(default_factory=Traces)
+    first: ConcreteFunction | None = None
 
 
 class _Signature:
@@ -159,7 +161,14 @@ class Function(SavedFunction):
             self._name, names[: len(args)], args, kwargs,
         )  # fmt: skip
         self._check_new(list(getattr(function.graph, "variables", ())))
+        if self._known.first is None:
+            self._known.first = function
         return function
+
+    @property
+    def _concrete_variable_creation_fn(self) -> ConcreteFunction | None:
+        """What the first call traced, by TensorFlow 2's name: Keras writes its graph."""
+        return self._known.first
 
     def _called(self, *args: Any, **kwargs: Any) -> Any:
         """The function's result, with its control flow rewritten where that is asked for."""
