@@ -1,10 +1,9 @@
-"""Monitors of `tf.contrib.learn`: what looks on while an estimator trains, before there were hooks.
-
-Those here are hooks that know the estimator; those of programs, which are none, get one for all.
-"""
+"""Monitors of `tf.contrib.learn`: what looks on while an estimator trains; hooks came later."""
 
 from __future__ import annotations
 
+import copy
+import inspect
 import time
 from typing import Any
 
@@ -16,16 +15,28 @@ from opdock.contrib.learn.monitor_hooks import (
     RunHookAdapterForMonitors,
     replace_monitors_with_hooks,
 )
-from opdock.train.loops.hook import (
-    SessionRunArgs,
-    SessionRunContext,
-    SessionRunHook,
-    SessionRunValues,
+from opdock.contrib.learn.watching_monitors import (
+    CaptureVariable,
+    GraphDump,
+    LoggingTrainable,
+    NanLoss,
+    NanLossDuringTrainingError,
+    PrintTensor,
+    StopAtStep,
 )
+from opdock.contrib.learn.writing_monitors import (
+    CheckpointSaver,
+    StepCounter,
+    SummarySaver,
+    get_default_monitors,
+)
+from opdock.train import checkpoint_management
 
 __all__ = [
-    "BaseMonitor", "EveryN", "ExportMonitor", "RunHookAdapterForMonitors", "ValidationMonitor",
-    "replace_monitors_with_hooks",
+    "BaseMonitor", "CaptureVariable", "CheckpointSaver", "EveryN", "ExportMonitor", "GraphDump",
+    "LoggingTrainable", "NanLoss", "NanLossDuringTrainingError", "PrintTensor",
+    "RunHookAdapterForMonitors", "StepCounter", "StopAtStep", "SummarySaver", "ValidationMonitor",
+    "get_default_monitors", "replace_monitors_with_hooks",
 ]  # fmt: skip
 
 
@@ -37,7 +48,7 @@ class ExportMonitor(EveryN):
         raise exporting.no_bundle(f"ExportMonitor, every {every_n_steps} steps to {export_dir},")
 
 
-class ValidationMonitor(SessionRunHook):
+class ValidationMonitor(EveryN):
     """Evaluates the latest checkpoint while a model is trained, and may end the training.
 
     Args:
@@ -63,28 +74,21 @@ class ValidationMonitor(SessionRunHook):
         early_stopping_metric: str = "loss", early_stopping_metric_minimize: bool = True,
         name: str | None = None, check_interval_secs: float | None = 5,
     ) -> None:  # fmt: skip
+        super().__init__(every_n_steps=every_n_steps, first_n_steps=-1)
         if x is None and input_fn is None:
             raise ValueError("Either x or input_fn should be provided.")
         self._evaluation = {
             "x": x, "y": y, "input_fn": input_fn, "batch_size": batch_size, "steps": eval_steps,
             "metrics": metrics, "hooks": hooks, "name": name,
         }  # fmt: skip
-        self._every_n_steps = every_n_steps
         self._rounds = early_stopping_rounds
         self._metric = early_stopping_metric
         self._minimize = early_stopping_metric_minimize
-        self._interval = check_interval_secs or 0
-        self._estimator: Any = None
-        self._step: Any = None
-        self._asked_at: int | None = None
-        self._looked_at = float("-inf")
+        self._interval = check_interval_secs
+        self._looked_at: float | None = None
         self._latest: str | None = None
         self._best: tuple[int, Any, dict[str, Any]] | None = None
         self._stopped = False
-
-    def set_estimator(self, estimator: Any) -> None:
-        """Says which estimator is evaluated."""
-        self._estimator = estimator
 
     @property
     def early_stopped(self) -> bool:
@@ -106,31 +110,39 @@ class ValidationMonitor(SessionRunHook):
         """All metrics of that evaluation."""
         return None if self._best is None else self._best[2]
 
-    def begin(self) -> None:
-        """Finds the global step."""
-        self._step = tf.train.get_global_step()
+    def every_n_step_end(self, step: int, outputs: dict[Any, Any]) -> bool:
+        """Evaluates, if it is time and there is a new checkpoint; whether the training is to end.
 
-    def before_run(self, run_context: SessionRunContext) -> SessionRunArgs:
-        """Asks for the global step."""
-        return SessionRunArgs(self._step)
-
-    def after_run(self, run_context: SessionRunContext, run_values: SessionRunValues) -> None:
-        """Evaluates, if it is time and there is a new checkpoint."""
-        step = int(run_values.results)
-        if self._asked_at is not None and step - self._asked_at < self._every_n_steps:
-            return
-        now = time.monotonic()
-        if now - self._looked_at < self._interval:
-            return
-        self._asked_at, self._looked_at = step, now
-        latest = tf.train.latest_checkpoint(self._estimator.model_dir)
+        Raises:
+            ValueError: no estimator was set, or the metric that is to be better is not there.
+        """
+        if self._estimator is None:
+            raise ValueError("Missing call to set_estimator.")
+        now, before = time.monotonic(), self._looked_at
+        if self._interval is not None and before is not None and now - before <= self._interval:
+            return False
+        self._looked_at = now
+        latest = checkpoint_management.latest_checkpoint(self._estimator.model_dir)
         if latest is None or latest == self._latest:
-            return
+            return False
         self._latest = latest
-        results = self._estimator.evaluate(checkpoint_path=latest, **self._evaluation)
-        if self._rounds is not None and self._is_over(step, results):
-            self._stopped = True
-            run_context.request_stop()
+        results = self._evaluate(latest)
+        told = ", ".join(f"{name} = {value}" for name, value in results.items())
+        tf.logging.info("Validation (step %d): %s", step, told)
+        self._stopped = self._rounds is not None and self._is_over(step, results)
+        return self._stopped
+
+    def _evaluate(self, checkpoint: str) -> dict[str, Any]:
+        settings, evaluate = dict(self._evaluation), self._estimator.evaluate
+        if "x" not in inspect.signature(evaluate).parameters:  # one of `tf.estimator`
+            foreign = [settings.pop(name) for name in ("x", "y", "batch_size", "metrics")]
+            if any(value is not None for value in foreign):
+                raise ValueError(
+                    "tf.estimator.Estimator does not support following arguments: x, y, "
+                    "batch_size, metrics. Should set as `None` in ValidationMonitor"
+                )
+        found: dict[str, Any] = evaluate(checkpoint_path=checkpoint, **settings)
+        return found
 
     def _is_over(self, step: int, results: dict[str, Any]) -> bool:
         if self._metric not in results:
@@ -140,7 +152,7 @@ class ValidationMonitor(SessionRunHook):
         value = results[self._metric]
         best = self.best_value
         if best is None or (value < best if self._minimize else value > best):
-            self._best = (step, value, results)
+            self._best = (step, value, copy.deepcopy(results))
         assert self._best is not None
         assert self._rounds is not None
         return step - self._best[0] >= self._rounds
