@@ -200,7 +200,7 @@ def test_a_network_has_the_variables_of_its_layers():
     before = loss().numpy()
     assert len(net.trainable_variables) == len(net.variables) == 4
     assert net.get_layer(index=1) is net.out and net.get_layer(net.hidden.name) is net.hidden
-    optimizer = tf.train.AdamOptimizer(0.1)
+    optimizer = tf.train.GradientDescentOptimizer(0.001)
     for _ in range(5):
         optimizer.apply_gradients(tfe.implicit_gradients(loss)())
     assert loss().numpy() < before

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import zipfile
+from importlib.machinery import PathFinder
 from importlib.metadata import Distribution, DistributionFinder
 
 import pytest
@@ -36,6 +37,13 @@ def as_importlib_has_it(*groups):
 
 def ordered(found):
     return sorted(found, key=lambda e: (e.group, e.name, e.value))
+
+
+@pytest.fixture(autouse=True)
+def _no_hooks(monkeypatch):
+    """Import hooks of other tests know distributions, and then only `importlib.metadata` is asked."""
+    own = [f for f in sys.meta_path if f is PathFinder or not hasattr(f, "find_distributions")]
+    monkeypatch.setattr(sys, "meta_path", own)
 
 
 @pytest.fixture

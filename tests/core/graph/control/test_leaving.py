@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import opdock as tf
+
+
+@pytest.fixture(autouse=True)
+def _graph_of_its_own() -> Iterator[None]:
+    with tf.Graph().as_default():
+        yield
 
 
 def values(fetches: Any) -> Any:

@@ -6,7 +6,7 @@ Shapes and attributes that a pattern cannot say come from the samples of its inn
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,7 +56,7 @@ def _results(dut: DeviceUnderTest, pattern: FusionPattern) -> Iterator[Result]:
     for op in innermost.ops:
         for number, sample in enumerate(samples_for(op, np.float32)):
             label = f"{op}-{sample.tag or number}"
-            if any(k in sample.attrs and sample.attrs[k] != v for k, v in innermost.attrs.items()):
+            if not _has_attrs(op, sample, innermost.attrs):
                 continue
             try:
                 outcome = _compare(dut, pattern, op, sample) and _compare(
@@ -73,6 +73,13 @@ def _results(dut: DeviceUnderTest, pattern: FusionPattern) -> Iterator[Result]:
     if not fused:
         why = "; ".join(rejections[:3]) or "its innermost op has no samples"
         raise Failure(f"the fusion was never applied: {why}")
+
+
+def _has_attrs(op: str, sample: Sample, wanted: Mapping[str, Any]) -> bool:
+    """Whether a sample of an op has the attributes that a pattern asks for, as far as it says."""
+    defined = registry.get(op).definition.attrs
+    told = {name: sample.attrs.get(name, defined[name].default) for name in wanted}
+    return all(told[name] in (None, value) for name, value in wanted.items())
 
 
 def _takes_floats(op: str) -> bool:

@@ -24,6 +24,9 @@ def matmul(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     yield Sample([rng.normal((2, 0)), rng.normal((0, 3))], {}, "empty-inner", grad=False)
     yield Sample([rng.normal((0, 3)), rng.normal((3, 2))], {}, "empty", grad=False)
     yield Sample([rng.normal((33, 65)), rng.normal((65, 17))], {}, "large", grad=False)
+    # As a layer's weights get their gradient from a batch.
+    batch = [rng.normal((64, 48)), rng.normal((64, 80))]
+    yield Sample(batch, {"transpose_a": True}, "weights", grad=False)
 
 
 @samples("SparseMatMul", vary="Ta")
