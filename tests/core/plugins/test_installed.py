@@ -41,7 +41,7 @@ def ordered(found):
 
 @pytest.fixture(autouse=True)
 def _no_hooks(monkeypatch):
-    """Import hooks of other tests know distributions, and then only `importlib.metadata` is asked."""
+    """No import hooks that other tests have left: with those `importlib.metadata` is asked."""
     own = [f for f in sys.meta_path if f is PathFinder or not hasattr(f, "find_distributions")]
     monkeypatch.setattr(sys, "meta_path", own)
 
