@@ -155,7 +155,10 @@ def test_workers_in_step_train_as_one_with_the_whole_batch():
 def test_workers_train_one_model_each_at_its_own_pace():
     counts, weights = replicas("asynchronous", 100)
     assert max(counts) == 200
-    np.testing.assert_allclose(weights, np.ones([2, 3]), rtol=1e-4)
+    # Who ends first may see what the other's first step has added late: its gradient was taken when
+    # nothing was learned yet. After all steps of both it is made up for.
+    ended = [w for count, w in zip(counts, weights, strict=True) if count == 200]
+    np.testing.assert_allclose(ended, np.ones([len(ended), 3]), rtol=1e-4)
 
 
 @pytest.mark.timeout(290)
