@@ -134,13 +134,15 @@ def test_a_child_has_threads_of_its_own() -> None:
 def test_under_a_sheltered_lock_a_handler_waits_its_turn() -> None:
     order = list[str]()
     lock = ShelteredLock()
-    came = threading.Event()
+    has_it, came = threading.Event(), threading.Event()
 
     def handler() -> None:
+        assert has_it.wait(600)  # the thread that works may begin late
         came.set()
         lock.within(order.append, "handler")
 
     def work() -> None:
+        has_it.set()
         assert came.wait(600)
         lock.within(order.append, "inside")  # whoever has it goes on
         order.append("work")
