@@ -156,8 +156,7 @@ class EagerGraph(Graph):
             if dtype._is_handle:
                 tensor.hold(value, handle_of(tensor))
                 if dtype is dtypes.resource:
-                    # A handle that is passed on: the resource goes with the one that made it.
-                    tensor.__dict__["passed"] = [t for t in inputs if t._dtype is dtypes.resource]
+                    tensor.pass_on([t for t in inputs if t._dtype is dtypes.resource])
             else:
                 tensor.hold(np.asarray(value))
             outputs.append(tensor)

@@ -28,7 +28,12 @@ class EagerTensor(Tensor):
     """
 
     _id: int
+    _passed: list[Tensor]
     value: Any
+
+    def pass_on(self, handles: list[Tensor]) -> None:
+        """Keeps the handles that came in: a resource goes with the one that made it."""
+        self._passed = handles
 
     def hold(self, value: Any, handle: Handle | None = None) -> None:
         """Takes the value, once it is computed, and what is known of it if it is a handle."""

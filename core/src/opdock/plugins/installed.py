@@ -10,6 +10,7 @@ import hook alone, `importlib.metadata` is asked.
 from __future__ import annotations
 
 import contextlib
+import csv
 import importlib
 import itertools
 import os
@@ -82,11 +83,10 @@ def installed_files(distribution: str) -> list[str]:
             if name == wanted:
                 with (
                     contextlib.suppress(OSError),
-                    open(os.path.join(path, "RECORD"), encoding="utf-8") as file,
+                    open(os.path.join(path, "RECORD"), encoding="utf-8", newline="") as file,
                 ):
-                    # A path, a digest and a size; only a path may hold further commas.
-                    names = [line.rsplit(",", 2)[0].strip('"') for line in file if line.strip()]
-                    return [os.path.normpath(os.path.join(folder, name)) for name in names]
+                    rows = [row for row in csv.reader(file) if row]
+                    return [os.path.normpath(os.path.join(folder, row[0])) for row in rows]
     return []
 
 
