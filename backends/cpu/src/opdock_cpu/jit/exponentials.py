@@ -9,30 +9,31 @@ from __future__ import annotations
 from opdock_cpu.jit.body import Body
 
 __all__ = [
-    "clamped", "exp", "exp_of", "exp_reduced", "expm1", "expm1_of", "log", "log1p", "log_edges",
-    "log_of", "nan_kept", "power", "power_of_two", "signed", "tanh",
+    "clamped", "exp", "exp_normal", "exp_of", "exp_reduced", "expm1", "expm1_of", "log", "log1p",
+    "log_edges", "log_of", "nan_kept", "power", "power_of_two", "signed", "tanh",
 ]  # fmt: skip
 
 
-_SHIFTER = 2.0**52
-"""What has whole numbers at the end of a double's bits."""
+_WHOLE = {"float": 1.5 * 2.0**23, "double": 2.0**52}
+"""What has whole numbers, added to it, at the end of its bits; negative ones too in `float`."""
+_BIAS = {"float": 127, "double": 1023}
+_FRACTION = {"float": 23, "double": 52}
+"""Bits of a number's fraction."""
 
 
 def power_of_two(b: Body, n: str) -> str:
     """2**n for a whole n of normal size."""
-    if b.kind == "double":
-        # Few processors turn vectors of doubles into 64-bit integers.
-        moved = b.bits(b.op("fadd", n, b.c(_SHIFTER + 1023)))
-        return b.unbits(b.put(f"shl i64 {moved}, 52"))
-    whole = b.put(f"fptosi float {n} to i32")
-    return b.unbits(b.put(f"shl i32 {b.put(f'add i32 {whole}, 127')}, 23"))
+    # No conversion to an integer: few processors turn vectors of doubles into 64-bit ones, and
+    # that of a NaN would be poison.
+    moved = b.bits(b.op("fadd", n, b.c(_WHOLE[b.kind] + _BIAS[b.kind])))
+    return b.unbits(b.put(f"shl {b.whole} {moved}, {_FRACTION[b.kind]}"))
 
 
 def _exponent(b: Body, bits: str) -> str:
     """The exponent of a positive number, of which what is left is at least a half."""
     if b.kind == "double":
         place = b.put(f"or i64 {b.put(f'lshr i64 {bits}, 52')}, {0x4330000000000000}")
-        return b.op("fsub", b.unbits(place), b.c(_SHIFTER + 1022))
+        return b.op("fsub", b.unbits(place), b.c(_WHOLE["double"] + 1022))
     whole = b.put(f"sub i32 {b.put(f'lshr i32 {bits}, 23')}, 126")
     return b.put(f"sitofp i32 {whole} to float")
 
@@ -82,8 +83,7 @@ def exp_of(b: Body, x: str) -> str:
     """exp(x)."""
     limits = (-104.0, 89.0) if b.kind == "float" else (-746.0, 710.0)
     r, n = exp_reduced(b, clamped(b, x, *limits))
-    grown = b.op("fadd", expm1_of(b, r), b.c(1.0))
-    return nan_kept(b, _scaled(b, grown, n), x)
+    return _scaled(b, b.op("fadd", expm1_of(b, r), b.c(1.0)), n)
 
 
 def exp(b: Body) -> str:
@@ -91,9 +91,15 @@ def exp(b: Body) -> str:
     return exp_of(b, "%x")
 
 
+def exp_normal(b: Body) -> str:
+    """The same where it is a normal number; less is the least of these, more is infinite."""
+    limits = (-87.3, 89.0) if b.kind == "float" else (-708.3, 710.0)
+    r, n = exp_reduced(b, clamped(b, "%x", *limits))
+    return b.op("fmul", b.op("fadd", expm1_of(b, r), b.c(1.0)), power_of_two(b, n))
+
+
 def nan_kept(b: Body, value: str, x: str = "%x") -> str:
     """The value, or x if that is a NaN."""
-    # fptosi of a NaN is poison: the result is replaced, whatever it was.
     return b.pick(b.test("uno", x, x), x, value)
 
 
@@ -125,8 +131,7 @@ def power(b: Body) -> str:
     still = b.pick(b.test("uno", "%y", "%y"), "%y", zero)
     product = b.pick(b.test("oeq", size, one), still, b.op("fmul", "%y", logarithm))
     r, n = exp_reduced(b, clamped(b, product, -200.0, 200.0))
-    grown = b.op("fmul", b.op("fadd", expm1_of(b, r), one), power_of_two(b, n))
-    value = nan_kept(b, grown, product)
+    value = b.op("fmul", b.op("fadd", expm1_of(b, r), one), power_of_two(b, n))
     half = b.op("fmul", "%y", b.c(0.5))
     whole = b.test("oeq", "%y", b.unary("floor", "%y"))
     odd = b.put(f"and i1 {whole}, {b.test('one', half, b.unary('floor', half))}")
@@ -151,8 +156,7 @@ def expm1(b: Body) -> str:
     value = b.fma(two, less, b.op("fsub", two, b.c(1.0)))
     double = b.op("fmul", b.op("fmul", b.op("fadd", less, b.c(1.0)), two), b.c(2.0))
     value = b.pick(top, double, value)
-    small = b.pick(b.test("oeq", "%x", b.c(0.0)), "%x", value)
-    return nan_kept(b, small)
+    return b.pick(b.test("oeq", "%x", b.c(0.0)), "%x", value)
 
 
 _LOG_FLOAT = (7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1,
@@ -226,14 +230,15 @@ def tanh(b: Body) -> str:
     doubled = b.op("fmul", clamped(b, size, 0.0, 10.0 if single else 22.0), b.c(2.0))
     r, n = exp_reduced(b, doubled)
     grown = b.op("fmul", b.op("fadd", expm1_of(b, r), b.c(1.0)), power_of_two(b, n))
-    large = b.op("fsub", b.c(1.0), b.op("fdiv", b.c(2.0), b.op("fadd", grown, b.c(1.0))))
-    z = b.op("fmul", size, size)
-    if single:
-        factor = b.poly(z, _TANH_FLOAT)
-    else:
-        factor = b.op("fdiv", b.poly(z, _TANH_P), b.poly(z, _TANH_Q))
+    z, near = b.op("fmul", size, size), b.test("olt", size, b.c(0.625))
+    above, below = b.c(2.0), b.op("fadd", grown, b.c(1.0))
+    if not single:  # one division serves both
+        above = b.pick(near, b.poly(z, _TANH_P), above)
+        below = b.pick(near, b.poly(z, _TANH_Q), below)
+    ratio = b.op("fdiv", above, below)
+    factor = b.poly(z, _TANH_FLOAT) if single else ratio
     small = b.fma(b.op("fmul", factor, z), size, size)
-    return nan_kept(b, signed(b, b.pick(b.test("olt", size, b.c(0.625)), small, large)))
+    return signed(b, b.pick(near, small, b.op("fsub", b.c(1.0), ratio)))
 
 
 def signed(b: Body, value: str) -> str:

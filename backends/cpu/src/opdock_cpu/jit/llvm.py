@@ -22,8 +22,8 @@ from typing import Any, Final
 from opdock.plugin import finalizer, kept, sheltered
 
 __all__ = [
-    "Code", "available", "compile_ir", "load_cached", "started", "why_not",
-    "why_not_started",
+    "Code", "available", "compile_ir", "load_cached", "started", "why_not", "why_not_started",
+    "wide",
 ]  # fmt: skip
 
 _lock = threading.Lock()
@@ -167,6 +167,12 @@ def _identity() -> str:
 
     processor = _wanted() or _processor() or _machine()[1]
     return f"{llvmlite.__version__} {platform.machine()} {processor}"
+
+
+@cache
+def wide() -> bool:
+    """Whether the processor has vectors of 512 bits."""
+    return re.search(r"(?<![-\w])avx512f\b", _identity()) is not None
 
 
 def _processor() -> str:

@@ -15,7 +15,7 @@ from typing import Any, Final
 from opdock.plugin import DType
 from opdock_cpu.jit import render
 from opdock_cpu.jit.mathematics import definition
-from opdock_cpu.jit.plan import Code, Fold, Layout, Plan, metadata
+from opdock_cpu.jit.plan import Code, Fold, Layout, Plan, long, metadata
 from opdock_cpu.jit.team import ATTRIBUTES, entry_point, finished, folded, pointers, share
 
 __all__ = ["BLOCK", "module"]
@@ -149,7 +149,7 @@ def _row(code: Code, plan: Plan, sizes: list[str], row: str) -> None:
     here = _Row(code, plan, sizes, row)
     along = [f for f in plan.folds if f.by_rows]
     if not along:
-        with code.loop("%c0", "%c1", parallel=True, pairs=plan.long) as columns:
+        with code.loop("%c0", "%c1", parallel=True, pairs=long(plan.line)) as columns:
             _element(code, plan, here, columns.index)
         return
     nothing = [(f.far, f.nothing(f.far)) for f in along]

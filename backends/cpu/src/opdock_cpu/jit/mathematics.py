@@ -13,12 +13,12 @@ from opdock_cpu.jit.body import Body, number
 from opdock_cpu.jit.exponentials import (
     clamped,
     exp,
+    exp_normal,
     exp_reduced,
     expm1,
     expm1_of,
     log,
     log1p,
-    nan_kept,
     power,
     power_of_two,
     signed,
@@ -26,7 +26,7 @@ from opdock_cpu.jit.exponentials import (
 )
 from opdock_cpu.jit.series import erf, erfc, i0e, i1e
 
-__all__ = ["BINARY", "DEFINED", "defined", "definition", "number"]
+__all__ = ["BINARY", "DEFINED", "EXP_NORMAL", "defined", "definition", "number"]
 
 
 # ---------------------------------------------------------------- in double precision
@@ -127,13 +127,13 @@ def _grown(b: Body) -> tuple[str, str]:
 def _sinh(b: Body) -> str:
     less, grown = _grown(b)
     value = b.op("fmul", b.c(0.5), b.op("fadd", less, b.op("fdiv", less, grown)))
-    return nan_kept(b, signed(b, value))
+    return signed(b, value)
 
 
 def _cosh(b: Body) -> str:
     _, grown = _grown(b)
     value = b.op("fadd", grown, b.op("fdiv", b.c(1.0), grown))
-    return nan_kept(b, b.op("fmul", b.c(0.5), value))
+    return b.op("fmul", b.c(0.5), value)
 
 
 def _atan2(b: Body) -> str:
@@ -156,6 +156,8 @@ DEFINED: dict[str, Callable[[Body], str]] = {
     "erfc": erfc, "i0e": i0e, "i1e": i1e,
 }  # fmt: skip
 """The functions by their names in scalar expressions."""
+EXP_NORMAL: Final = "exp_normal"
+"""The exponential where those of its values that are no normal numbers are not seen."""
 BINARY: Final = frozenset({"atan2", "pow"})
 """Those of two arguments."""
 _WIDE: Final = frozenset({
@@ -171,19 +173,19 @@ _SINGLE: Final = frozenset({
 
 def defined(name: str, kind: str) -> bool:
     """Whether there is a definition of a function for "float" or "double"."""
-    return name in DEFINED and (kind == "float" or name not in _SINGLE)
+    return name == EXP_NORMAL or (name in DEFINED and (kind == "float" or name not in _SINGLE))
 
 
 def definition(name: str, kind: str) -> str:
     """The function `@od_<name>_<kind>` of one argument, or two.
 
     Args:
-        name: a key of `DEFINED`.
+        name: a key of `DEFINED`, or `EXP_NORMAL`.
         kind: "float" or "double".
     """
     widened = kind == "float" and name in _WIDE
     body = Body("double" if widened else kind, widened)
-    result = DEFINED[name](body)
+    result = (exp_normal if name == EXP_NORMAL else DEFINED[name])(body)
     names = ("x", "y") if name in BINARY else ("x",)
     lines = body.lines
     if widened:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from opdock.plugin import DType, codegen
 from opdock_cpu.jit import render
 from opdock_cpu.jit.loops import BLOCK
-from opdock_cpu.jit.plan import Code, Fold, Loop
+from opdock_cpu.jit.plan import Code, Fold, Loop, long
 from opdock_cpu.jit.team import folded
 
 __all__ = ["Access", "nest"]
@@ -42,18 +42,20 @@ class Access(NamedTuple):
 
 
 def nest(
-    code: Code, part: codegen.Part, inputs: Sequence[Access], results: Sequence[Access]
-) -> None:
-    """Puts the loops of a part."""
-    _Nest(code, part, inputs, results).put()
+    code: Code, part: codegen.Part, shape: Sequence[int], inputs: Sequence[Access],
+    results: Sequence[Access],
+) -> None:  # fmt: skip
+    """Puts the loops of a part, over a shape that may be less than its own."""
+    _Nest(code, part, shape, inputs, results).put()
 
 
 class _Nest:
     """A part as it is written: views are inputs, whole results and cells of folds, in order."""
 
     def __init__(
-        self, code: Code, part: codegen.Part, inputs: Sequence[Access], results: Sequence[Access]
-    ) -> None:
+        self, code: Code, part: codegen.Part, shape: Sequence[int], inputs: Sequence[Access],
+        results: Sequence[Access],
+    ) -> None:  # fmt: skip
         self._code, self._line = code, part.line
         self._inputs = inputs
         whole = len(results) - len(part.folds)
@@ -64,7 +66,8 @@ class _Nest:
         ]
         self._kinds = part.folds
         strides = [access.strides for access in (*inputs, *results)]
-        self._dims = _merged(part.shape, strides)
+        self._dims = _merged(shape, strides)
+        self._long = long(part.line)
         self._count = math.prod(n for n, _ in self._dims)
 
     def put(self) -> None:
@@ -138,7 +141,7 @@ class _Nest:
 
         def loop(start: str, end: str) -> list[str]:
             first = [(f.near, f.nothing(f.near)) for f in along]
-            with code.loop(start, end, first, parallel=True) as columns:
+            with code.loop(start, end, first, parallel=True, pairs=self._long) as columns:
                 values = self._element(columns.index, strides, places, ready)
                 columns.results = [
                     folded(code, f, f.near, part, self._widened(f, values[f.value], f.near))

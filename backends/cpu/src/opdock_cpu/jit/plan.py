@@ -16,7 +16,7 @@ from opdock.plugin import DType
 from opdock_cpu.jit import render
 from opdock_cpu.jit.mathematics import DEFINED, number
 
-__all__ = ["Code", "Fold", "Layout", "Loop", "Plan"]
+__all__ = ["Code", "Fold", "Layout", "Loop", "Plan", "long"]
 
 _IDENTITY: Final = {"sum": 0.0, "prod": 1.0, "max": float("-inf"), "min": float("inf")}
 _LONG: Final = 3
@@ -103,6 +103,11 @@ class Fold:
         return number(_IDENTITY[self.kind], kind)
 
 
+def long(line: Any) -> bool:
+    """Whether an element takes so many steps, one waiting for the other, that two go better."""
+    return sum(step.op in DEFINED for step in line.steps) >= _LONG
+
+
 @dataclass(frozen=True)
 class Plan:
     """A cluster: the typed steps, its inputs and results, and the walk."""
@@ -118,11 +123,6 @@ class Plan:
     def whole(self) -> int:
         """How many results are written element by element."""
         return len(self.outputs) - len(self.kinds)
-
-    @property
-    def long(self) -> bool:
-        """Whether an element takes so many steps, one waiting for the other, that two go better."""
-        return sum(step.op in DEFINED for step in self.line.steps) >= _LONG
 
     @cached_property
     def ends(self) -> list[int]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from opdock.plugin import DType, codegen, dtypes
-from opdock_cpu.jit.mathematics import BINARY, DEFINED, defined, number
+from opdock_cpu.jit.mathematics import BINARY, DEFINED, EXP_NORMAL, defined, number
 
 __all__ = [
     "Emit",
@@ -227,7 +227,28 @@ def renders(line: Any) -> bool | str:
 
 def needs(line: Any) -> set[tuple[str, str]]:
     """The mathematical functions that a line calls, with the LLVM type of each."""
-    return {(s.op, computed(line.steps[s.args[0]].dtype)) for s in line.steps if s.op in DEFINED}
+    return {
+        (name, computed(line.steps[step.args[0]].dtype))
+        for name, step in zip(_names(line), line.steps, strict=True)
+        if step.op in DEFINED
+    }
+
+
+_SEEN = 2.0**-60
+"""A number beside which an exponential that is not a normal number is nothing."""
+
+
+def _names(line: Any) -> list[str]:
+    """What computes each step: there is a quicker exponential for sums with a number."""
+    hidden = set(line.results)
+    for step in line.steps:
+        numbers = [line.steps[a] for a in step.args if line.steps[a].op == codegen.NUMBER]
+        if step.op not in ("add", "sub") or not any(abs(n.value) >= _SEEN for n in numbers):
+            hidden.update(step.args)
+    return [
+        EXP_NORMAL if step.op == "exp" and i not in hidden else step.op
+        for i, step in enumerate(line.steps)
+    ]
 
 
 def body(put: Emit, line: Any, inputs: Mapping[str, str]) -> list[str]:
@@ -239,7 +260,7 @@ def body(put: Emit, line: Any, inputs: Mapping[str, str]) -> list[str]:
         inputs: the values of the inputs, by name.
     """
     values: list[str] = []
-    for step in line.steps:
+    for name, step in zip(_names(line), line.steps, strict=True):
         args = [values[a] for a in step.args]
         if step.op == codegen.INPUT:
             value = inputs[step.value]
@@ -248,7 +269,7 @@ def body(put: Emit, line: Any, inputs: Mapping[str, str]) -> list[str]:
         elif step.op == codegen.CAST:
             value = _converted(put, line.steps[step.args[0]].dtype, step.dtype, args[0])
         else:
-            value = _applied(put, step.op, line.steps[step.args[-1]].dtype, args)
+            value = _applied(put, name, line.steps[step.args[-1]].dtype, args)
         values.append(value)
     return [values[r] for r in line.results]
 

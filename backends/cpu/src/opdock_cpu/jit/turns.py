@@ -2,10 +2,15 @@
 
 What goes from turn to turn is in registers if it is one number, and in memory of the caller's
 otherwise. A turn first finds out whether it can be made, and only then changes anything.
+
+Where the rows of what is computed go their ways apart, threads share them. Then all turns are found
+out first, by the numbers that they depend on, and each share makes them for its own rows.
 """
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, Final
@@ -13,18 +18,29 @@ from typing import Any, Final
 import numpy as np
 
 from opdock.plugin import TURNS, KernelTable, NodeSig, codegen, dtypes, note
+from opdock_cpu.crew import Loop, why_none
 from opdock_cpu.jit import llvm, render
 from opdock_cpu.jit.compiled import Function, address, caller, ffi, request
 from opdock_cpu.jit.mathematics import definition
-from opdock_cpu.jit.nests import Access, nest
 from opdock_cpu.jit.plan import Code, metadata
-from opdock_cpu.jit.products import Tile, multiply
-from opdock_cpu.jit.team import ATTRIBUTES
+from opdock_cpu.jit.team import chunk, divided
+from opdock_cpu.jit.turn_code import Begin, Count, Left, Scratch, Share, Turn
+from opdock_cpu.threads import threads
 
 __all__ = ["source", "table"]
 
 table = KernelTable()
 _HALVES: Final = frozenset({dtypes.float16, dtypes.bfloat16})
+_MOST_PRODUCTS: Final = 1 << 20
+"""Multiplications of a turn above which oneDNN does better, where rows do not go apart."""
+_ROWS: Final = 8
+"""Rows of a share, at the least: as many as a tile has."""
+_WORTH: Final = 1 << 12
+"""Elements of a turn from which threads share its rows."""
+_MOST_SHARES: Final = min(16, max(4, 2 * (os.cpu_count() or 1)))
+"""What the machine has decides, not how many threads a session may have."""
+_BEGIN: Final = -1
+"""In the place of how many turns there may be: what is the same in all of them is computed."""
 
 
 def _lines(turns: codegen.Turns) -> list[Any]:
@@ -41,8 +57,19 @@ def _when(sig: NodeSig) -> bool | str:
     types |= {step.dtype for line in _lines(wanted) for step in line.steps}
     if types & _HALVES:
         return "numbers of 16 bits would be rounded less often"
+    multiplied = sum(math.prod(s.shape) for s in wanted.stages if isinstance(s, codegen.Product))
+    if multiplied > _MOST_PRODUCTS and _shares(wanted) == 1:
+        return "its products are large: a library computes them sooner"
     answers = (*map(render.generated, types), *map(render.renders, _lines(wanted)))
     return next((a for a in answers if a is not True), True)
+
+
+def _shares(turns: codegen.Turns) -> int:
+    """Into how many shares the rows are divided."""
+    if turns.work < _WORTH or why_none():
+        return 1
+    most = min(_MOST_SHARES, turns.apart // _ROWS)
+    return next((n for n in range(most, 1, -1) if turns.apart % n == 0), 1)
 
 
 @table.binder(TURNS, when=_when)
@@ -51,290 +78,112 @@ class Turns:
 
     def __init__(self, sig: NodeSig) -> None:
         self._turns: codegen.Turns = sig.attrs["turns"]
-        note("generated code, many turns a call")
+        self._shares, self._loop = _shares(self._turns), Loop()
+        most = min(self._shares, threads())
+        on = f" on up to {most} threads" if most > 1 else ""
+        note(f"generated code, many turns a call{on}")
 
     @cached_property
     def _scratch(self) -> int:
-        return _Turn(self._turns).scratch
+        return Scratch(self._turns).size
 
     @cached_property
     def _function(self) -> Function:
-        return request(lambda name: source(name, self._turns))
+        return request(lambda name: source(name, self._turns, self._shares))
 
     @property
     def ready(self) -> bool:
         """Whether the code is there; where it fails to compile, it never is."""
         return self._function.address is not None
 
+    def __call__(self, variables: Sequence[Any]) -> _Some:
+        """What makes turns of the variables."""
+        entry = self._function.address
+        assert entry is not None
+        call = caller(1)(entry)
+        return _Some(call, variables, self._scratch, self._shares, self._loop)
+
+
+class _Some:
+    """Makes turns of the same variables, call by call."""
+
+    def __init__(
+        self, call: Any, variables: Sequence[Any], scratch: int, shares: int, loop: Loop
+    ) -> None:
+        self._call, self._shares, self._loop = call, shares, loop
+        self._variables, self._scratch = variables, np.empty(scratch, np.uint8)
+        self._words = [0, 0, address(self._scratch), *map(address, variables)]
+        call(ffi().from_buffer(np.array(self._words, np.int64)), _BEGIN)
+
     def __call__(
-        self, variables: Sequence[Any], arrays: Sequence[codegen.Rows], pops: Sequence[Any],
-        pushes: Sequence[Any], most: int,
-    ) -> int:  # fmt: skip
+        self, arrays: Sequence[codegen.Rows], pops: Sequence[Any], pushes: Sequence[Any], most: int
+    ) -> int:
         """Makes at most so many turns; returns how many."""
-        words = [0, *map(address, variables)]
+        words = list(self._words)
         for rows in arrays:
             words += [address(rows.values), address(rows.marks), len(rows.values), rows.mark]
         for items in pops:
             words += [address(items), len(items)]
         words += map(address, pushes)
-        scratch = np.empty(self._scratch, np.uint8)
-        words.append(address(scratch))
-        passed, entry = np.array(words, np.int64), self._function.address
-        assert entry is not None
-        caller(1)(entry)(ffi().from_buffer(passed), most)
+        passed = np.array(words, np.int64)
+        held = None
+        if self._shares > 1:
+            held = self._loop.begin(self._shares, threads())
+            passed[1] = held.address
+        self._call(ffi().from_buffer(passed), most)
+        if held is not None:
+            self._loop.end(held)
         return int(passed[0])
 
 
-def _whole(part: codegen.Part) -> int:
-    """How many results are not folded."""
-    return len(part.results) - len(part.folds)
-
-
-def _bytes(item: codegen.Item) -> int:
-    """The memory of a temporary, in whole lines."""
-    return -(-int(np.prod(item.shape, dtype=int)) * item.dtype.size // 64) * 64
-
-
-def _cell_bytes(item: codegen.Item) -> int:
-    return -(-int(np.prod(item.shape, dtype=int)) * 8 // 64) * 64
-
-
 # ---------------------------------------------------------------- the code
-def source(entry: str, turns: codegen.Turns) -> str:
+def source(entry: str, turns: codegen.Turns, shares: int = 1) -> str:
     """The module of a loop: `entry(words, most)` makes turns, and says in the first word how many.
 
-    The other words say where the variables, arrays and lists are.
+    The second word is the address of the words of a call of the crew's, where there are shares; the
+    others say where scratch memory, the variables, arrays and lists are. With `_BEGIN` for `most`
+    only the first of these need be there.
+
+    Args:
+        entry: the name of the function.
+        turns: the loop.
+        shares: into how many the rows are divided.
     """
     needed = sorted({need for line in _lines(turns) for need in render.needs(line)})
+    writers = [Begin(turns), Turn(turns)] if shares == 1 else [
+        Begin(turns), Count(turns), Share(turns, turns.apart // shares)
+    ]  # fmt: skip
+    functions = [writer.function() for writer in writers]
+    tiles = sorted({tile for writer in writers for tile in writer.tiles})
     parts = [definition(name, kind) for name, kind in needed]
-    turn = _Turn(turns)
-    function = turn.function(entry)
-    parts += [tile.function() for tile in sorted(turn.tiles)]
-    return "\n".join([*parts, function, metadata()])
+    parts += [*functions, *(tile.function() for tile in tiles)]
+    parts.append(_entry(entry, turns) if shares == 1 else _shared_entry(entry, turns))
+    return "\n".join([*parts, metadata()])
 
 
-class _Turn:
-    """The function of a loop, as it is written.
+def _entered(code: Code) -> None:
+    """Puts what begins each call; what makes turns comes next."""
+    begins = code.put(f"icmp eq i64 %most, {_BEGIN}")
+    code.add(f"br i1 {begins}, label %begin, label %go")
+    code.block("begin")
+    code.add("call void @begin(ptr %words)", "ret void")
+    code.block("go")
 
-    Its blocks: `head`, where a turn begins; `take`, when the condition holds; one for each array,
-    which looks at the place; `turn`, which makes the turn; `exit`, for whatever ends it all.
-    """
 
-    def __init__(self, turns: codegen.Turns) -> None:
-        self._turns = turns
-        self._code = Code()
-        self._values: dict[str, str] = {}
-        """What a name stands for: a number, or the place of the first element."""
-        self._words = 1
-        self._cells: dict[int, list[str]] = {}
-        """By the identity of a part, where what it folds is kept meanwhile."""
-        self.tiles: set[Tile] = set()
-        """The functions that products call."""
+def _entry(entry: str, turns: codegen.Turns) -> str:
+    code = Code()
+    _entered(code)
+    code.add("call void @turn(ptr %words, i64 %most)", "ret void")
+    return code.function(f"define void @{entry}(ptr %words, i64 %most) nounwind")
 
-    @property
-    def scratch(self) -> int:
-        """The bytes of temporaries and of what is folded."""
-        return sum(size for _, size in self._laid_out())
 
-    def _laid_out(self) -> list[tuple[str, int]]:
-        """The names of temporaries, and "" for each fold, with their bytes."""
-        turns = self._turns
-        found = [(f"s{i}", _bytes(item)) for i, item in enumerate(turns.temporaries)]
-        for part in (*turns.before, *turns.stages):
-            if isinstance(part, codegen.Part):
-                sizes = (_cell_bytes(self._item(r.name)) for r in part.results[_whole(part) :])
-                found += [("", size) for size in sizes]
-        return found
-
-    def _temporaries(self) -> None:
-        """Finds places for what a turn keeps for itself."""
-        scratch, offset = self._word("ptr"), 0
-        places = []
-        for name, size in self._laid_out():
-            places.append(self._code.at("i8", scratch, str(offset)))
-            if name:
-                self._values[name] = places[-1]
-            offset += size
-        cells = iter(places[len(self._turns.temporaries) :])
-        for part in (*self._turns.before, *self._turns.stages):
-            if isinstance(part, codegen.Part):
-                self._cells[id(part)] = [next(cells) for _ in part.folds]
-
-    def function(self, entry: str) -> str:
-        """The whole function."""
-        code, turns = self._code, self._turns
-        kept = self._variables()
-        arrays = [[self._word("ptr"), self._word("ptr"), self._word(), self._word()]
-                  for _ in turns.arrays]  # fmt: skip
-        pops = [(self._word("ptr"), self._word()) for _ in turns.pops]
-        pushes = [self._word("ptr") for _ in turns.pushes]
-        self._temporaries()
-        for stage in turns.before:
-            self._stage(stage, {})
-        before = code.here
-        code.add("br label %head")
-        code.block("head")
-        top = len(code.lines)
-        self._ask()
-        code.block("take")
-        for i, ((items, count), item) in enumerate(zip(pops, turns.pops, strict=True)):
-            last = code.put(f"sub i64 {count}, 1")
-            self._found(f"p{i}", item, items, code.put(f"sub i64 {last}, %k"))
-        self._look(arrays)
-        for i, (items, item) in enumerate(zip(pushes, turns.pushes, strict=True)):
-            self._values[f"l{i}"] = self._element(item, items, "%k")
-        left: dict[str, str] = {}
-        for stage in turns.stages:
-            self._stage(stage, left)
-        for i, (_, marks, _, mark) in enumerate(arrays):
-            code.store("i8", code.put(f"trunc i64 {mark} to i8"), code.at("i8", marks, f"%i{i}"))
-        code.add("br label %next")
-        code.block("next")
-        code.add("%following = add i64 %k, 1", "br label %head")
-        code.lines[top:top] = [f"  %k = phi i64 [0, %{before}], [%following, %next]", *(
-            f"  %{name} = phi {render.computed(item.dtype)} [{first}, %{before}],"
-            f" [{left.get(name, f'%{name}')}, %next]"
-            for name, (item, first, _) in kept.items()
-        )]  # fmt: skip
-        code.block("exit")
-        for name, (item, _, place) in kept.items():
-            value = render.stored(code.put, item.dtype, f"%{name}")
-            code.store(render.stored_as(item.dtype), value, place)
-        code.store("i64", "%k", "%words")
-        code.add("ret void")
-        return code.function(f"define void @{entry}(ptr %words, i64 %most) {ATTRIBUTES}")
-
-    # ------------------------------------------------------------ what there is
-    def _word(self, kind: str = "i64") -> str:
-        place = self._code.at("i64", "%words", str(self._words))
-        self._words += 1
-        return self._code.put(f"load {kind}, ptr {place}")
-
-    def _variables(self) -> dict[str, tuple[codegen.Item, str, str]]:
-        """The numbers that change: what they are, where a call begins, and where they are."""
-        kept = {}
-        for i, item in enumerate(self._turns.variables):
-            name, place = f"v{i}", self._word("ptr")
-            if item.shape:
-                self._values[name] = place
-                continue
-            first = render.loaded(self._code.put, item.dtype, place)
-            self._values[name] = f"%{name}" if item.changes else first
-            if item.changes:
-                kept[name] = item, first, place
-        return kept
-
-    def _element(self, item: codegen.Item, items: str, index: str) -> str:
-        """Where an element of many is."""
-        offset = self._code.put(f"mul i64 {index}, {int(np.prod(item.shape, dtype=int))}")
-        return self._code.at(render.stored_as(item.dtype), items, offset)
-
-    def _found(self, name: str, item: codegen.Item, items: str, index: str) -> None:
-        """An element that a turn reads."""
-        place = self._element(item, items, index)
-        if not item.shape:
-            place = render.loaded(self._code.put, item.dtype, place)
-        self._values[name] = place
-
-    # ------------------------------------------------------------ whether a turn is made
-    def _line(self, part: codegen.Part) -> list[str]:
-        """The results of a line of numbers."""
-        inputs = {}
-        for i, view in enumerate(part.inputs):
-            access = self._access(view)
-            value = access.value
-            if not access.held:
-                value = render.loaded(self._code.put, access.dtype, value)
-            inputs[f"x{i}"] = value
-        return render.body(self._code.put, part.line, inputs)
-
-    def _ask(self) -> None:
-        code = self._code
-        more = code.put("icmp slt i64 %k, %most")
-        more = code.put(f"and i1 {more}, {self._line(self._turns.condition)[0]}")
-        code.add(f"br i1 {more}, label %take, label %exit")
-
-    def _look(self, arrays: Sequence[Sequence[str]]) -> None:
-        """Leaves, unless each place is one that a turn may read or write."""
-        code = self._code
-        indices = self._line(self._turns.places)
-        for i, ((values, marks, count, _), item) in enumerate(
-            zip(arrays, self._turns.arrays, strict=True)
-        ):
-            code.add(f"%i{i} = sext i32 {indices[i]} to i64")
-            inside = code.put(f"icmp ult i64 %i{i}, {count}")
-            code.add(f"br i1 {inside}, label %look{i}, label %exit")
-            code.block(f"look{i}")
-            mark = code.put(f"load i8, ptr {code.at('i8', marks, f'%i{i}')}")
-            if item.changes:
-                bars = codegen.READ | codegen.CLEARED | (0 if item.adds else codegen.WRITTEN)
-                free = code.put(f"icmp eq i8 {code.put(f'and i8 {mark}, {bars}')}, 0")
-                self._values[f"t{i}"] = code.put(f"icmp ne i8 {mark}, 0")
-                self._values[f"a{i}"] = self._element(item, values, f"%i{i}")
-            else:
-                there = codegen.WRITTEN | codegen.CLEARED
-                free = code.put(f"and i8 {mark}, {there}")
-                free = code.put(f"icmp eq i8 {free}, {codegen.WRITTEN}")
-            code.add(f"br i1 {free}, label %found{i}, label %exit")
-            code.block(f"found{i}")
-            if not item.changes:
-                self._found(f"a{i}", item, values, f"%i{i}")
-
-    # ------------------------------------------------------------ a turn
-    def _stage(self, stage: codegen.Part | codegen.Product, left: dict[str, str]) -> None:
-        """One stage; adds the variables that are numbers, as it leaves them."""
-        code = self._code
-        if isinstance(stage, codegen.Product):
-            a, b, c = (self._access(view) for view in (stage.a, stage.b, stage.result))
-            kind = render.stored_as(c.dtype)
-            self.tiles |= multiply(code, stage, kind, a.value, b.value, c.value)
-            return
-        inputs = [self._access(view) for view in stage.inputs]
-        if stage.shape or stage.folds:
-            results = [self._access(view, writes=True) for view in stage.results]
-            at = _whole(stage)
-            results[at:] = [
-                result._replace(cell=cell)
-                for result, cell in zip(results[at:], self._cells[id(stage)], strict=True)
-            ]
-            nest(code, stage, inputs, results)
-            return
-        for view, value in zip(stage.results, self._line(stage), strict=True):
-            name = view.name
-            if name[0] == "v" and not self._item(name).shape:
-                left[name] = value
-            else:
-                self._store(name, value, self._access(view).value, free=False)
-
-    def _access(self, view: codegen.View, writes: bool = False) -> Access:
-        """Where a view begins."""
-        name, item = view.name, self._item(view.name)
-        value, code = self._values[name], self._code
-        if not item.shape and name[0] != "s" and not (name[0] in "al" and item.changes):
-            return Access(value, item.dtype, view.strides, held=name[0] != "l")
-        if view.offset:
-            value = code.at(render.stored_as(item.dtype), value, str(view.offset))
-
-        def store(result: str, place: str) -> None:
-            self._store(name, result, place, free=True)
-
-        return Access(value, item.dtype, view.strides, store=store if writes else None)
-
-    def _item(self, name: str) -> codegen.Item:
-        turns = self._turns
-        found = {"v": turns.variables, "a": turns.arrays, "p": turns.pops, "l": turns.pushes,
-                 "s": turns.temporaries}  # fmt: skip
-        return found[name[0]][int(name[1:])]
-
-    def _store(self, name: str, value: str, place: str, free: bool) -> None:
-        """Writes a result, or adds it to the element that is there; `free` as `Code.store`."""
-        code, item = self._code, self._item(name)
-        if item.adds:
-            put, kind = code.put_free if free else code.put, render.computed(item.dtype)
-            old = render.loaded(put, item.dtype, place)
-            add = "fadd" if item.dtype.is_floating else "add"
-            total = code.put(f"{add} {kind} {old}, {value}")
-            there = self._values[f"t{name[1:]}"]
-            value = code.put(f"select i1 {there}, {kind} {total}, {kind} {value}")
-        written = render.stored(code.put, item.dtype, value)
-        code.store(render.stored_as(item.dtype), written, place, free)
+def _shared_entry(entry: str, turns: codegen.Turns) -> str:
+    code = Code()
+    _entered(code)
+    code.add("call void @turn(ptr %words, i64 %most)",
+             f"%call = load i64, ptr {code.at('i64', '%words', '1')}")  # fmt: skip
+    divided(code, ["%words"])
+    Left(turns, code).put()
+    code.add("ret void")
+    start = code.function(f"define void @{entry}(ptr %words, i64 %most) nounwind")
+    return "\n".join([chunk(1), start])

@@ -37,8 +37,6 @@ _MOST_BYTES: Final = 1 << 20
 """The largest element: beyond that, calls cost little beside the work, which threads share."""
 _MOST_RESULT: Final = 1 << 18
 """Bytes of a product: a larger one leaves the cache before a turn has added it to another."""
-_MOST_PRODUCTS: Final = 1 << 20
-"""Multiplications of a turn's products above which libraries do better, and calls cost little."""
 
 
 class Otherwise(Exception):
@@ -75,6 +73,7 @@ class Draft:
     inputs: Sequence[Spot]
     results: Sequence[Spot]
     folds: tuple[str, ...] = ()
+    stays: bool = False
 
     def part(self, number: Callable[[Name], str]) -> Part:
         """It as a part."""
@@ -90,7 +89,7 @@ class Draft:
             return self.part(number)
         m, n, k = self.shape
         a, b, result = (s.numbered(number) for s in (*self.inputs, *self.results))
-        return Product((m, n, k), a, b, result)
+        return Product((m, n, k), a, b, result, self.stays)
 
 
 @dataclass(slots=True)
@@ -127,7 +126,6 @@ class Composition:
         self._drafts: dict[int, list[Draft]] = {}
         self._before: dict[Name, Draft] = {}
         self._kept: dict[Name, Item] = {}
-        self._multiplied = 0
         self.steps = 0
         """How many steps all lines take together."""
 
@@ -167,10 +165,7 @@ class Composition:
             place.permuted((1, 0)) if turn else place
             for place, turn in zip(map(self._place, node.inputs), turned, strict=True)
         )
-        (m, k), n = a.shape, b.shape[1]
-        self._multiplied += m * n * k
-        if self._multiplied > _MOST_PRODUCTS:
-            raise Otherwise(f"the product '{node.name}' is large: a library computes it sooner")
+        m, n = a.shape[0], b.shape[1]
         if m * n * node.out_dtypes[0].size > _MOST_RESULT:
             raise Otherwise(f"the result of '{node.name}' is large: a library adds it up sooner")
         stage = max(map(self._ready, node.inputs))
@@ -366,7 +361,8 @@ class Composition:
             else:
                 self._drafts.setdefault(stage - 1, []).append(draft)
             right = rows
-        draft = Draft((m, n, k), None, [self._spot(a), right], [result])
+        stays = self._constant(b.base)
+        draft = Draft((m, n, k), None, [self._spot(a), right], [result], stays=stays)
         self._drafts.setdefault(stage, []).append(draft)
 
 

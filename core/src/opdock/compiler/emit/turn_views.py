@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from opdock import axes, errors
+from opdock import axes, dtypes, errors
 from opdock.compiler.ir.block import Node, Value
 from opdock.graph.nodes import slicespec
 
-__all__ = ["Place", "joined", "multiplied", "packed", "viewed"]
+__all__ = ["Place", "joined", "multiplied", "packed", "picked", "viewed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +204,34 @@ def multiplied(node: Node) -> tuple[bool, bool] | None:
     if node.op != "MatMul":
         return None
     return bool(node.attrs["transpose_a"]), bool(node.attrs["transpose_b"])
+
+
+def picked(node: Node) -> tuple[Value, Value] | None:
+    """What a node reads a row of, and which row; None if it does something else."""
+    index: Value | None = None
+    if node.op in ("Gather", "GatherV2"):
+        index = node.inputs[1]
+        axis = 0 if node.op == "Gather" else node.inputs[2].node.const()
+        if axis is None or int(axis) != 0 or node.attrs.get("batch_dims"):
+            return None
+    elif node.op == "StridedSlice":
+        index = _subscripted(node)
+    if index is None or index.shape != () or index.dtype is not dtypes.int32:
+        return None
+    return node.inputs[0], index
+
+
+def _subscripted(node: Node) -> Value | None:
+    """The i of x[i] or x[i, :, ...]; None if it is another slice."""
+    put, attrs, steps = node.inputs[1].node, node.attrs, node.inputs[3].node.const()
+    masks = ("shrink_axis_mask", "begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask")
+    shrunk, begin, end, ellipsis, new = (int(attrs[mask]) for mask in masks)
+    # Of one number a vector is made by reshaping it.
+    if not (put.op == "Pack" or put.traits.reshapes) or steps is None or (steps != 1).any():
+        return None
+    rest = (1 << len(steps)) - 2
+    whole = begin == rest and end & ~1 == rest
+    return put.inputs[0] if whole and shrunk == 1 and not ellipsis and not new else None
 
 
 def joined(node: Node, base: Value) -> list[tuple[Value, Place]] | None:

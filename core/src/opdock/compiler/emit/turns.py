@@ -9,9 +9,10 @@ next and what it writes to arrays and lists, each of which a turn touches once.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from opdock.compiler.emit.turn_rows import rows_apart
 from opdock.compiler.emit.turn_stages import (
     Composition,
     Draft,
@@ -20,6 +21,7 @@ from opdock.compiler.emit.turn_stages import (
     Wanted,
     item_of,
 )
+from opdock.compiler.emit.turn_views import picked
 from opdock.compiler.fuse.instead import declined
 from opdock.compiler.ir.block import FEED, Block, Node, Value
 from opdock.compiler.place.placer import Placer
@@ -40,10 +42,12 @@ class Array:
     Attributes:
         variable: the loop's variable that is its handle.
         source: whose gradients the array is for, if it is that of another's gradients.
+        reading: where the variable is a tensor of which a turn reads a row, which reading.
     """
 
     variable: int
     source: str | None = None
+    reading: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,11 +154,12 @@ class _Reader:
             return numbers.get(name, f"{name[0]}{name[1]}")
 
         arrays, pops, pushes = (tuple(t.item for t in ts.values()) for ts in self._touches.values())
-        return Turns(
+        turns = Turns(
             tuple(self._variables.values()), arrays, pops, pushes, tuple(kept.values()),
             condition.part(number), places.part(number),
             tuple(d.stage(number) for d in before), tuple(d.stage(number) for d in each),
         )  # fmt: skip
+        return replace(turns, apart=rows_apart(turns))
 
     def found(self, node: Node) -> Whole:
         """Where what the loop works on is found, with the node of its turns."""
@@ -176,6 +181,8 @@ class _Reader:
                 raise Otherwise(f"a device or a kernel was asked for '{node.name}'")
             if node.traits.moves is not None:
                 self._touch(node, node.traits.moves)
+            elif (row := picked(node)) is not None and self._reads_row(node, *row):
+                continue
             elif node.is_alias:
                 self._same[Value(node, 0)] = self._resolved(node.inputs[0])
             else:
@@ -205,6 +212,15 @@ class _Reader:
             case Moves.POP:
                 element = Value(node, 1)
                 self._name("p", element, _Touch(self._list(inputs[0], first), item_of(element)))
+
+    def _reads_row(self, node: Node, data: Value, index: Value) -> bool:
+        """Takes a node that picks a row of a variable, if that is the same in all turns."""
+        kind, variable = self._names.get(self._resolved(data), ("", 0))
+        if kind != "v" or not self._stays(variable):
+            return False
+        touch = _Touch(Array(variable, reading=node.name), item_of(Value(node, 0)), index)
+        self._name("a", Value(node, 0), touch)
+        return True
 
     def _name(self, kind: str, value: Value | None, touch: _Touch) -> None:
         known = self._touches[kind]

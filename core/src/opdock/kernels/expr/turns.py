@@ -28,7 +28,7 @@ CLEARED: Final = 2
 WRITTEN: Final = 4
 """There is an element, or was one."""
 
-_TOGETHER: Final = 8
+_TOGETHER: Final = 64
 """Multiplications and additions of a product that take the time of one element elsewhere."""
 
 Array = np.ndarray[Any, Any]
@@ -99,12 +99,14 @@ class Product:
         a: strides for rows and sums.
         b: strides for sums and columns; that of columns is 1.
         result: a temporary, row by row.
+        stays: whether the second matrix is the same in all turns.
     """
 
     shape: tuple[int, int, int]
     a: View
     b: View
     result: View
+    stays: bool = False
 
 
 @record(frozen=True, slots=True)
@@ -123,6 +125,9 @@ class Turns:
         stages: all that a turn computes, in order. A variable that is one number is read as the
             turn found it; another one is read no more when it has been written, but by the part
             that writes the element just read.
+        apart: the rows, along the first dimension of all that stages compute but single numbers, of
+            which none takes anything of another: each may go through many turns by itself. 0 where
+            that cannot be said.
     """
 
     variables: tuple[Item, ...]
@@ -134,6 +139,7 @@ class Turns:
     places: Part
     before: tuple[Part | Product, ...]
     stages: tuple[Part | Product, ...]
+    apart: int = 0
 
     @property
     def work(self) -> int:
@@ -157,6 +163,24 @@ class Rows(NamedTuple):
     mark: int
 
 
+class MakeSome(Protocol):
+    """What makes turns of variables that are known."""
+
+    def __call__(
+        self, arrays: Sequence[Rows], pops: Sequence[Array], pushes: Sequence[Array], most: int
+    ) -> int:
+        """Makes turns, and returns how many.
+
+        All arrays are contiguous, in host memory, and of the types and shapes of `Turns`.
+
+        Args:
+            arrays: written in place, and so are their marks.
+            pops: from whose ends elements are taken, at least `most` each.
+            pushes: filled from the front, with room for `most` elements.
+            most: how many turns.
+        """
+
+
 class MakeTurns(Protocol):
     """What a kernel of `TURNS` binds to."""
 
@@ -164,18 +188,10 @@ class MakeTurns(Protocol):
     def ready(self) -> bool:
         """Whether it may be called: who asks first begins to compile, and goes on meanwhile."""
 
-    def __call__(
-        self, variables: Sequence[Array], arrays: Sequence[Rows], pops: Sequence[Array],
-        pushes: Sequence[Array], most: int,
-    ) -> int:  # fmt: skip
-        """Makes turns, and returns how many.
-
-        All arrays are contiguous, in host memory, and of the types and shapes of `Turns`.
+    def __call__(self, variables: Sequence[Array]) -> MakeSome:
+        """What makes turns, one call after the other, of the same variables.
 
         Args:
-            variables: those that change are written in place.
-            arrays: written in place, and so are their marks.
-            pops: from whose ends elements are taken, at least `most` each.
-            pushes: filled from the front, with room for `most` elements.
-            most: how many turns.
+            variables: contiguous, in host memory; those that change are written in place, and
+                nobody else writes the others meanwhile.
         """

@@ -11,7 +11,7 @@ import numpy as np
 from opdock import shapes
 from opdock.compiler.emit.turns import Array, Whole
 from opdock.kernels.expr.elements import unwrap
-from opdock.kernels.expr.turns import Item, MakeTurns, Rows
+from opdock.kernels.expr.turns import WRITTEN, Item, MakeSome, MakeTurns, Rows
 from opdock.kernels.tensor_arrays import TensorArrayState
 from opdock.kernels.tensor_lists import TensorList
 from opdock.runtime.cancellation import Cancellation, check
@@ -19,8 +19,8 @@ from opdock.runtime.cancellation import Cancellation, check
 __all__ = ["ManyTurns"]
 
 _FIRST: Final = 1 << 8
-_MOST_ELEMENTS: Final = 1 << 18
-"""Elements that one call computes: it takes a millisecond, then others are heard."""
+_MOST_ELEMENTS: Final = 1 << 20
+"""Elements that one call computes: it takes a few milliseconds, then others are heard."""
 _MOST_TURNS: Final = 1 << 15
 
 
@@ -63,19 +63,20 @@ class ManyTurns:
         """
         found = self._variables(values)
         states = [_state(values[a.variable], a) for a in self._whole.arrays]
-        if found is None or not all(isinstance(s, TensorArrayState) for s in states):
+        if found is None or any(s is None for s in states):
             return values, 0
         with contextlib.ExitStack() as locks:
             # In one order, whichever loops have arrays in common.
             for state in sorted(states, key=id):
-                locks.enter_context(state.lock)
+                if isinstance(state, TensorArrayState):
+                    locks.enter_context(state.lock)
             rows = self._rows(states)
             if rows is None:
                 return values, 0
-            after, made, step = list(values), 0, _FIRST
+            after, made, step, make = list(values), 0, _FIRST, self._call(found)
             while made < limit:
                 most = min(step, self._most, limit - made)
-                count, most = self._some(after, found, rows, most)
+                count, most = self._some(make, after, rows, most)
                 made += count
                 check(ends)
                 if not count or count < most:
@@ -90,7 +91,7 @@ class ManyTurns:
         return after, made
 
     def _some(
-        self, values: list[Any], found: list[Any], rows: list[Rows], most: int
+        self, make: MakeSome, values: list[Any], rows: list[Rows], most: int
     ) -> tuple[int, int]:
         """Makes at most so many turns; how many it made, and how many it could have."""
         whole, turns = self._whole, self._whole.turns
@@ -105,7 +106,7 @@ class ManyTurns:
             return 0, 0
         most = min([most, *map(len, pops)])
         pushes = [np.empty((most, *item.shape), item.dtype.np) for item in turns.pushes]
-        count = self._call(found, rows, pops, pushes, most)
+        count = make(rows, pops, pushes, most)
         for place in whole.pops:
             values[place] = unwrap(values[place]).without(count)
         device = None if whole.node.target is None else whole.node.target.device
@@ -130,25 +131,38 @@ class ManyTurns:
         """The arrays' elements."""
         found = []
         for state, item in zip(states, self._whole.turns.arrays, strict=True):
-            rows = state.rows(item.dtype, item.shape, item.changes, item.adds)
+            if isinstance(state, TensorArrayState):
+                rows = state.rows(item.dtype, item.shape, item.changes, item.adds)
+            else:
+                rows = _all_there(state, item)
             if rows is None:
                 return None
             found.append(rows)
-        distinct = len(set(map(id, states))) == len(states)
-        return found if distinct else None
+        written = [id(state) for state in states if isinstance(state, TensorArrayState)]
+        return found if len(set(written)) == len(written) else None
 
 
-def _is(value: Any, item: Item) -> bool:
-    """Whether it is a host array, or number, of a type and a shape."""
+def _is(value: Any, item: Item, lead: tuple[int, ...] = ()) -> bool:
+    """Whether it is a host array, or number, of a type and a shape, behind leading dimensions."""
     host = isinstance(value, (np.ndarray, np.generic))
-    return host and value.dtype == item.dtype.np and value.shape == item.shape
+    return host and value.dtype == item.dtype.np and value.shape == (*lead, *item.shape)
+
+
+def _all_there(values: Any, item: Item) -> Rows | None:
+    """The rows of a tensor, each of which may be read at any time."""
+    if not _is(values, item, values.shape[:1]):
+        return None
+    return Rows(np.ascontiguousarray(values), np.full(len(values), WRITTEN, np.uint8), WRITTEN)
 
 
 def _state(handle: Any, array: Array) -> Any:
+    """An array's state, or a tensor of which rows are read; None if there is neither."""
+    if array.reading is not None:
+        return handle if isinstance(handle, np.ndarray) and handle.ndim else None
     found = unwrap(handle)
-    if array.source is None or not isinstance(found, TensorArrayState) or found.closed:
-        return found
-    return found.gradient(array.source)
+    if not isinstance(found, TensorArrayState):
+        return None
+    return found if array.source is None or found.closed else found.gradient(array.source)
 
 
 def _last_rows(handle: Any, item: Item, most: int) -> Any:
