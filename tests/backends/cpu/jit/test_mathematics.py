@@ -13,9 +13,10 @@ import pytest
 from scipy import special
 
 import opdock as tf
-from opdock_cpu.jit import llvm
+from opdock.plugin import codegen
+from opdock_cpu.jit import llvm, render
 from opdock_cpu.jit.llvm import compile_ir
-from opdock_cpu.jit.mathematics import BINARY, DEFINED, defined, definition
+from opdock_cpu.jit.mathematics import BINARY, DEFINED, EXP_NORMAL, defined, definition
 
 ULPS = 2.0
 LOOP = """
@@ -114,6 +115,40 @@ def check(function: str, kind: str) -> None:
     error = np.abs(y[finite].astype(np.longdouble) - exact[finite]) / unit
     worst = int(np.argmax(error))
     assert error[worst] <= ULPS, f"{function}({x[finite][worst]}) is {y[finite][worst]}"
+
+
+@pytest.mark.parametrize("kind", ["float", "double"])
+def test_an_exponential_beside_a_number_need_not_be_tiny(kind: str) -> None:
+    """The same bits where it is a normal number, at most the least of these below, and infinity."""
+    x = values(np.float32 if kind == "float" else np.float64)
+    whole, normal = generated("exp", kind, x), generated(EXP_NORMAL, kind, x)
+    least = np.finfo(x.dtype).tiny
+    seen = (whole >= 2 * least) & (whole <= np.finfo(x.dtype).max / 2)
+    np.testing.assert_array_equal(normal[seen], whole[seen])
+    assert (normal[whole < 2 * least] <= 2 * least).all()
+    np.testing.assert_array_equal(np.isnan(normal), np.isnan(x))
+    with np.errstate(over="ignore"):
+        rest = [1 / (1 + of[~seen]) for of in (normal, whole)]
+    np.testing.assert_allclose(*rest, rtol=0, atol=least)
+
+
+@pytest.mark.parametrize(
+    ("expression", "wanted"),
+    [
+        ("1 / (1 + exp(-x))", EXP_NORMAL),
+        ("log(2 + exp(x)) - exp(x)", "exp"),
+        ("exp(x)", "exp"),
+        ("exp(x) + y", "exp"),
+        ("exp(x) * 3", "exp"),
+        ("1e-30 + exp(x)", "exp"),
+        ("1 - exp(x)", EXP_NORMAL),
+    ],
+)
+def test_exponentials_are_as_small_as_somebody_sees(expression: str, wanted: str) -> None:
+    types = {"x": tf.float32, "y": tf.float32}
+    line = codegen.lower([codegen.parse(expression)], types)
+    assert wanted in {name for name, _ in render.needs(line)} - {"log"}
+    assert len({name for name, _ in render.needs(line)} - {"log"}) == 1
 
 
 PAIRS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 2.5, np.inf, -np.inf, np.nan, 1e-40, 3e38, -2e9 - 1]
