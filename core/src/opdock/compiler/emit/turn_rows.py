@@ -83,7 +83,7 @@ class _Known:
         first, *rest = view.strides
         ends = [(n - 1) * s for n, s in zip(shape[1:], rest, strict=True)]
         near, far = (sum(e for e in ends if (e > 0) is ahead) for ahead in (False, True))
-        return first == width and 0 <= view.offset + near and view.offset + far < width
+        return first == width and view.offset + near >= 0 and view.offset + far < width
 
 
 def _results(stage: Part | Product) -> Iterator[View]:
