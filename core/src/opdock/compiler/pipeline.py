@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final
@@ -63,7 +63,7 @@ from opdock.plugins.ownership import CORE_PASSES
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
-    from opdock.compiler.emit.turns import Whole
+    from opdock.compiler.emit.turns import Undecided, Whole
     from opdock.graph.control.func_graph import FuncGraph
 
 # The passes that are rules, in the order in which their rules are tried on a node.
@@ -147,12 +147,12 @@ class CompiledLoop:
 
     Attributes:
         condition, body: one turn.
-        whole: many turns in one call; or why there is none.
+        whole: many turns in one call; or why there is none, perhaps as shapes are not known.
     """
 
     condition: Compiled
     body: Compiled
-    whole: Whole | str
+    whole: Whole | Undecided | str
 
 
 @record(slots=True)
@@ -249,18 +249,8 @@ class Compiler:
             freely: for values of any shapes, whatever the program says of these.
         """
         home = node.target
-        blocks = []
-        # The host decides whether a loop goes on.
-        for name, results_at in zip(Control.LOOP.functions, (HOST, memory_of(home)), strict=True):
-            function = node.attrs[name]
-            block = bodies.body(function, node, 0, freely)
-            block.source = Source(
-                function.outputs, function.targets, function.inputs, home, results_at, block.cells
-            )
-            self._clean(block, home)
-            blocks.append(block)
-        condition, body = blocks
-        found: Whole | str = "the pass 'turns' is off"
+        condition, body = self._bodies(node, freely)
+        found: Whole | Undecided | str = "the pass 'turns' is off"
         if freely:
             found = "values had other shapes than set_shape said"
         elif "turns" in self.options.passes:
@@ -271,6 +261,41 @@ class Compiler:
         return CompiledLoop(
             self._finish(condition, home, HOST), self._finish(body, home, memory_of(home)), found
         )
+
+    def turns(
+        self, node: Node, given: Sequence[Shape], elements: Mapping[int, Shape]
+    ) -> Whole | str:
+        """Many turns of a loop in one call, for shapes that are the same in all turns; or why not.
+
+        Args:
+            node: the loop.
+            given, elements: what `bodies.tell` says of a loop's functions.
+        """
+        from opdock.compiler.emit.turns import Undecided, whole
+
+        condition, body = self._bodies(node, told=(given, elements))
+        found = whole(node, condition, body, self.placer)
+        return found.why if isinstance(found, Undecided) else found
+
+    def _bodies(
+        self, node: Node, freely: bool = False,
+        told: tuple[Sequence[Shape], Mapping[int, Shape]] | None = None,
+    ) -> list[Block]:  # fmt: skip
+        """The blocks of a loop's condition and body, before they are placed."""
+        home = node.target
+        blocks = []
+        # The host decides whether a loop goes on.
+        for name, results_at in zip(Control.LOOP.functions, (HOST, memory_of(home)), strict=True):
+            function = node.attrs[name]
+            block = bodies.body(function, node, 0, freely)
+            block.source = Source(
+                function.outputs, function.targets, function.inputs, home, results_at, block.cells
+            )
+            if told is not None:
+                bodies.tell(block, *told)
+            self._clean(block, home)
+            blocks.append(block)
+        return blocks
 
     def lower(self, block: Block, home: Target | None = None, results_at: str = HOST) -> Compiled:
         """Compiles a pruned block.

@@ -71,6 +71,13 @@ class TensorArrayState:
         """
         return len(self) if self._marked is None or not self.adds else self._marked
 
+    @property
+    def first_shape(self) -> Shape:
+        """The shape of the elements, as far as the first one that is there says; None if none."""
+        if self._rows is not None:
+            return tuple(self._rows.shape[1:])
+        return next((s for s in self._shapes if s is not None), None)
+
     def mark(self) -> None:
         """One tensor gave all elements that there are."""
         if not self.adds:

@@ -9,7 +9,7 @@ import functools
 import os
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -52,10 +52,11 @@ from opdock.util.collector import collector_waits
 from opdock.util.lazy import lazy
 
 if TYPE_CHECKING:
+    from opdock.compiler.emit.turns import Undecided, Whole
     from opdock.graph.control.func_graph import FuncGraph
     from opdock.kernels.expr.turns import MakeTurns
     from opdock.runtime.inspect.explain import Explanation
-    from opdock.runtime.program.turns import ManyTurns
+    from opdock.runtime.program.turns import ManyTurns, TurnsByShape
 
 _THREADS: Final = 4
 """Steps at the same time, unless a session asks for more: blocking work is seldom wider."""
@@ -231,19 +232,41 @@ class Engine:
     @collector_waits()
     def _loop(
         self, services: Services, node: Node, freely: bool
-    ) -> tuple[Program, Program, ManyTurns | None]:
+    ) -> tuple[Program, Program, ManyTurns | TurnsByShape | None]:
         """The programs of a loop's condition and body, and what makes many turns in one call."""
         compiled = self.compiler.loop(node, freely)
-        many, whole = None, compiled.whole
-        if isinstance(whole, str):
-            note(f"turn by turn: {whole}")
-        elif self._checks is None:
-            # Most programs have no loop.
-            from opdock.runtime.program.turns import ManyTurns
-
-            many = ManyTurns(whole, cast("MakeTurns", bind_kernel(whole.node, services.resources)))
+        many = self._many(services, node, compiled.whole)
         condition = self._bind(services, compiled.condition)
         return condition, self._bind(services, compiled.body), many
+
+    def _many(
+        self, services: Services, node: Node, whole: Whole | Undecided | str
+    ) -> ManyTurns | TurnsByShape | None:
+        """What makes many turns of a loop in one call, if it is to be had."""
+        if isinstance(whole, str):
+            note(f"turn by turn: {whole}")
+            return None
+        if self._checks is not None:
+            return None
+        # Most programs have no loop.
+        from opdock.compiler.emit.turns import Undecided
+        from opdock.runtime.program.turns import ManyTurns, TurnsByShape
+
+        if isinstance(whole, Undecided):
+            note(f"turn by turn until its shapes are known: {whole.why}")
+            return TurnsByShape(functools.partial(self._turns, services, node), whole.read)
+        return ManyTurns(whole, cast("MakeTurns", bind_kernel(whole.node, services.resources)))
+
+    @collector_waits()
+    def _turns(
+        self, services: Services, node: Node, given: Sequence[Shape], elements: Mapping[int, Shape]
+    ) -> ManyTurns | None:
+        """What makes turns of a loop, compiled for shapes that have come."""
+        try:
+            whole = self.compiler.turns(node, given, elements)
+        except errors.OpError:
+            return None  # the op that these shapes do not fit tells
+        return cast("ManyTurns | None", self._many(services, node, whole))
 
     def _function(self, function: FuncGraph) -> LazyFunction:
         """A function that kernels call, compiled when it is called first."""

@@ -6,7 +6,7 @@ Variables stay where they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from opdock import shapes
@@ -17,12 +17,13 @@ from opdock.compiler.ir.order import root_of
 from opdock.compiler.ir.state import is_state
 from opdock.compiler.place.placer import Placer
 from opdock.compiler.place.target import Target, memory_of
-from opdock.graph.nodes.traits import Control
+from opdock.graph.nodes.traits import Control, Moves
+from opdock.shapes import Shape
 
 if TYPE_CHECKING:
     from opdock.graph.control.func_graph import FuncGraph
 
-__all__ = ["body", "stay"]
+__all__ = ["body", "elements_read", "stay", "tell"]
 
 
 def body(function: FuncGraph, node: Node, first: int, freely: bool = False) -> Block:
@@ -56,6 +57,37 @@ def body(function: FuncGraph, node: Node, first: int, freely: bool = False) -> B
     if function is node.attrs.get("body"):
         block.cells = frozenset(i for i, t in enumerate(function.inputs) if t._dtype._is_ref_dtype)
     return block
+
+
+def tell(block: Block, given: Sequence[Shape], elements: Mapping[int, Shape]) -> None:
+    """Has a loop's function be one for variables that have the same shapes in all turns.
+
+    Args:
+        block: changed in place.
+        given: the shapes of the variables; None for handles.
+        elements: by the variables that are arrays or lists, the shapes of what is read there.
+    """
+    for feed, shape in zip(block.feeds, given, strict=True):
+        if shape is not None:
+            feed.node.out_shapes[0] = shape
+    for i, element in elements_read(block):
+        if i in elements:
+            element.node.out_shapes[element.index] = elements[i]
+
+
+def elements_read(block: Block) -> Iterator[tuple[int, Value]]:
+    """The elements of arrays and lists that a function reads, by the variables that those are."""
+    found = {feed: i for i, feed in enumerate(block.feeds) if feed.dtype._is_handle}
+    for node in block.nodes:
+        i = found.get(node.inputs[0]) if node.inputs else None
+        if i is None:
+            continue
+        if node.is_alias or node.traits.moves is Moves.GRADIENT:
+            found[Value(node, 0)] = i
+        elif node.traits.moves is Moves.READ:
+            yield i, Value(node, 0)
+        elif node.traits.moves is Moves.POP:
+            yield i, Value(node, 1)
 
 
 def stay(block: Block, home: Target, placer: Placer) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from opdock import dtypes
+from opdock import dtypes, shapes
 from opdock.compiler.emit.turn_views import Place, joined, multiplied, packed, viewed
 from opdock.compiler.fuse.cluster_line import (
     Composer,
@@ -25,7 +25,7 @@ from opdock.compiler.ir.block import Node, Value
 from opdock.kernels.expr.lowering import INPUT, Line, Step
 from opdock.kernels.expr.turns import Item, Part, Product, View
 
-__all__ = ["Composition", "Draft", "Name", "Otherwise", "Wanted", "item_of"]
+__all__ = ["Composition", "Draft", "Name", "Otherwise", "Unsaid", "Wanted", "item_of"]
 
 Name = tuple[str, Any]
 """A name of `View` before it is known which there are: ("v", index among the loop's variables),
@@ -41,6 +41,10 @@ _MOST_RESULT: Final = 1 << 18
 
 class Otherwise(Exception):
     """What there is in a loop that cannot be compiled."""
+
+
+class Unsaid(Otherwise):
+    """The same, while shapes are not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +156,9 @@ class Composition:
         elif (turned := multiplied(node)) is not None and node.out_dtypes[0] in _FLOATS:
             self._product(node, *turned)
         elif not self._moves(node):
-            raise Otherwise(f"{node.op} '{node.name}' is not compiled in loops")
+            known = all(shapes.is_fully_defined(v.shape) for v in node.inputs)
+            why = f"{node.op} '{node.name}' is not compiled in loops"
+            raise Otherwise(why) if known else Unsaid(why)
 
     def _at(self, node: Node, shape: Shape, used: Iterable[Value]) -> None:
         stage = max((self._seen(v, shape) for v in used), default=0)
@@ -387,12 +393,15 @@ def item_of(value: Value, changes: bool = False, adds: bool = False) -> Item:
     """What a value is as one piece.
 
     Raises:
-        Otherwise: its shape is not known, or it is empty or large.
+        Unsaid: its shape is not known.
+        Otherwise: it is empty or large, or a reference.
     """
     shape, dtype = value.shape, value.dtype
     known = None if shape is None else tuple(d for d in shape if d is not None)
-    if known is None or known != shape or dtype._is_ref_dtype:
-        raise Otherwise(f"the shape of '{value.node.name}' is not known")
+    if dtype._is_ref_dtype:
+        raise Otherwise(f"'{value.node.name}' is a reference")
+    if known is None or known != shape:
+        raise Unsaid(f"the shape of '{value.node.name}' is not known")
     if not 0 < math.prod(known) * dtype.size <= _MOST_BYTES:
         raise Otherwise(f"'{value.node.name}' is empty or large")
     return Item(dtype, known, changes, adds)

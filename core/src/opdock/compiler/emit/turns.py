@@ -12,12 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from opdock.compiler.clean.bodies import elements_read
 from opdock.compiler.emit.turn_rows import rows_apart
 from opdock.compiler.emit.turn_stages import (
     Composition,
     Draft,
     Name,
     Otherwise,
+    Unsaid,
     Wanted,
     item_of,
 )
@@ -29,7 +31,7 @@ from opdock.graph.nodes.traits import Moves
 from opdock.kernels.expr.turns import TURNS, Item, Turns
 from opdock.kernels.select.selection import LABEL_ATTR
 
-__all__ = ["Array", "Whole", "whole"]
+__all__ = ["Array", "Undecided", "Whole", "whole"]
 
 _MAX_STEPS: Final = 256
 """The most steps of a loop that is compiled: compile times grow with them."""
@@ -73,7 +75,20 @@ class Whole:
         return turns
 
 
-def whole(loop: Node, condition: Block, body: Block, placer: Placer) -> Whole | str:
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """Why a loop is not one call as long as shapes are not known.
+
+    Attributes:
+        why: what is not known.
+        read: which of its variables are arrays or lists that a turn reads.
+    """
+
+    why: str
+    read: frozenset[int]
+
+
+def whole(loop: Node, condition: Block, body: Block, placer: Placer) -> Whole | Undecided | str:
     """A loop as one call; the reason, if it is none.
 
     Args:
@@ -87,6 +102,8 @@ def whole(loop: Node, condition: Block, body: Block, placer: Placer) -> Whole | 
     try:
         reader = _Reader(condition, body, target.name)
         turns = reader.turns()
+    except Unsaid as e:
+        return Undecided(str(e), frozenset(i for i, _ in elements_read(body)))
     except Otherwise as e:
         return str(e)
     node = Node(

@@ -17,10 +17,10 @@ from opdock.runtime.inspect.trace import active
 from opdock.runtime.program.program import Program
 
 if TYPE_CHECKING:
-    from opdock.runtime.program.turns import ManyTurns
+    from opdock.runtime.program.turns import ManyTurns, TurnsByShape
 
 CompileBranch = Callable[[Any, Node], Program]
-CompileLoop = Callable[[Node, bool], "tuple[Program, Program, ManyTurns | None]"]
+CompileLoop = Callable[[Node, bool], "tuple[Program, Program, ManyTurns | TurnsByShape | None]"]
 _SOON: Final = 64
 """Turns of a loop, in all its runs, after which code is asked for; and after which once more,
 while it is being compiled."""
@@ -88,13 +88,14 @@ class Loop:
         again = max(_SOON - self._seen, 0 if self._last >= _FEW else _FEW)
         ends = ends_of(self._session)
         # Whoever traces a step wants each turn.
-        whole = self._many if active() is None else None
+        many = self._many if active() is None else None
         kept = self._condition.kept_feeds
         with self._condition.turns() as keep, self._body.turns(kept) as turn:
             while True:
-                if whole is not None and count >= again:
+                if many is not None and count >= again:
                     again = count + _SOON
-                    if whole.ready:
+                    whole = many.of(values)
+                    if whole is not None and whole.ready:
                         values, made = whole.make(values, limit - count, ends)
                         count += made
                         # What was in the way may be in the way of each turn.

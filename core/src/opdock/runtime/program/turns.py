@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,13 +15,17 @@ from opdock.kernels.expr.turns import WRITTEN, Item, MakeSome, MakeTurns, Rows
 from opdock.kernels.tensor_arrays import TensorArrayState
 from opdock.kernels.tensor_lists import TensorList
 from opdock.runtime.cancellation import Cancellation, check
+from opdock.shapes import Shape
 
-__all__ = ["ManyTurns"]
+__all__ = ["ManyTurns", "TurnsByShape"]
 
 _FIRST: Final = 1 << 8
 _MOST_ELEMENTS: Final = 1 << 20
 """Elements that one call computes: it takes a few milliseconds, then others are heard."""
 _MOST_TURNS: Final = 1 << 15
+_MOST_SHAPES: Final = 8
+"""Shapes of a loop's variables for which there is code."""
+CompileTurns = Callable[[Sequence[Shape], Mapping[int, Shape]], "ManyTurns | None"]
 
 
 class ManyTurns:
@@ -43,6 +47,10 @@ class ManyTurns:
     def ready(self) -> bool:
         """Whether turns can be made."""
         return self._call.ready
+
+    def of(self, values: Sequence[Any]) -> ManyTurns | None:
+        """What makes turns of the loop's variables: this does."""
+        return self
 
     def make(
         self, values: Sequence[Any], limit: int, ends: tuple[Cancellation, ...]
@@ -146,6 +154,44 @@ def _is(value: Any, item: Item, lead: tuple[int, ...] = ()) -> bool:
     """Whether it is a host array, or number, of a type and a shape, behind leading dimensions."""
     host = isinstance(value, (np.ndarray, np.generic))
     return host and value.dtype == item.dtype.np and value.shape == (*lead, *item.shape)
+
+
+class TurnsByShape:
+    """The turns of a loop whose shapes are known when it runs.
+
+    Args:
+        compile_turns: for shapes of the variables, and of the elements of those that are arrays or
+            lists, what makes turns; None if nothing does.
+        read: which of the variables are arrays or lists that a turn reads.
+    """
+
+    def __init__(self, compile_turns: CompileTurns, read: Collection[int]) -> None:
+        self._compile, self._read = compile_turns, sorted(read)
+        self._made: dict[tuple[Any, ...], ManyTurns | None] = {}
+
+    def of(self, values: Sequence[Any]) -> ManyTurns | None:
+        """What makes turns of the loop's variables; compiled for the first few shapes that come."""
+        given = [_shape_of(value) for value in values]
+        elements = {i: _elements_of(values[i]) for i in self._read}
+        key = (*given, *elements.values())
+        if key not in self._made and len(self._made) < _MOST_SHAPES:
+            self._made[key] = self._compile(given, elements)
+        return self._made.get(key)
+
+
+def _shape_of(value: Any) -> Shape:
+    """The shape of a number or an array in host memory."""
+    return value.shape if isinstance(value, (np.ndarray, np.generic)) else None
+
+
+def _elements_of(handle: Any) -> Shape:
+    """The shape of what may be read of an array, or taken from the end of a list."""
+    found = unwrap(handle)
+    if isinstance(found, TensorArrayState):
+        with found.lock:
+            return found.first_shape
+    last = found.last if isinstance(found, TensorList) and len(found) else None
+    return None if last is None else _shape_of(last.value)
 
 
 def _all_there(values: Any, item: Item) -> Rows | None:
