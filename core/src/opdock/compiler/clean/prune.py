@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from opdock.graph.control.v1_raw import Functional
 
 _DOUBTED: Final = "_doubted"
+_dtype, _shape = attrgetter("_dtype"), attrgetter("_shape")  # which call nothing of Python's
 
 
 def prune(
@@ -189,16 +190,22 @@ def _in_order(
     seen = set(arrived)
     order: list[Operation] = []
     waiting = list(roots)
+    in_turn = True  # whether all that an operation needs was made before it
     while waiting:
         op = waiting.pop()
-        if op not in seen:
-            seen.add(op)
-            order.append(op)
-            waiting += _needed(op, fed, stands)
+        if op in seen:
+            continue
+        seen.add(op)
+        order.append(op)
+        for other in _needed(op, fed, stands):
+            if other not in seen:
+                waiting.append(other)
+            if other._id >= op._id:
+                in_turn = False
     # The order in which the user made the ops is the one users expect, an update made last runs
     # last, and it is executable unless control inputs were added later.
     order.sort(key=attrgetter("_id"))
-    if not _is_executable(order):
+    if not in_turn and not _is_executable(order):
         _refuse_cycles(roots, fed, arrived, stands)
         order = _topological(order)
     return _blocking_last(order)
@@ -304,11 +311,11 @@ def _node(
 ) -> Node:
     # Most steps go on from nothing.
     given = [stands.get(t, t) for t in op._inputs] if stands else op._inputs
-    inputs = [values[t] for t in given]
+    outputs = op.outputs
     node = Node(
-        op._spec.name, op._name, spec=op._spec, attrs=op.attrs, inputs=inputs,
-        out_dtypes=[t._dtype for t in op.outputs], out_shapes=[t._shape for t in op.outputs],
-        origin=op, requested=op._device, order=op._id,
+        op._spec.name, op._name, spec=op._spec, attrs=op.attrs,
+        inputs=list(map(values.__getitem__, given)), out_dtypes=list(map(_dtype, outputs)),
+        out_shapes=list(map(_shape, outputs)), origin=op, requested=op._device, order=op._id,
     )  # fmt: skip
     if op._control_inputs:
         node.control = [nodes[c] for c in op._control_inputs if c in nodes]

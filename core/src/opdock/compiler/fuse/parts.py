@@ -117,16 +117,25 @@ class Flow:
         )  # fmt: skip
         place, before, users, after = flow.place, flow.before, flow.users, flow.after
         for node in block.nodes:
+            needed: dict[Node, None] = {}
             for value in node.inputs:
-                users.setdefault(value, []).append(node)
-            needed = dict.fromkeys([source for source, _ in node.inputs])
+                taken = users.get(value)
+                if taken is None:
+                    users[value] = [node]
+                else:
+                    taken.append(node)
+                needed[value[0]] = None
             if node.control or node in before:
                 more = [n for n in preceding(node, before) if n not in needed]
                 flow.awaited.update(more)
                 needed.update(dict.fromkeys(more))
             for other in needed:
                 if other in place:
-                    after.setdefault(other, []).append(node)
+                    waiting = after.get(other)
+                    if waiting is None:
+                        after[other] = [node]
+                    else:
+                        waiting.append(node)
         return flow
 
     def in_order(self, nodes: Iterable[Node]) -> list[Node]:

@@ -68,14 +68,15 @@ class Node:
         builtin: whether the runtime carries the node out on any device.
         claimed: the outputs whose whole shape set_shape alone knows; what runs is held to it.
         takes_handles: whether an input is a handle; what is put in its place is one too.
+        is_alias: whether the one output is the input, for whoever may look through the node.
         is_const: whether the node is a constant; `const` gives its value.
     """
 
     # What every pass asks of every node, and no pass changes, is an attribute.
     __slots__ = (
         "asked_by", "attrs", "builtin", "claimed", "control", "fused", "host_inputs",
-        "host_outputs", "how", "id", "inputs", "is_const", "kernel", "made_by", "name", "op",
-        "origin", "out_dtypes", "out_shapes", "rejections", "requested", "spec", "takes_handles",
+        "host_outputs", "how", "id", "inputs", "is_alias", "is_const", "kernel", "made_by", "name",
+        "op", "origin", "out_dtypes", "out_shapes", "rejections", "requested", "spec", "takes_handles",
         "target", "traits", "why",
     )  # fmt: skip
 
@@ -99,11 +100,15 @@ class Node:
         self.traits: Traits = PLAIN if spec is None else spec.traits
         self.builtin: bool = self.traits.builtin or (spec is None and op in (FEED, COPY))
         self.is_const = spec is const_op
+        self.is_alias = self.traits.forwards and len(out_dtypes) == 1
         self.attrs = attrs
         self.inputs = inputs
         self.control: list[Node] = []
         self.out_dtypes = out_dtypes
-        self.takes_handles = True in [node.out_dtypes[i]._is_handle for node, i in inputs]
+        self.takes_handles = False
+        for before, index in inputs:
+            if before.out_dtypes[index]._is_handle:
+                self.takes_handles = True
         self.out_shapes = out_shapes
         self.origin = origin
         self.requested = requested
@@ -121,11 +126,6 @@ class Node:
         self.claimed: tuple[int, ...] = ()
 
     @property
-    def is_alias(self) -> bool:
-        """Whether the one output is the input, for whoever may look through the node."""
-        return self.traits.forwards and len(self.out_dtypes) == 1
-
-    @property
     def stateful(self) -> bool:
         """Whether the node reads or changes state, so that it is neither folded nor merged."""
         spec = self.spec
@@ -137,7 +137,10 @@ class Node:
         for node, index in self.inputs:
             if node.out_dtypes[index]._is_ref_dtype:
                 return True
-        return True in [d._is_ref_dtype for d in self.out_dtypes]
+        for dtype in self.out_dtypes:
+            if dtype._is_ref_dtype:
+                return True
+        return False
 
     def const(self) -> Array | None:
         """The value of a Const node."""
