@@ -142,9 +142,9 @@ def as_written(
     }
     for op in _in_order(roots, fed, arrived, stands):
         node = nodes[op] = _node(op, nodes, values, stands)
-        for i, tensor in enumerate(op.outputs):
+        for tensor, value in zip(op.outputs, node.values(), strict=True):
             if tensor not in fed:
-                values[tensor] = Value(node, i)
+                values[tensor] = value
         if doubtful and not doubtful.isdisjoint(op._inputs):
             _doubt(node)
             doubtful.update(op.outputs)

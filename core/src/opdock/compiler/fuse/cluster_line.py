@@ -100,6 +100,14 @@ def alike_as(node: Node) -> Any:
     return node.op, node.target, id(node.kernel), outputs, tuple(inputs), tuple(values)
 
 
+def may_be_in_line(node: Node) -> bool:
+    """Whether nodes of such an op are elementwise, or reductions."""
+    spec = node.spec
+    return spec is not None and (
+        spec.expr is not None or node.op in _SPECIAL or node.op in _ENDINGS
+    )
+
+
 def member_of(node: Node) -> Member | None:
     """The steps of a node, or None if they cannot be part of a cluster."""
     special = _SPECIAL.get(node.op)

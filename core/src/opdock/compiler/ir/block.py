@@ -50,6 +50,10 @@ class Value(NamedTuple):
         return self.node.out_shapes[self.index]
 
 
+_value = functools.partial(tuple.__new__, Value)
+"""What `Value(node, index)` makes, without a call of Python's."""
+
+
 class Node:
     """One step of the program under construction.
 
@@ -151,7 +155,7 @@ class Node:
 
     def values(self) -> list[Value]:
         """All outputs."""
-        return [Value(self, i) for i in range(len(self.out_dtypes))]
+        return [_value((self, i)) for i in range(len(self.out_dtypes))]
 
     def needs(self) -> list[Node]:
         """What must run before the node; some may come twice."""
