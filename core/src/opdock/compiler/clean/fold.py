@@ -36,7 +36,8 @@ def fold(block: Block, evaluate: Evaluate) -> None:
         before = node.inputs
         if not folded.isdisjoint(before):
             node.inputs = [mapping.get(v, v) for v in before]
-        follow_effects(node, effects)
+        if effects or node.touches:
+            follow_effects(node, effects)
         if _may_fold(node):
             # A shape is known without its tensor, but what makes the tensor may have to run.
             results = None if node in effects else _facts(node)

@@ -22,7 +22,8 @@ def waits(block: Block) -> None:
         return
     effects: set[Node] = set()  # nodes that have an effect or wait for one
     for node in block.nodes:
-        follow_effects(node, effects)
+        if effects or node.touches:
+            follow_effects(node, effects)
     live = _live(block, effects)
     kept = asked_for(block)
     idle: set[Node] = set()

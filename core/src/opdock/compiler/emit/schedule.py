@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
+from typing import Final
 
 from opdock.compiler.ir.block import COPY, FEED, SEGMENT, Block, Node, Value
 from opdock.compiler.ir.state import cell_inputs, chooses, written
 from opdock.graph.nodes.traits import Control
 from opdock.late import record
+
+
+_NONE: Final[frozenset[int]] = frozenset()
 
 
 @record(eq=False, slots=True)
@@ -104,7 +108,7 @@ class _Scheduler:
         if node.is_const or node.traits.holds:
             self.out.presets[self.slot(Value(node, 0))] = node
             return
-        cells = cell_inputs(node)
+        cells = cell_inputs(node) if node.touches else _NONE
         slots = self.slots
         inputs: list[int] = []
         for i, value in enumerate(node.inputs):

@@ -72,6 +72,7 @@ class Node:
         builtin: whether the runtime carries the node out on any device.
         claimed: the outputs whose whole shape set_shape alone knows; what runs is held to it.
         takes_handles: whether an input is a handle; what is put in its place is one too.
+        touches: whether it may take state or have an effect; what only computes does not.
         is_alias: whether the one output is the input, for whoever may look through the node.
         is_const: whether the node is a constant; `const` gives its value.
     """
@@ -81,7 +82,7 @@ class Node:
         "asked_by", "attrs", "builtin", "claimed", "control", "fused", "host_inputs",
         "host_outputs", "how", "id", "inputs", "is_alias", "is_const", "kernel", "made_by", "name",
         "op", "origin", "out_dtypes", "out_shapes", "rejections", "requested", "spec", "takes_handles",
-        "target", "traits", "why",
+        "target", "touches", "traits", "why",
     )  # fmt: skip
 
     def __init__(
@@ -113,6 +114,7 @@ class Node:
         for before, index in inputs:
             if before.out_dtypes[index]._is_handle:
                 self.takes_handles = True
+        self.touches: bool = spec is None or self.takes_handles or spec.touches
         self.out_shapes = out_shapes
         self.origin = origin
         self.requested = requested
@@ -155,6 +157,8 @@ class Node:
 
     def values(self) -> list[Value]:
         """All outputs."""
+        if len(self.out_dtypes) == 1:
+            return [_value((self, 0))]
         return [_value((self, i)) for i in range(len(self.out_dtypes))]
 
     def needs(self) -> list[Node]:

@@ -174,7 +174,7 @@ def colocated(block: Block) -> Together[Node]:
             else:
                 # The named node was pruned; those that follow it still belong together.
                 by_name[name] = node
-        if node.traits.control is Control.NONE:
+        if node.touches and node.traits.control is Control.NONE:
             for index in cell_inputs(node):
                 holder = node.inputs[index].node
                 if is_state(node.inputs[index]) and holder in together:

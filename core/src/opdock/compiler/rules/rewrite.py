@@ -152,7 +152,8 @@ class _Walk:
     def visit(self, node: Node, depth: int) -> None:
         """Keeps the node, or what the first rule that applies puts in its place."""
         self.visits += 1
-        follow_effects(node, self.effects)
+        if self.effects or node.touches:
+            follow_effects(node, self.effects)
         rules = self.table.get(FORWARDS if node.is_alias else node.op, ())
         if rules and depth < MAX_DEPTH and self.open(node):
             for name, rule in rules:
