@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from opdock.graph.control.v1_raw import Functional
 
 _DOUBTED: Final = "_doubted"
-_dtype, _shape = attrgetter("_dtype"), attrgetter("_shape")  # which call nothing of Python's
+# What every operation is asked for, without a call of Python's.
+_op, _dtype, _shape = attrgetter("_op"), attrgetter("_dtype"), attrgetter("_shape")
 
 
 def prune(
@@ -215,10 +216,13 @@ def _needed(
     op: Operation, fed: dict[Tensor, Value], stands: dict[Tensor, Tensor]
 ) -> list[Operation]:
     """What must run before an operation."""
+    given = op._inputs
     if stands:
-        needed = [stands.get(t, t)._op for t in op._inputs if t not in fed]
+        needed = [stands.get(t, t)._op for t in given if t not in fed]
+    elif fed.keys().isdisjoint(given):
+        needed = list(map(_op, given))
     else:
-        needed = [t._op for t in op._inputs if t not in fed]
+        needed = [t._op for t in given if t not in fed]
     if op._control_inputs:
         # The arguments of a body are there when it is called.
         needed += [c for c in op._control_inputs if c.spec is not arg_op]

@@ -97,6 +97,11 @@ class Lines:
         outputs = [[Value(every[i], 0) for i in same] for same in kind.outputs]
         return Composed(kind, inputs, outputs, skipped)
 
+    def refused(self, composed: Composed) -> str:
+        """Why a part of the kind was declined; empty if none was."""
+        verdict = composed.kind.verdict
+        return "" if verdict is None or self._asks_each else verdict[2]
+
     def declined(self, composed: Composed, node: Node) -> str:
         """Gives the node of a part the kernel that takes it; the reason if none does."""
         kind = composed.kind

@@ -53,7 +53,7 @@ def refused_alone(node: Node, candidate: Candidate, placer: Placer) -> str:
     composed = alone(node, candidate.member)
     if not composed.inputs:
         return ""
-    return declined(_node(Part(candidate.key, [node]), [node], composed), placer)
+    return declined(_node(Part(candidate.key, [node]), node, [node], composed), placer)
 
 
 @record(slots=True)
@@ -136,8 +136,8 @@ class _Former:
         kept: list[Node] = []
         # The deepest value is the hardest to compute again.
         for node in reversed(part.ends) if len(part.all()) > 2 else ():
-            found = self._cluster(Part(part.key, part.nodes, [node, *kept], part.again))
-            if found is not None and not self.lines.declined(found[1], found[0].node):
+            cluster, _ = self._cluster(Part(part.key, part.nodes, [node, *kept], part.again))
+            if cluster is not None:
                 kept.insert(0, node)
         rest = [n for n in part.ends if n not in kept]
         if rest and (kept or part.nodes):
@@ -149,36 +149,34 @@ class _Former:
 
     def _try(self, part: Part) -> str:
         """Makes a node of a part as it is; the reason if it is declined."""
-        found = self._cluster(part)
-        if found is None:
-            return ""
-        cluster, composed = found
-        refused = self.lines.declined(composed, cluster.node)
+        cluster, refused = self._cluster(part)
         if refused:
-            self.block.missed.append((cluster.node.name, FUSION, refused))
-            return refused
-        self.made.append(cluster)
-        self.copies.update(dict.fromkeys(part.all(), part.again))
-        self.needed.update(cluster.node.inputs)
-        return ""
+            self.block.missed.append((self.parts.last(part).name, FUSION, refused))
+        if cluster is not None:
+            self.made.append(cluster)
+            self.copies.update(dict.fromkeys(part.all(), part.again))
+            self.needed.update(cluster.node.inputs)
+        return refused
 
     # ------------------------------------------------------------ one node
-    def _cluster(self, part: Part) -> tuple[Instead, Composed] | None:
-        """The cluster of a part; None if nothing would be left of it."""
+    def _cluster(self, part: Part) -> tuple[Instead | None, str]:
+        """The cluster of a part, or why it is declined; neither if nothing would be left of it."""
         inside = set(part.all())
         self.parts.visits += len(inside)
         composed = self.lines.of(part, [n for n in part.nodes if self._leaves(n, inside)])
         if not composed.inputs or not composed.outputs:
-            return None
+            return None, ""
+        refused = self.lines.refused(composed)
+        if refused:
+            return None, refused
         members = self.parts.flow.in_order({*composed.skipped, *part.again, *inside})
-        node = _node(part, members, composed)
-        return Instead(node, members, part.all(), composed.outputs), composed
+        node = _node(part, self.parts.last(part), members, composed)
+        refused = self.lines.declined(composed, node)
+        return (None if refused else Instead(node, members, part.all(), composed.outputs)), refused
 
 
-def _node(part: Part, members: list[Node], composed: Composed) -> Node:
-    """A cluster's node, which takes the name of the last that it takes the place of."""
-    gone = set(part.all())
-    last = next(n for n in reversed(members) if n in gone)
+def _node(part: Part, last: Node, members: list[Node], composed: Composed) -> Node:
+    """A cluster's node, which takes the name of the last node that it takes the place of."""
     kind, inputs = composed.kind, composed.inputs
     firsts = tuple([values[0] for values in composed.outputs])
     attrs = {

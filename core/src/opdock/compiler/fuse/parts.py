@@ -184,6 +184,10 @@ class Parts:
         """Makes a part that of its nodes."""
         self.owner.update(dict.fromkeys(part.all(), part))
 
+    def last(self, part: Part) -> Node:
+        """The last of a part's nodes."""
+        return max(part.all(), key=self.flow.place.__getitem__)
+
     def size(self, part: Part) -> float:
         """The steps that a part computes."""
         candidates = self.candidates

@@ -195,15 +195,15 @@ class Node:
 
     def shape_sig(self, spec: OpSpec, depth: int = 0) -> ShapeSig:
         """What a shape function sees of the node."""
+        known = functools.partial(self.known_input, depth=depth) if depth else self.known_input
+        input_shapes: list[Shape] = []
+        dtypes: list[DType] = []
+        for before, index in self.inputs:
+            input_shapes.append(before.out_shapes[index])
+            dtypes.append(before.out_dtypes[index])
         return ShapeSig(
-            spec,
-            self.name,
-            [node.out_shapes[i] for node, i in self.inputs],
-            [node.out_dtypes[i] for node, i in self.inputs],
-            self.attrs,
-            len(self.out_dtypes),
-            functools.partial(self.known_input, depth=depth),
-        )
+            spec, self.name, input_shapes, dtypes, self.attrs, len(self.out_dtypes), known
+        )  # fmt: skip
 
     def known_input(self, index: int, depth: int = 0) -> Array | PartialShape | None:
         """What is known of an input's value without running anything."""
