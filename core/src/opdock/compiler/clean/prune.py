@@ -143,9 +143,11 @@ def as_written(
     }
     for op in _in_order(roots, fed, arrived, stands):
         node = nodes[op] = _node(op, nodes, values, stands)
-        for tensor, value in zip(op.outputs, node.values(), strict=True):
-            if tensor not in fed:
-                values[tensor] = value
+        results = zip(op.outputs, node.values(), strict=True)
+        if fed.keys().isdisjoint(op.outputs):
+            values.update(results)
+        else:
+            values.update((t, v) for t, v in results if t not in fed)
         if doubtful and not doubtful.isdisjoint(op._inputs):
             _doubt(node)
             doubtful.update(op.outputs)

@@ -15,7 +15,6 @@ from opdock.compiler.ir.state import cell_inputs, chooses, written
 from opdock.graph.nodes.traits import Control
 from opdock.late import record
 
-
 _NONE: Final[frozenset[int]] = frozenset()
 
 

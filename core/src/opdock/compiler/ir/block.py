@@ -81,8 +81,8 @@ class Node:
     __slots__ = (
         "asked_by", "attrs", "builtin", "claimed", "control", "fused", "host_inputs",
         "host_outputs", "how", "id", "inputs", "is_alias", "is_const", "kernel", "made_by", "name",
-        "op", "origin", "out_dtypes", "out_shapes", "rejections", "requested", "spec", "takes_handles",
-        "target", "touches", "traits", "why",
+        "op", "origin", "out_dtypes", "out_shapes", "rejections", "requested", "spec",
+        "takes_handles", "target", "touches", "traits", "why",
     )  # fmt: skip
 
     def __init__(
@@ -143,10 +143,7 @@ class Node:
         for node, index in self.inputs:
             if node.out_dtypes[index]._is_ref_dtype:
                 return True
-        for dtype in self.out_dtypes:
-            if dtype._is_ref_dtype:
-                return True
-        return False
+        return True in [d._is_ref_dtype for d in self.out_dtypes]
 
     def const(self) -> Array | None:
         """The value of a Const node."""
