@@ -78,7 +78,7 @@ def test_operands_keep_their_places(x, clusters):
     a = tf.placeholder(tf.float32, [2, 3], name="a")
     y, w = between(x, lambda v: tf.exp(v - a), lambda v: tf.exp(v - a), lambda v: tf.exp(a - v))
     nodes = clusters(y, {x: X, a: X * 0.5, w: W})
-    places = [[v.node.name.split("/")[0] for v in n.inputs].index("a") for n in nodes]
+    places = [[v.node.name.split(":")[0] for v in n.inputs].index("a") for n in nodes]
     assert places == [1, 1, 0]
 
 
