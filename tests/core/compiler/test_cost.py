@@ -78,7 +78,7 @@ def calls_and_ops(make: Callable[[int], Made], layers: int, monkeypatch: Any) ->
         return calls, len(prune(*wanted, feeds).nodes)
 
 
-@pytest.mark.parametrize(("make", "bound"), [(perceptron, 175), (chain, 163), (cells, 170)])
+@pytest.mark.parametrize(("make", "bound"), [(perceptron, 117), (chain, 124), (cells, 107)])
 def test_an_op_takes_few_calls(
     make: Callable[[int], Made], bound: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -387,10 +387,11 @@ class Compiler:
             layout(block, self.placer)
         if "fuse" in on:
             fuse(block, self.placer, options.disabled)
+        before = None
         if "cluster" in on:
-            cluster(block, self.placer, once="cse" in on)
+            before = cluster(block, self.placer, once="cse" in on)
         if "updates" in on:
-            updates(block, self.placer)
+            updates(block, self.placer, before)
         run_passes(block, "after_fuse", options.extra, self.placer)
         partition(block, options.router, results_at)
 

@@ -83,7 +83,7 @@ def request(write: Callable[[str], str]) -> Function:
     before returning, and so does `TF_DETERMINISTIC_OPS`: what serves until then rounds otherwise.
     """
     text = write("NAME")
-    key = hashlib.sha256(text.encode()).hexdigest()
+    key = _digest(text)
     waits = llvm.asked() == "sync" or deterministic()
     with _lock:
         found = _known.get(key)
@@ -96,6 +96,11 @@ def request(write: Callable[[str], str]) -> Function:
     if waits and found.address is None:
         found.compile()
     return found
+
+
+@functools.lru_cache(maxsize=128)
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _start() -> None:

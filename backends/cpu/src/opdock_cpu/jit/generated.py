@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final
@@ -125,6 +126,21 @@ def in_buffer(result: Any, out: Any) -> Any:
     return out
 
 
+@functools.lru_cache(maxsize=128)
+def _figures(
+    line: Any, names: tuple[str, ...], inputs: tuple[tuple[DType, Shape], ...], shape: Shape,
+    outputs: tuple[tuple[DType, Shape], ...], reduces: tuple[codegen.Reduce, ...],
+) -> tuple[Layout, Array, float]:  # fmt: skip
+    """What is the same of all that are alike: how a line is walked, the sizes that its code gets,
+    and the nanoseconds that it takes."""
+    layout, sizes = layout_of([s for _, s in inputs], shape, [r.axes for r in reduces])
+    taken, given = [t for t, _ in inputs], [t for t, _ in outputs]
+    count = math.prod(shape)
+    folded = [count // math.prod(s) for _, s in outputs[len(outputs) - len(reduces) :]]
+    plan = Plan(line, names, taken, given, layout, [r.kind for r in reduces])
+    return layout, np.array(plan.sizes(sizes, folded), np.int64), count * cost(line, taken + given)
+
+
 class Generated:
     """A line, compiled in the background; NumPy serves until it is, or where it cannot be.
 
@@ -142,20 +158,17 @@ class Generated:
         shape: Shape, outputs: Sequence[tuple[DType, Shape]],
         reduces: Sequence[codegen.Reduce] = (),
     ) -> None:  # fmt: skip
-        layout, sizes = layout_of([s for _, s in inputs], shape, [r.axes for r in reduces])
-        taken, given = tuple(t for t, _ in inputs), tuple(t for t, _ in outputs)
-        kinds = tuple(r.kind for r in reduces)
-        count = math.prod(shape)
+        taken, given = tuple([t for t, _ in inputs]), tuple([t for t, _ in outputs])
+        kinds = tuple([r.kind for r in reduces])
+        layout, self._sizes, nanoseconds = _figures(
+            line, tuple(names), tuple(inputs), shape, tuple(outputs), tuple(reduces)
+        )
         self._function = request(
             lambda name: loops.module(name, line, tuple(names), taken, given, layout, kinds)
         )
-        folded = [count // math.prod(s) for _, s in outputs[len(outputs) - len(kinds) :]]
-        plan = Plan(line, names, taken, given, layout, kinds)
-        self._sizes = np.array(plan.sizes(sizes, folded), np.int64)
         self._width = int(self._sizes[-1])
         self._threads = threads()
-        nanoseconds = count * cost(line, [*taken, *given])
-        self._chunks = chunks_of(nanoseconds, count, self._width)
+        self._chunks = chunks_of(nanoseconds, math.prod(shape), self._width)
         self._quiet = quiet(nanoseconds)
         alone = self._chunks == 1 or self._threads == 1
         most = min(self._threads, self._chunks)

@@ -26,8 +26,9 @@ def cse(block: Block) -> None:
     seen, state = _Seen(), _State(block)
     mapping: dict[Value, Value] = {}
     controls: dict[Node, list[Node]] = {}
+    merged = mapping.keys()
     for node in block.nodes:
-        if mapping:
+        if not merged.isdisjoint(node.inputs):
             node.inputs = [mapping.get(v, v) for v in node.inputs]
         stateful = node.stateful
         version = state.version(node) if stateful or node.takes_handles else None
@@ -40,8 +41,7 @@ def cse(block: Block) -> None:
         block.folded.append((node.name, node.op, f"cse: equal to '{first.name}'"))
     if mapping:
         block.conclude(mapping, controls)
-        merged = set(controls)
-        block.nodes = [n for n in block.nodes if n not in merged]
+        block.nodes = [n for n in block.nodes if n not in controls]
 
 
 class _Seen:

@@ -31,11 +31,13 @@ def fold(block: Block, evaluate: Evaluate) -> None:
     controls: dict[Node, list[Node]] = {}
     fresh: list[Node] = []
     effects: set[Node] = set()  # nodes that have an effect or wait for one
+    folded = mapping.keys()
     for node in block.nodes:
         before = node.inputs
-        if mapping:
+        if not folded.isdisjoint(before):
             node.inputs = [mapping.get(v, v) for v in before]
-        follow_effects(node, effects)
+        if effects or node.touches:
+            follow_effects(node, effects)
         if _may_fold(node):
             # A shape is known without its tensor, but what makes the tensor may have to run.
             results = None if node in effects else _facts(node)
@@ -49,7 +51,7 @@ def fold(block: Block, evaluate: Evaluate) -> None:
                 controls[node] = []
                 block.folded.append((node.name, node.op, "fold: its inputs are constant"))
                 continue
-        if node.inputs != before or _has_unknown(node):
+        if node.inputs is not before or _has_unknown(node):
             # A shape that was unknown may follow from a value folded just now.
             try:
                 node.infer()
@@ -75,8 +77,10 @@ def _may_fold(node: Node) -> bool:
     if not node.inputs or node.spec is None or node.control:
         return False
     # What is quick to see comes first: most nodes are none.
-    if node.spec.known_fn is None and False in [before.is_const for before, _ in node.inputs]:
-        return False
+    if node.spec.known_fn is None:
+        for before, _ in node.inputs:
+            if not before.is_const:
+                return False
     if node.stateful:
         return False
     if not node.traits.fold or not node.out_dtypes:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from opdock.graph.control.v1_raw import Functional
 
 _DOUBTED: Final = "_doubted"
+# What every operation is asked for, without a call of Python's.
+_op, _dtype, _shape = attrgetter("_op"), attrgetter("_dtype"), attrgetter("_shape")
 
 
 def prune(
@@ -141,9 +143,11 @@ def as_written(
     }
     for op in _in_order(roots, fed, arrived, stands):
         node = nodes[op] = _node(op, nodes, values, stands)
-        for i, tensor in enumerate(op.outputs):
-            if tensor not in fed:
-                values[tensor] = Value(node, i)
+        results = zip(op.outputs, node.values(), strict=True)
+        if fed.keys().isdisjoint(op.outputs):
+            values.update(results)
+        else:
+            values.update((t, v) for t, v in results if t not in fed)
         if doubtful and not doubtful.isdisjoint(op._inputs):
             _doubt(node)
             doubtful.update(op.outputs)
@@ -189,16 +193,22 @@ def _in_order(
     seen = set(arrived)
     order: list[Operation] = []
     waiting = list(roots)
+    in_turn = True  # whether all that an operation needs was made before it
     while waiting:
         op = waiting.pop()
-        if op not in seen:
-            seen.add(op)
-            order.append(op)
-            waiting += _needed(op, fed, stands)
+        if op in seen:
+            continue
+        seen.add(op)
+        order.append(op)
+        for other in _needed(op, fed, stands):
+            if other not in seen:
+                waiting.append(other)
+            if other._id >= op._id:
+                in_turn = False
     # The order in which the user made the ops is the one users expect, an update made last runs
     # last, and it is executable unless control inputs were added later.
     order.sort(key=attrgetter("_id"))
-    if not _is_executable(order):
+    if not in_turn and not _is_executable(order):
         _refuse_cycles(roots, fed, arrived, stands)
         order = _topological(order)
     return _blocking_last(order)
@@ -208,10 +218,13 @@ def _needed(
     op: Operation, fed: dict[Tensor, Value], stands: dict[Tensor, Tensor]
 ) -> list[Operation]:
     """What must run before an operation."""
+    given = op._inputs
     if stands:
-        needed = [stands.get(t, t)._op for t in op._inputs if t not in fed]
+        needed = [stands.get(t, t)._op for t in given if t not in fed]
+    elif fed.keys().isdisjoint(given):
+        needed = list(map(_op, given))
     else:
-        needed = [t._op for t in op._inputs if t not in fed]
+        needed = [t._op for t in given if t not in fed]
     if op._control_inputs:
         # The arguments of a body are there when it is called.
         needed += [c for c in op._control_inputs if c.spec is not arg_op]
@@ -304,11 +317,11 @@ def _node(
 ) -> Node:
     # Most steps go on from nothing.
     given = [stands.get(t, t) for t in op._inputs] if stands else op._inputs
-    inputs = [values[t] for t in given]
+    outputs = op.outputs
     node = Node(
-        op._spec.name, op._name, spec=op._spec, attrs=op.attrs, inputs=inputs,
-        out_dtypes=[t._dtype for t in op.outputs], out_shapes=[t._shape for t in op.outputs],
-        origin=op, requested=op._device, order=op._id,
+        op._spec.name, op._name, spec=op._spec, attrs=op.attrs,
+        inputs=list(map(values.__getitem__, given)), out_dtypes=list(map(_dtype, outputs)),
+        out_shapes=list(map(_shape, outputs)), origin=op, requested=op._device, order=op._id,
     )  # fmt: skip
     if op._control_inputs:
         node.control = [nodes[c] for c in op._control_inputs if c in nodes]

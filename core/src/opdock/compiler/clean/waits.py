@@ -22,18 +22,23 @@ def waits(block: Block) -> None:
         return
     effects: set[Node] = set()  # nodes that have an effect or wait for one
     for node in block.nodes:
-        follow_effects(node, effects)
+        if effects or node.touches:
+            follow_effects(node, effects)
     live = _live(block, effects)
     kept = asked_for(block)
     idle: set[Node] = set()
+    dropped = False
     for node in block.nodes:
-        if node.control and node not in kept and not has_effect(node):
-            node.control = [c for c in node.control if c not in idle]
+        if node.control and node not in kept and not idle.isdisjoint(node.control):
+            if not has_effect(node):
+                node.control = [c for c in node.control if c not in idle]
+                dropped = True
         if node not in effects and (
             node in live or (needless(node) and idle.issuperset(node.needs()))
         ):
             idle.add(node)
-    block.sweep()
+    if dropped:
+        block.sweep()
 
 
 def _live(block: Block, effects: set[Node]) -> set[Node]:

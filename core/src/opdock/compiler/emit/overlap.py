@@ -180,9 +180,9 @@ def _bytes(node: Node) -> int:
     # Every step is asked, so loops are plain.
     total = 0
     for before, index in node.inputs:
-        total += (num_elements(before.out_shapes[index]) or 0) * before.out_dtypes[index].size
+        total += (num_elements(before.out_shapes[index]) or 0) * before.out_dtypes[index]._size
     for shape, dtype in zip(node.out_shapes, node.out_dtypes, strict=True):
-        total += (num_elements(shape) or 0) * dtype.size
+        total += (num_elements(shape) or 0) * dtype._size
     return total
 
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
+from typing import Final
 
 from opdock.compiler.ir.block import COPY, FEED, SEGMENT, Block, Node, Value
 from opdock.compiler.ir.state import cell_inputs, chooses, written
 from opdock.graph.nodes.traits import Control
 from opdock.late import record
+
+_NONE: Final[frozenset[int]] = frozenset()
 
 
 @record(eq=False, slots=True)
@@ -73,7 +76,7 @@ class _Scheduler:
         for node in self.block.nodes:
             self.add(node)
         self.out.fetches = [
-            self.slot(v) if i in self.block.cells else self.data(v, v.node)
+            self.slot(v) if i in self.block.cells else self.data(v)
             for i, v in enumerate(self.block.fetches)
         ]
         return self.out
@@ -85,7 +88,7 @@ class _Scheduler:
             self.out.n_slots += 1
         return found
 
-    def data(self, value: Value, node: Node) -> int:
+    def data(self, value: Value) -> int:
         """The slot of a value as data: what a reference refers to, read now."""
         slot = self.slot(value)
         if not value.dtype._is_ref_dtype:
@@ -104,20 +107,25 @@ class _Scheduler:
         if node.is_const or node.traits.holds:
             self.out.presets[self.slot(Value(node, 0))] = node
             return
-        cells = cell_inputs(node)
-        inputs = [
-            self.slot(v) if i in cells else self.data(v, node) for i, v in enumerate(node.inputs)
-        ]
+        cells = cell_inputs(node) if node.touches else _NONE
+        slots = self.slots
+        inputs: list[int] = []
+        for i, value in enumerate(node.inputs):
+            before, index = value
+            if before.out_dtypes[index]._is_ref_dtype and i not in cells:
+                inputs.append(self.data(value))
+            else:
+                found = slots.get(value)
+                inputs.append(self.slot(value) if found is None else found)
         outputs = [self.slot(v) for v in node.values()]
         self.out.steps.append(Step(_kind(node), node, inputs, outputs))
-        self.after(node, cells, inputs, outputs)
+        if cells:
+            self.after(node, cells, inputs, outputs)
 
     def after(
         self, node: Node, cells: frozenset[int], inputs: list[int], outputs: list[int]
     ) -> None:
         """Updates what is known of variables: writes end earlier reads, references pass through."""
-        if not cells:
-            return
         roots = [self.cell_root.get(inputs[i], inputs[i]) for i in sorted(cells)]
         changed = [self.cell_root.get(inputs[i], inputs[i]) for i in written(node, cells)]
         if changed:

@@ -16,17 +16,21 @@ from opdock.compiler.fuse.instead import put
 from opdock.compiler.fuse.merge import merge
 from opdock.compiler.fuse.unfold import asks, unfold
 from opdock.compiler.ir.block import Block
+from opdock.compiler.ir.order import Before
 from opdock.compiler.place.placer import Placer
 from opdock.kernels.expr.cluster import CLUSTER, OPEN_CLUSTER
 
 
-def cluster(block: Block, placer: Placer, once: bool) -> None:
+def cluster(block: Block, placer: Placer, once: bool) -> Before | None:
     """Replaces connected elementwise nodes by clusters, on devices with a kernel for them.
 
     Args:
         block: a placed block; it stays in executable order.
         placer: knows the devices, and which kernels gave up at run time.
         once: whether equal nodes that ops become are computed once.
+
+    Returns:
+        The `state_order` of the block as it is now; None where nobody had to know it.
     """
     # A device is not asked, which may have to load its kernels first, where nothing could be one.
     count = Counter(node.target for node in block.nodes if node.kernel is not None)
@@ -39,10 +43,12 @@ def cluster(block: Block, placer: Placer, once: bool) -> None:
     unfold(block, placer, {t for t, ops in able.items() if CLUSTER in ops}, once)
     parts = find(block, placer, able) if any(able.values()) else None
     if parts is None:
-        return
+        return None
     merge(parts)
     clusters = form(parts, block, placer)
     block.looked_at(FUSION, parts.visits)
-    if clusters:
-        put(block, parts.flow.place, parts.flow.before, clusters)
-        block.sweep()
+    if not clusters:
+        return parts.flow.before
+    before = put(block, parts.flow.place, parts.flow.before, clusters)
+    block.sweep()
+    return before

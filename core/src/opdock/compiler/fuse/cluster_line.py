@@ -74,17 +74,21 @@ def computing(line: Line) -> int:
 
 # ---------------------------------------------------------------- one op
 def alike_as(node: Node) -> Any:
-    """What decides what a placed elementwise op would be in a cluster: equal ones are the same.
+    """What decides what a placed op would be in a cluster: equal ones are the same.
 
-    None for ops of which it takes more, such as the axes of reductions.
+    None for ops of which it takes more. Axes count by identity: the program keeps them.
     """
     attrs = node.attrs
-    if node.op in _ENDINGS or LABEL_ATTR in attrs:
+    if LABEL_ATTR in attrs:
         return None
+    ends = node.op in _ENDINGS
     # Types by their numbers, whose hashes are no calls of Python.
-    inputs = []
+    inputs: list[Any] = []
     for before, index in node.inputs:
-        inputs.append((before.out_dtypes[index]._enum, before.out_shapes[index], before.is_const))
+        inputs.append(before.out_dtypes[index]._enum)
+        inputs.append(before.out_shapes[index])
+        if before.is_const:
+            inputs.append(id(before) if ends else True)
     # 1, 1.0 and True are equal and not the same number.
     values: list[tuple[str, Any, type]] = []
     for k, v in attrs.items():
@@ -94,6 +98,14 @@ def alike_as(node: Node) -> Any:
             values.append((k, v, type(v)))
     outputs = tuple([d._enum for d in node.out_dtypes]), tuple(node.out_shapes)
     return node.op, node.target, id(node.kernel), outputs, tuple(inputs), tuple(values)
+
+
+def may_be_in_line(node: Node) -> bool:
+    """Whether nodes of such an op are elementwise, or reductions."""
+    spec = node.spec
+    return spec is not None and (
+        spec.expr is not None or node.op in _SPECIAL or node.op in _ENDINGS
+    )
 
 
 def member_of(node: Node) -> Member | None:

@@ -13,7 +13,13 @@ import heapq
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from opdock.compiler.fuse.cluster_line import MAX_STEPS, alike_as, ending_of, member_of
+from opdock.compiler.fuse.cluster_line import (
+    MAX_STEPS,
+    alike_as,
+    ending_of,
+    may_be_in_line,
+    member_of,
+)
 from opdock.compiler.fuse.form import FUSION, op_of, refused_alone
 from opdock.compiler.fuse.parts import MOST_ENDS, Candidate, Flow, Key, Part, Parts
 from opdock.compiler.fuse.patterns import may_fuse
@@ -68,7 +74,7 @@ def _candidates(
     known: dict[Any, tuple[Candidate | None, str]] = {}
     for node in block.nodes:
         ways = able.get(node.target) if node.target is not None else None
-        if not ways or node.kernel is None:
+        if not ways or node.kernel is None or not may_be_in_line(node):
             continue
         alike = alike_as(node)
         answer = known.get(alike)
@@ -160,10 +166,7 @@ class _Waiting:
 
     def __init__(self, flow: Flow) -> None:
         self.after = flow.after
-        self.left = dict.fromkeys(flow.place, 0)
-        for users in flow.after.values():
-            for node in users:
-                self.left[node] += 1
+        self.left = flow.left.copy()
 
     def released(self, node: Node) -> list[Node]:
         """What waits for nothing any more once a node has run."""

@@ -6,20 +6,18 @@ are and what they are not, into halves.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import field
 from typing import Final
 
 from opdock.compiler.emit.partition import declare_memory
-from opdock.compiler.fuse.cluster_line import Composer
+from opdock.compiler.fuse.compose import Composed, Lines, alone
 from opdock.compiler.fuse.instead import Instead, declined
 from opdock.compiler.fuse.parts import Candidate, Part, Parts
-from opdock.compiler.fuse.recompute import recomputed, source
+from opdock.compiler.fuse.recompute import recomputed
 from opdock.compiler.ir.block import FEED, Block, Fused, Node, Value
 from opdock.compiler.place.experience import GAVE_UP
 from opdock.compiler.place.placer import Placer
-from opdock.kernels.expr.cluster import CLUSTER, OPEN_CLUSTER, Reduce
-from opdock.kernels.expr.lowering import Line
+from opdock.kernels.expr.cluster import CLUSTER, OPEN_CLUSTER
 from opdock.late import record
 
 FUSION: Final = "cluster"
@@ -36,7 +34,7 @@ def form(parts: Parts, block: Block, placer: Placer) -> list[Instead]:
     Returns:
         The clusters in an executable order.
     """
-    former = _Former(parts, block, placer)
+    former = _Former(parts, block, Lines(parts.flow, parts.candidates, placer))
     # From the end: what a part computes again, an earlier one need not hand out.
     for part in reversed(parts.found):
         former.settle(part)
@@ -51,13 +49,11 @@ def op_of(shape: tuple[int | None, ...]) -> str:
 
 def refused_alone(node: Node, candidate: Candidate, placer: Placer) -> str:
     """Why the device's kernel would not take an elementwise op alone; empty when it would."""
-    composer = Composer()
     assert candidate.member is not None
-    line, inputs = composer.line([composer.add(node, candidate.member)])
-    if not inputs:
+    composed = alone(node, candidate.member)
+    if not composed.inputs:
         return ""
-    single = Part(candidate.key, [node])
-    return declined(_node(single, [node], (), line, inputs, [[Value(node, 0)]]), placer)
+    return declined(_node(Part(candidate.key, [node]), node, [node], composed), placer)
 
 
 @record(slots=True)
@@ -65,6 +61,7 @@ class _Former:
     """Parts become nodes, the last first.
 
     Attributes:
+        lines: what parts compute.
         made: the clusters so far.
         copies: for each node in a cluster, what that has copies of.
         left_out: nodes of parts of which all that use them have copies.
@@ -73,7 +70,7 @@ class _Former:
 
     parts: Parts
     block: Block
-    placer: Placer
+    lines: Lines
     made: list[Instead] = field(default_factory=list)
     copies: dict[Node, list[Node]] = field(default_factory=dict)
     left_out: set[Node] = field(default_factory=set)
@@ -139,8 +136,8 @@ class _Former:
         kept: list[Node] = []
         # The deepest value is the hardest to compute again.
         for node in reversed(part.ends) if len(part.all()) > 2 else ():
-            tried = self._cluster(Part(part.key, part.nodes, [node, *kept], part.again))
-            if tried is not None and not declined(tried.node, self.placer):
+            cluster, _ = self._cluster(Part(part.key, part.nodes, [node, *kept], part.again))
+            if cluster is not None:
                 kept.insert(0, node)
         rest = [n for n in part.ends if n not in kept]
         if rest and (kept or part.nodes):
@@ -152,70 +149,39 @@ class _Former:
 
     def _try(self, part: Part) -> str:
         """Makes a node of a part as it is; the reason if it is declined."""
-        cluster = self._cluster(part)
-        if cluster is None:
-            return ""
-        refused = declined(cluster.node, self.placer)
+        cluster, refused = self._cluster(part)
         if refused:
-            self.block.missed.append((cluster.node.name, FUSION, refused))
-            return refused
-        self.made.append(cluster)
-        self.copies.update(dict.fromkeys(part.all(), part.again))
-        self.needed.update(cluster.node.inputs)
-        return ""
+            self.block.missed.append((self.parts.last(part).name, FUSION, refused))
+        if cluster is not None:
+            self.made.append(cluster)
+            self.copies.update(dict.fromkeys(part.all(), part.again))
+            self.needed.update(cluster.node.inputs)
+        return refused
 
     # ------------------------------------------------------------ one node
-    def _cluster(self, part: Part) -> Instead | None:
-        """The cluster of a part; None if nothing would be left of it."""
-        flow, candidates = self.parts.flow, self.parts.candidates
-        skipped: list[Node] = []
-
-        def through(value: Value) -> Value:
-            found, nodes = source(flow, value, part.key[1])
-            skipped.extend(nodes)
-            return found
-
-        composer = Composer(through)
-        for node in flow.in_order((*part.again, *part.nodes)):
-            member = candidates[node].member
-            assert member is not None
-            composer.add(node, member)
+    def _cluster(self, part: Part) -> tuple[Instead | None, str]:
+        """The cluster of a part, or why it is declined; neither if nothing would be left of it."""
         inside = set(part.all())
         self.parts.visits += len(inside)
-        outputs: dict[int, list[Value]] = {}
-        for node in part.nodes:
-            if self._leaves(node, inside):
-                value = Value(node, 0)
-                outputs.setdefault(composer.at[value], []).append(value)
-        steps, results = list(outputs), list(outputs.values())
-        for node in part.ends:
-            member = candidates[node].member
-            steps.append(
-                composer.read(node, node.inputs[0]) if member is None
-                else composer.add(node, member)
-            )  # fmt: skip
-            results.append([Value(node, 0)])
-        line, inputs = composer.line(steps)
-        if not inputs or not steps:
-            return None
-        members = flow.in_order({*skipped, *part.again, *part.all()})
-        reduces = (candidates[n].reduce for n in part.ends)
-        node = _node(part, members, reduces, line, inputs, results)
-        return Instead(node, members, part.all(), results)
+        composed = self.lines.of(part, [n for n in part.nodes if self._leaves(n, inside)])
+        if not composed.inputs or not composed.outputs:
+            return None, ""
+        refused = self.lines.refused(composed)
+        if refused:
+            return None, refused
+        members = self.parts.flow.in_order({*composed.skipped, *part.again, *inside})
+        node = _node(part, self.parts.last(part), members, composed)
+        refused = self.lines.declined(composed, node)
+        return (None if refused else Instead(node, members, part.all(), composed.outputs)), refused
 
 
-def _node(
-    part: Part, members: list[Node], reduces: Iterable[Reduce | None], line: Line,
-    inputs: list[Value], outputs: list[list[Value]],
-) -> Node:  # fmt: skip
-    """A cluster's node, which takes the name of the last that it takes the place of."""
-    gone = set(part.all())
-    last = next(n for n in reversed(members) if n in gone)
-    firsts = tuple(values[0] for values in outputs)
-    names = tuple(f"x{i}" for i in range(len(inputs)))
+def _node(part: Part, last: Node, members: list[Node], composed: Composed) -> Node:
+    """A cluster's node, which takes the name of the last node that it takes the place of."""
+    kind, inputs = composed.kind, composed.inputs
+    firsts = tuple([values[0] for values in composed.outputs])
     attrs = {
-        "line": line, "names": names, "shape": part.key[1], "reduces": tuple(reduces),
-        "members": tuple((n.name, n.op) for n in members),
+        "line": kind.line, "names": kind.names, "shape": part.key[1], "reduces": kind.reduces,
+        "members": tuple([(n.name, n.op) for n in members]),
     }  # fmt: skip
     node = Node(
         op_of(part.key[1]), last.name, spec=None, attrs=attrs, inputs=list(inputs),
@@ -223,7 +189,7 @@ def _node(
         origin=last.origin, requested=last.requested, order=last.id,
     )  # fmt: skip
     node.target, node.why = last.target, f"{len(members)} ops in one pass"
-    node.fused = Fused(FUSION, tuple(members), names, tuple(inputs), firsts)
+    node.fused = Fused(FUSION, tuple(members), kind.names, tuple(inputs), firsts)
     node.control = _controls(members, set(inputs))
     for member in members:
         # When the kernel gives up as it runs, they run.

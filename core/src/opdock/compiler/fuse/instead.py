@@ -37,7 +37,9 @@ def declined(node: Node, placer: Placer) -> str:
     return ""
 
 
-def put(block: Block, place: Mapping[Node, int], ordered: Before, made: Sequence[Instead]) -> None:
+def put(
+    block: Block, place: Mapping[Node, int], ordered: Before, made: Sequence[Instead]
+) -> Before:
     """Puts nodes into the block that they are made from.
 
     Args:
@@ -46,6 +48,9 @@ def put(block: Block, place: Mapping[Node, int], ordered: Before, made: Sequence
         place: where its nodes stand as it is.
         ordered: what the order of effects adds to what they wait for.
         made: no two of them take the place of the same node, or wait for each other.
+
+    Returns:
+        What the order of effects adds now.
     """
     place = dict(place)
     values: dict[Value, Value] = {}
@@ -65,3 +70,4 @@ def put(block: Block, place: Mapping[Node, int], ordered: Before, made: Sequence
     block.nodes = [n for n in block.nodes if n not in into] + [one.node for one in made]
     block.replace(values, {old: [new] for old, new in into.items()})
     sort(block, before, place)
+    return before

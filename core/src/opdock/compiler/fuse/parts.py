@@ -96,6 +96,7 @@ class Flow:
         before: what the order of effects adds.
         users: the nodes that take a value.
         after: the nodes that wait for a node, for whatever reason.
+        left: how many nodes each node waits for.
         awaited: nodes for which one waits that does not take what they compute: a write to what
             they read, say.
     """
@@ -105,6 +106,7 @@ class Flow:
     before: Before
     users: dict[Value, list[Node]]
     after: dict[Node, list[Node]]
+    left: dict[Node, int]
     awaited: set[Node]
 
     @classmethod
@@ -113,20 +115,32 @@ class Flow:
         flow = cls(
             {n: i for i, n in enumerate(block.nodes)},
             frozenset([*block.fetches, *(Value(n, 0) for n in block.targets if n.out_dtypes)]),
-            state_order(block.nodes), {}, {}, set(),
+            state_order(block.nodes), {}, {}, {}, set(),
         )  # fmt: skip
         place, before, users, after = flow.place, flow.before, flow.users, flow.after
         for node in block.nodes:
+            needed: dict[Node, None] = {}
             for value in node.inputs:
-                users.setdefault(value, []).append(node)
-            needed = dict.fromkeys([source for source, _ in node.inputs])
+                taken = users.get(value)
+                if taken is None:
+                    users[value] = [node]
+                else:
+                    taken.append(node)
+                needed[value[0]] = None
             if node.control or node in before:
                 more = [n for n in preceding(node, before) if n not in needed]
                 flow.awaited.update(more)
                 needed.update(dict.fromkeys(more))
+            left = 0
             for other in needed:
                 if other in place:
-                    after.setdefault(other, []).append(node)
+                    left += 1
+                    waiting = after.get(other)
+                    if waiting is None:
+                        after[other] = [node]
+                    else:
+                        waiting.append(node)
+            flow.left[node] = left
         return flow
 
     def in_order(self, nodes: Iterable[Node]) -> list[Node]:
@@ -169,6 +183,10 @@ class Parts:
     def own(self, part: Part) -> None:
         """Makes a part that of its nodes."""
         self.owner.update(dict.fromkeys(part.all(), part))
+
+    def last(self, part: Part) -> Node:
+        """The last of a part's nodes."""
+        return max(part.all(), key=self.flow.place.__getitem__)
 
     def size(self, part: Part) -> float:
         """The steps that a part computes."""

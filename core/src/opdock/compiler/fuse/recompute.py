@@ -31,8 +31,11 @@ def _whole(parts: Parts, node: Node) -> Sequence[Value]:
     if found is None:
         candidate = parts.candidates[node]
         shape = candidate.key[1]
-        read = [source(parts.flow, node.inputs[i], shape)[0] for i in candidate.used]
-        found = [v for v in read if v.shape == shape and not v.node.is_const]
+        found = []
+        for i in candidate.used:
+            value = source(parts.flow, node.inputs[i], shape)[0]
+            if value.shape == shape and not value.node.is_const:
+                found.append(value)
         parts.whole[node] = found
     return found
 
@@ -141,11 +144,13 @@ def source(flow: Flow, value: Value, shape: tuple[int | None, ...]) -> tuple[Val
 
 def _looked_through(value: Value) -> Value | None:
     """The operand of a node whose output is its broadcast."""
-    node, shape = value.node, value.shape
-    if node.kernel is None or "_kernel" in node.attrs or shape is None or None in shape:
+    node, index = value.node, value.node.traits.repeats
+    if index is None or node.kernel is None or "_kernel" in node.attrs:
         return None
-    index = node.traits.repeats
-    if index is None or any(not v.node.is_const for i, v in enumerate(node.inputs) if i != index):
+    shape = value.shape
+    if shape is None or None in shape:
+        return None
+    if any(not v.node.is_const for i, v in enumerate(node.inputs) if i != index):
         return None
     operand = node.inputs[index]
     if operand.shape is None or operand.dtype._is_ref_dtype:

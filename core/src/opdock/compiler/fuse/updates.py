@@ -27,12 +27,13 @@ _SMALL: Final = 1 << 14
 """Elements of a variable up to which a call costs about as much as what it computes."""
 
 
-def updates(block: Block, placer: Placer) -> None:
+def updates(block: Block, placer: Placer, ordered: Before | None = None) -> None:
     """Joins the updates of small variables that are alike, on devices with a kernel for that.
 
     Args:
         block: a placed block; it stays in executable order.
         placer: knows the devices, and which kernels gave up at run time.
+        ordered: its `state_order`, where it is at hand.
     """
     # A device is not asked, which may have to load its kernels first, where nothing could be one.
     count = Counter(node.target for node in block.nodes if node.traits.own)
@@ -43,7 +44,7 @@ def updates(block: Block, placer: Placer) -> None:
     if not likes:
         return
     block.looked_at(FUSION, len(block.nodes))
-    before = state_order(block.nodes)
+    before = state_order(block.nodes) if ordered is None else ordered
     made = []
     for members in _at_once(block, before, likes):
         node = _joined(members)
@@ -81,18 +82,23 @@ def _at_once(block: Block, before: Before, likes: dict[Node, Hashable]) -> Itera
     not wait for each other, in whatever way groups are joined. What may wait for another step,
     which may wait for an update of this one, begins a level too.
     """
-    levels: dict[Node, int] = {}
+    deep: dict[Node, int] = {}  # the levels of what is behind anything
     groups: dict[Hashable, list[Node]] = {}
     for node in block.nodes:
         level = 0
         for other, _ in node.inputs:
-            level = max(level, levels.get(other, 0))
-        for other in (*node.control, *before.get(node, ())):
-            level = max(level, levels.get(other, 0))
+            if other in deep and deep[other] > level:
+                level = deep[other]
+        if node.control or node in before:
+            for other in (*node.control, *before.get(node, ())):
+                level = max(level, deep.get(other, 0))
         alike = likes.get(node)
         if alike is not None:
             groups.setdefault((level, alike), []).append(node)
-        levels[node] = level + (alike is not None or node.traits.blocks)
+        if alike is not None or node.traits.blocks:
+            level += 1
+        if level:
+            deep[node] = level
     return [members for members in groups.values() if len(members) > 1]
 
 

@@ -50,6 +50,10 @@ class Value(NamedTuple):
         return self.node.out_shapes[self.index]
 
 
+_value = functools.partial(tuple.__new__, Value)
+"""What `Value(node, index)` makes, without a call of Python's."""
+
+
 class Node:
     """One step of the program under construction.
 
@@ -68,15 +72,17 @@ class Node:
         builtin: whether the runtime carries the node out on any device.
         claimed: the outputs whose whole shape set_shape alone knows; what runs is held to it.
         takes_handles: whether an input is a handle; what is put in its place is one too.
+        touches: whether it may take state or have an effect; what only computes does not.
+        is_alias: whether the one output is the input, for whoever may look through the node.
         is_const: whether the node is a constant; `const` gives its value.
     """
 
     # What every pass asks of every node, and no pass changes, is an attribute.
     __slots__ = (
         "asked_by", "attrs", "builtin", "claimed", "control", "fused", "host_inputs",
-        "host_outputs", "how", "id", "inputs", "is_const", "kernel", "made_by", "name", "op",
-        "origin", "out_dtypes", "out_shapes", "rejections", "requested", "spec", "takes_handles",
-        "target", "traits", "why",
+        "host_outputs", "how", "id", "inputs", "is_alias", "is_const", "kernel", "made_by", "name",
+        "op", "origin", "out_dtypes", "out_shapes", "rejections", "requested", "spec",
+        "takes_handles", "target", "touches", "traits", "why",
     )  # fmt: skip
 
     def __init__(
@@ -99,11 +105,16 @@ class Node:
         self.traits: Traits = PLAIN if spec is None else spec.traits
         self.builtin: bool = self.traits.builtin or (spec is None and op in (FEED, COPY))
         self.is_const = spec is const_op
+        self.is_alias = self.traits.forwards and len(out_dtypes) == 1
         self.attrs = attrs
         self.inputs = inputs
         self.control: list[Node] = []
         self.out_dtypes = out_dtypes
-        self.takes_handles = True in [node.out_dtypes[i]._is_handle for node, i in inputs]
+        self.takes_handles = False
+        for before, index in inputs:
+            if before.out_dtypes[index]._is_handle:
+                self.takes_handles = True
+        self.touches: bool = spec is None or self.takes_handles or spec.touches
         self.out_shapes = out_shapes
         self.origin = origin
         self.requested = requested
@@ -119,11 +130,6 @@ class Node:
         self.host_outputs = _NOWHERE
         self.fused: Fused | None = None
         self.claimed: tuple[int, ...] = ()
-
-    @property
-    def is_alias(self) -> bool:
-        """Whether the one output is the input, for whoever may look through the node."""
-        return self.traits.forwards and len(self.out_dtypes) == 1
 
     @property
     def stateful(self) -> bool:
@@ -148,7 +154,9 @@ class Node:
 
     def values(self) -> list[Value]:
         """All outputs."""
-        return [Value(self, i) for i in range(len(self.out_dtypes))]
+        if len(self.out_dtypes) == 1:
+            return [_value((self, 0))]
+        return [_value((self, i)) for i in range(len(self.out_dtypes))]
 
     def needs(self) -> list[Node]:
         """What must run before the node; some may come twice."""
@@ -184,15 +192,15 @@ class Node:
 
     def shape_sig(self, spec: OpSpec, depth: int = 0) -> ShapeSig:
         """What a shape function sees of the node."""
+        known = functools.partial(self.known_input, depth=depth) if depth else self.known_input
+        input_shapes: list[Shape] = []
+        dtypes: list[DType] = []
+        for before, index in self.inputs:
+            input_shapes.append(before.out_shapes[index])
+            dtypes.append(before.out_dtypes[index])
         return ShapeSig(
-            spec,
-            self.name,
-            [node.out_shapes[i] for node, i in self.inputs],
-            [node.out_dtypes[i] for node, i in self.inputs],
-            self.attrs,
-            len(self.out_dtypes),
-            functools.partial(self.known_input, depth=depth),
-        )
+            spec, self.name, input_shapes, dtypes, self.attrs, len(self.out_dtypes), known
+        )  # fmt: skip
 
     def known_input(self, index: int, depth: int = 0) -> Array | PartialShape | None:
         """What is known of an input's value without running anything."""

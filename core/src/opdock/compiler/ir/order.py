@@ -31,7 +31,10 @@ def state_order(nodes: Iterable[Node]) -> Before:
     effect: Node | None = None
     shared = any(chooses(n) for n in nodes if n.spec is not None and n.spec.takes_refs)
     for node in nodes:
-        touched = [i for i, (n, k) in enumerate(node.inputs) if n.out_dtypes[k]._is_state]
+        touched: list[int] = []
+        for i, (before, index) in enumerate(node.inputs):
+            if before.out_dtypes[index]._is_state:
+                touched.append(i)
         if node.op == FEED and not shared:
             shared = True in [d._is_state for d in node.out_dtypes]
         if touched:
@@ -57,6 +60,8 @@ def state_order(nodes: Iterable[Node]) -> Before:
 
 def root_of(node: Node, known: dict[Node, Any]) -> Any:
     """The node that holds the state to which the outputs of `node` refer."""
+    if node in known:
+        return known[node]
     chain = []
     while node not in known:
         chain.append(node)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable
 from typing import Final
 
 from opdock import shapes
 from opdock.compiler.ir.block import SEGMENT, Node, Value
 from opdock.graph.nodes.opdef import ArgDef
-from opdock.graph.nodes.registry import OpSpec
 from opdock.graph.nodes.traits import Control
 from opdock.kernels.expr.updates import UPDATES
 from opdock.kernels.select.arguments import positions
@@ -38,6 +36,8 @@ def variable_name(node: Node) -> str:
 
 def cell_inputs(node: Node) -> frozenset[int]:
     """The flat indices of inputs that take a variable itself rather than its value."""
+    if not node.touches:
+        return _NONE
     if node.op in _MADE:
         inside: frozenset[int] = node.attrs["cells"]
         return inside
@@ -102,28 +102,20 @@ def chooses(node: Node) -> bool:
 
 def has_effect(node: Node) -> bool:
     """Whether a run without the node is a different run, even if nobody uses its result."""
+    if not node.touches:
+        return False
     spec = node.spec
     if spec is None:
         return node.op == UPDATES
-    if not node.takes_handles and not _may_act(spec):
-        return False
     if spec.has_effect or not spec.traits.drop:
         return True
     # In this order: calls of functions, which are not taken apart yet, have no body to look into.
     return node.stateful and bool(written(node))
 
 
-@functools.cache
-def _may_act(spec: OpSpec) -> bool:
-    """Whether a node that takes no handle may have an effect: most ops never have one."""
-    control = spec.traits.control is not Control.NONE
-    return control or spec.has_effect or spec.takes_refs or not spec.traits.drop
-
-
 def follow_effects(node: Node, effects: set[Node]) -> None:
     """Adds a node to those that have an effect or wait for one; all before it have been asked."""
-    spec = node.spec
-    if (spec is None or node.takes_handles or _may_act(spec)) and has_effect(node):
+    if node.touches and has_effect(node):
         effects.add(node)
     elif effects:
         # Every pass asks this of every node, so no list is made.

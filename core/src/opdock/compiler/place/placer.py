@@ -12,6 +12,7 @@ from opdock.codes import coded
 from opdock.compiler.ir.block import FEED, Block, Node, Value
 from opdock.compiler.ir.state import cell_inputs, is_state
 from opdock.compiler.ir.together import Together
+from opdock.compiler.place.alike import Choices
 from opdock.compiler.place.experience import Experience
 from opdock.compiler.place.ladder import Choice, climb, decompose, expand
 from opdock.compiler.place.target import Target, parsed
@@ -149,9 +150,10 @@ def place(block: Block, placer: Placer) -> None:
             holds the table of rejections and the user's line.
     """
     offers: _Offers = {}
+    choices = Choices(placer.resources, placer.experience)
     for members in groups(colocated(block), block).values():
-        if len(members) > 1 or not _place_alone(members[0], placer, offers):
-            _place_group(members, placer, offers)
+        if len(members) > 1 or not _place_alone(members[0], placer, offers, choices):
+            _place_group(members, placer, offers, choices)
     expand_all(block)
 
 
@@ -172,7 +174,7 @@ def colocated(block: Block) -> Together[Node]:
             else:
                 # The named node was pruned; those that follow it still belong together.
                 by_name[name] = node
-        if node.traits.control is Control.NONE:
+        if node.touches and node.traits.control is Control.NONE:
             for index in cell_inputs(node):
                 holder = node.inputs[index].node
                 if is_state(node.inputs[index]) and holder in together:
@@ -215,7 +217,7 @@ def _offered(
 
 
 # ---------------------------------------------------------------- one node
-def _place_alone(node: Node, placer: Placer, offers: _Offers) -> bool:
+def _place_alone(node: Node, placer: Placer, offers: _Offers, known: Choices) -> bool:
     """Places a node that is with no other where most end: on the first device that is offered.
 
     Returns:
@@ -232,7 +234,7 @@ def _place_alone(node: Node, placer: Placer, offers: _Offers) -> bool:
     if node.builtin:
         _take_builtin(node, placer)
     else:
-        choice, rejections = placer.climb(node, target)
+        choice, rejections = known.climb(node, target)
         if choice is None:
             node.target = None
             return False
@@ -243,15 +245,17 @@ def _place_alone(node: Node, placer: Placer, offers: _Offers) -> bool:
 
 
 # ---------------------------------------------------------------- one group
-def _place_group(members: list[Node], placer: Placer, offers: _Offers) -> None:
+def _place_group(
+    members: list[Node], placer: Placer, offers: _Offers, known: Choices
+) -> None:  # fmt: skip
     requested, asking = requested_by(members)
     candidates, softened = _offered(asking, requested, placer, offers)
     asked = candidates
-    homes = [t for n in members if (t := placer.home(n)) is not None]
+    homes = {n: t for n in members if (t := placer.home(n)) is not None}
     chosen = None
     if homes:
         # The values are there already; what cannot work on them there gets copies.
-        candidates, softened = homes[:1], False
+        candidates, softened = [next(iter(homes.values()))], False
     elif placer.hook is not None and not requested and asking.op != FEED:
         chosen = placer.hook(members, list(_that_hold(members, candidates)), placer)
         if chosen is not None:
@@ -267,7 +271,7 @@ def _place_group(members: list[Node], placer: Placer, offers: _Offers) -> None:
     lost: dict[Node, list[Rejection]] = {n: [] for n in working}
     best: tuple[int, Target, dict[Node, Choice]] | None = None
     for target in offered:
-        choices = _choose(working, target, placer, lost)
+        choices = _choose(working, target, known, lost)
         missing = len(working) - len(choices)
         if missing == 0:
             best = (0, target, choices)
@@ -281,7 +285,7 @@ def _place_group(members: list[Node], placer: Placer, offers: _Offers) -> None:
     missing, target, choices = best
     for node in members:
         # Programs group variables differently, so the values of a group may be apart.
-        node.target = (placer.home(node) if homes else None) or target
+        node.target = homes.get(node, target)
         node.rejections = tuple(lost.get(node, ()))
         if chosen is not None:
             node.why = f"chosen by plugin '{chosen[1]}'"
@@ -330,11 +334,11 @@ def _stores(target: Target, types: Iterable[DType]) -> bool:
 
 
 def _choose(
-    working: list[Node], target: Target, placer: Placer, lost: dict[Node, list[Rejection]]
+    working: list[Node], target: Target, known: Choices, lost: dict[Node, list[Rejection]]
 ) -> dict[Node, Choice]:
     choices: dict[Node, Choice] = {}
     for node in working:
-        choice, rejections = placer.climb(node, target)
+        choice, rejections = known.climb(node, target)
         lost[node] += rejections
         if choice is not None:
             choices[node] = choice

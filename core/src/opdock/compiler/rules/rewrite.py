@@ -6,6 +6,7 @@ executable order finds all there is to find, and a second one changes nothing mo
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from typing import Any, Final
@@ -130,14 +131,16 @@ class _Walk:
         self.controls: dict[Node, list[Node]] = {}
         self.fresh: list[Node] = []
         self.effects: set[Node] = set()  # nodes that have an effect or wait for one
-        uses = [v for node in block.nodes for v in node.inputs] + block.fetches
-        self.used = {v.node for v in uses if v.index}  # for more than their first output
-        self.resizing = any(map(resizes, block.nodes))
+        uses = itertools.chain(block.fetches, *[node.inputs for node in block.nodes])
+        self.used = {node for node, index in uses if index}  # for more than their first output
+        self.resizing = any(resizes(n) for n in block.nodes if n.traits.validates)
 
     def run(self) -> bool:
+        mapping = self.mapping
+        replaced = mapping.keys()
         for node in self.block.nodes:
-            if self.mapping:
-                node.inputs = [self.mapping.get(v, v) for v in node.inputs]
+            if not replaced.isdisjoint(node.inputs):
+                node.inputs = [mapping.get(v, v) for v in node.inputs]
             self.visit(node, 0)
         self.block.looked_at("rewrite", self.visits)
         self.block.nodes = self.fresh
@@ -149,7 +152,8 @@ class _Walk:
     def visit(self, node: Node, depth: int) -> None:
         """Keeps the node, or what the first rule that applies puts in its place."""
         self.visits += 1
-        follow_effects(node, self.effects)
+        if self.effects or node.touches:
+            follow_effects(node, self.effects)
         rules = self.table.get(FORWARDS if node.is_alias else node.op, ())
         if rules and depth < MAX_DEPTH and self.open(node):
             for name, rule in rules:

@@ -18,7 +18,7 @@ from opdock.graph.nodes import opdef
 from opdock.graph.nodes._families import OPS
 from opdock.graph.nodes.declared import check_declared
 from opdock.graph.nodes.dispatch import of_any_function, or_others
-from opdock.graph.nodes.traits import PLAIN, Traits
+from opdock.graph.nodes.traits import PLAIN, Control, Traits
 from opdock.late import record
 from opdock.shapes import Shape
 
@@ -215,6 +215,12 @@ class OpSpec:
             return False
         state = {a.name for a in self.definition.inputs if a.is_ref or a.dtype is resource}
         return not state or not state.issubset(traits.reads)
+
+    @functools.cached_property
+    def touches(self) -> bool:
+        """Whether a node that takes no handle may take state or have an effect."""
+        control = self.traits.control is not Control.NONE
+        return control or self.has_effect or self.takes_refs or not self.traits.drop
 
     def attr_type(self, name: str) -> str | None:
         """The declared type of an attribute, or None for an undeclared one such as `_class`."""

@@ -45,6 +45,10 @@ class Line:
     steps: tuple[Step, ...]
     results: tuple[int, ...]
 
+    def __hash__(self) -> int:
+        # Tables are asked for lines more often than there are different ones of equal functions.
+        return hash((self.results, *[s.op for s in self.steps]))
+
     @property
     def functions(self) -> frozenset[str]:
         """The functions applied."""

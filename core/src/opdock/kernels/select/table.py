@@ -35,7 +35,7 @@ class Kernel:
         computes_in: element types that it makes arrays of, whatever its arguments' are; without
             one of them a device does without the kernel.
         when: True, or the reason why the kernel declines this node. Unknown dimensions are None:
-            decline rather than guess.
+            decline rather than guess. Nodes that differ in their names alone are asked about once.
         priority: the higher wins among kernels of one device that admit a node.
         label: a kernel with a label is used only for nodes whose `_kernel` attribute asks for it.
         out: whether the bound callable takes a trailing positional `out`: a buffer or None; for

@@ -263,6 +263,8 @@ def bind_alone(step: Step, streams: Any) -> Call:
 
 def _proxied(node: Node, fn: Call, services: Services) -> Call:
     """`fn` with copying stand-ins for variables that live on another device."""
+    if not node.touches:
+        return fn
     here = node.target
     proxies = {}
     for i in cell_inputs(node):
