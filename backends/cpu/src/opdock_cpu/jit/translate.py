@@ -382,6 +382,10 @@ class _Translation:
         return self._read(held)
 
     def _choice(self, test: ast.expr, body: ast.expr, other: ast.expr) -> Value:
+        if all(isinstance(arm, (ast.Name, ast.Constant)) for arm in (body, other)):
+            # Both are there: without a branch, of which LLVM may make a store under a mask, which
+            # older processors do not have, or are slow at.
+            return self._code.pick(*map(self._value, (test, body, other)))
         (held,) = self._code.labels("held")
         self._if(
             test,
