@@ -11,7 +11,8 @@ import pytest
 
 import opdock as tf
 from opdock.graph.nodes import registry
-from opdock_cpu.kernels import pool
+from opdock_cpu.jit.looped import Looped
+from opdock_cpu.kernels import morphology, pool
 from opdock_cpu.onednn import pool as primitives
 from tests.backends.cpu.looped import assembly, given
 
@@ -86,16 +87,19 @@ def test_places_of_maxima(both: Any, padding: str, whole: bool) -> None:
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the names are those of x86-64")
-@pytest.mark.parametrize("name", ["_WINNERS", "_TO_WINNERS", "_TO_NEAR"])
-def test_channels_are_vectors_on_older_processors(name: str) -> None:
-    """In each, four or eight comparisons at once; and stores under masks, which are slow, are none.
+@pytest.mark.parametrize(
+    "loop",
+    [pool._WINNERS, pool._TO_WINNERS, pool._TO_NEAR, morphology._DILATE, morphology._GREATEST],
+    ids=lambda loop: loop._function.__name__,
+)
+def test_channels_are_vectors_on_older_processors(loop: Looped) -> None:
+    """In each, four or eight are compared at once; and stores under masks, which are slow, are none.
 
     Of `store(choice(test, new, old))` LLVM makes such where the old value was just loaded.
     """
-    loop = getattr(pool, name)
     assert loop._about is not None
     elements = ["float32"] * len(loop._about.arrays)
     older, old = (assembly(loop, elements, name) for name in ("nehalem", "haswell"))
-    assert re.search(r"\tcmp\w*ps\t", older)
-    assert re.search(r"\tvcmp\w*ps\t.*%ymm", old)
+    assert re.search(r"\t(cmp\w*|max)ps\t", older)
+    assert re.search(r"\tv(cmp\w*|max)ps\t.*%ymm", old)
     assert not re.search(r"\tv(p?)maskmov\w+\t%", old)

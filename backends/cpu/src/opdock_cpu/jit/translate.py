@@ -383,8 +383,8 @@ class _Translation:
 
     def _choice(self, test: ast.expr, body: ast.expr, other: ast.expr) -> Value:
         if all(isinstance(arm, (ast.Name, ast.Constant)) for arm in (body, other)):
-            # Both are there: without a branch, of which LLVM may make a store under a mask, which
-            # older processors do not have, or are slow at.
+            # Both are there already. Of a branch LLVM would make a store under a mask as well, and
+            # without AVX no vectors at all.
             return self._code.pick(*map(self._value, (test, body, other)))
         (held,) = self._code.labels("held")
         self._if(

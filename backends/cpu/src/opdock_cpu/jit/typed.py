@@ -133,10 +133,17 @@ class Instructions:
         return Value("i1", self.put(f"{word} {kind} {a.name}, {b.name}"))
 
     def pick(self, test: Value, a: Value, b: Value) -> Value:
-        """One of two values."""
+        """One of two values, without a branch.
+
+        Stored where one of them was loaded from, this must not become a store under a mask, as
+        LLVM has it for AVX2: many processors take twenty cycles for one. `freeze` keeps it apart.
+        """
         condition = self.truth(test).name
         a, b, kind = self._met(a, b)
-        return Value(kind, self.put(f"select i1 {condition}, {kind} {a.name}, {kind} {b.name}"))
+        one, other = (
+            v.name if v.literal is not None else self.put(f"freeze {kind} {v.name}") for v in (a, b)
+        )
+        return Value(kind, self.put(f"select i1 {condition}, {kind} {one}, {kind} {other}"))
 
     def call(self, name: str, args: list[Value]) -> Value:
         """A function of `CALLS`."""

@@ -35,7 +35,7 @@ def _winners(
         image, y = t // out_rows * height, t % out_rows * down - top
         for ox in range(out_columns):
             o, at = (t * out_columns + ox) * depth, ox * right - left
-            first, nothing = 1, single(0)
+            first = 1
             for ky in range(max(-y, 0), min(rows, height - y)):
                 for kx in range(max(-at, 0), min(columns, width - at)):
                     i = ((image + y + ky) * width + at + kx) * depth
@@ -49,9 +49,8 @@ def _winners(
                         for c in range(depth):
                             value, most, who = x[i + c], best[o + c], winner[o + c]
                             more = (not value <= most) & (not isnan(most))
-                            change = number - who
-                            winner[o + c] = who + (change if more else nothing)
                             best[o + c] = value if more else most
+                            winner[o + c] = number if more else who
 
 
 def _to_winners(
