@@ -454,7 +454,7 @@ def test_maxima_with_their_places(
             )
         ]  # fmt: skip
 
-    _same(both(build, "_largest"), rtol=0)
+    _same(both(build, "_winners", "_places"), rtol=0)
 
 
 @pytest.mark.parametrize("overlapping", [False, True])

@@ -93,7 +93,7 @@ def test_places_of_maxima(both: Any, padding: str, whole: bool) -> None:
     ids=lambda loop: loop._function.__name__,
 )
 def test_channels_are_vectors_on_older_processors(loop: Looped) -> None:
-    """In each, four or eight are compared at once; and stores under masks, which are slow, are none.
+    """In each, four or eight are compared at once, and nothing is stored under a mask.
 
     Of `store(choice(test, new, old))` LLVM makes such where the old value was just loaded.
     """

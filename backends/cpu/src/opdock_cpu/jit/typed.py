@@ -141,7 +141,8 @@ class Instructions:
         condition = self.truth(test).name
         a, b, kind = self._met(a, b)
         one, other = (
-            v.name if v.literal is not None else self.put(f"freeze {kind} {v.name}") for v in (a, b)
+            self.put(f"freeze {kind} {v.name}") if kind in REAL and v.literal is None else v.name
+            for v in (a, b)
         )
         return Value(kind, self.put(f"select i1 {condition}, {kind} {one}, {kind} {other}"))
 
@@ -179,9 +180,8 @@ class Instructions:
 
     def _extreme(self, name: str, a: Value, b: Value) -> Value:
         """As Python's: the second where it is the larger or smaller, else the first."""
-        a, b, kind = self._met(a, b)
-        second = self.compare(ast.Gt() if name == "max" else ast.Lt(), b, a)
-        return Value(kind, self.put(f"select i1 {second.name}, {kind} {b.name}, {kind} {a.name}"))
+        a, b, _ = self._met(a, b)
+        return self.pick(self.compare(ast.Gt() if name == "max" else ast.Lt(), b, a), b, a)
 
     # ------------------------------------------------------------ types
     def _met(self, a: Value, b: Value, real: bool = False) -> tuple[Value, Value, str]:

@@ -73,8 +73,7 @@ def _greatest(
                             out[o + c] = x[i + c] + kernel[k + c]
                     else:
                         for c in range(depth):
-                            value, most = x[i + c] + kernel[k + c], out[o + c]
-                            out[o + c] = value if value > most else most
+                            out[o + c] = max(out[o + c], x[i + c] + kernel[k + c])
 
 
 def _to_inputs(
