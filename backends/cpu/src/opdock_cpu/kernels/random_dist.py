@@ -400,8 +400,7 @@ def _normals(words: Array, dtype: np.dtype[Any]) -> Floats:
     """The normal numbers of blocks, as the type has them."""
     if dtype == np.float64:
         return np.stack(box_muller64(words), axis=-1).reshape(-1)
-    pairs = box_muller(words[:, 0::2], words[:, 1::2])
-    return np.stack(pairs, axis=-1).reshape(-1).astype(dtype).astype(np.float64)
+    return box_muller(words).reshape(-1).astype(dtype).astype(np.float64)
 
 
 def _plain_normals(dtype: np.dtype[Any]) -> Propose:
