@@ -343,7 +343,7 @@ TABLES: Final[Mapping[str, str]] = {
     "opdock_cpu.jit.cluster:table": "opdock>Cluster opdock>ClusterOpen",
     "opdock_cpu.jit.elementary:table": (
         "Acos Acosh Asin Asinh Atan Atan2 Atanh BesselI0e BesselI1e Cosh DivNoNan Elu EluGrad Erf "
-        "Erfc Exp Expm1 LeakyRelu LeakyReluGrad Log Log1p ReciprocalGrad Relu6Grad Rsqrt "
+        "Erfc Exp Expm1 LeakyRelu LeakyReluGrad Log Log1p Pow ReciprocalGrad Relu6Grad Rsqrt "
         "RsqrtGrad Selu SeluGrad Sigmoid SigmoidGrad Sinh Softplus SoftplusGrad Softsign "
         "SoftsignGrad SqrtGrad SquaredDifference Tanh TanhGrad"
     ),

@@ -9,7 +9,7 @@ import pytest
 
 import opdock as tf
 from opdock.graph.nodes import registry
-from opdock_cpu.jit import angles, trigonometry
+from opdock_cpu.jit import numpy_codes, trigonometry
 
 FAR = [0.0, -0.0, 1e6, 7e9, -3e30, np.float32(trigonometry.NEAR), np.inf, np.nan]
 
@@ -32,7 +32,7 @@ def _computed(op: str, x: np.ndarray) -> tuple[np.ndarray, str]:
 @pytest.mark.parametrize("wide", [True, False])
 @pytest.mark.parametrize("op", ["Cos", "Sin", "Tan"])
 def test_angles_near_and_far(op: str, wide: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(angles, "wide_in_numpy", lambda _: wide)
+    monkeypatch.setattr(numpy_codes, "wide", lambda _: wide)
     x = np.random.default_rng(2).normal(0, 5, 40_000).astype(np.float32)
     x[5_000 : 5_000 + len(FAR)] = FAR
     found, kernel = _computed(op, x)
@@ -45,7 +45,7 @@ def test_angles_near_and_far(op: str, wide: bool, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("size", [0, 1, 1023, 1024, 70_001])
 def test_blocks_of_every_size(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(angles, "wide_in_numpy", lambda _: False)
+    monkeypatch.setattr(numpy_codes, "wide", lambda _: False)
     x = np.linspace(-9, 9, size, dtype=np.float32)
     found, _ = _computed("Sin", x)
     np.testing.assert_allclose(found, np.sin(x.astype(np.float64)), rtol=1e-5, atol=1e-7)
@@ -56,5 +56,7 @@ def test_numpy_says_what_it_has(code: str, monkeypatch: pytest.MonkeyPatch) -> N
     introspect = pytest.importorskip("numpy.lib.introspect", reason="NumPy 2 tells it")
     told = {"tan": {"ff": {"current": code, "available": code}}}
     monkeypatch.setattr(introspect, "opt_func_info", lambda **words: told)
-    found = angles.wide_in_numpy.__wrapped__("tan")
-    assert found is (code in ("X86_V4", "AVX512_SKX"))
+    numpy_codes._codes.cache_clear()
+    wide = code in ("X86_V4", "AVX512_SKX")
+    assert (numpy_codes.wide("tan"), numpy_codes.chosen("tan")) == (wide, "base" not in code)
+    numpy_codes._codes.cache_clear()

@@ -13,7 +13,7 @@ import pytest
 from scipy import special
 
 import opdock as tf
-from opdock_cpu.jit import llvm, trigonometry
+from opdock_cpu.jit import llvm, numpy_codes, trigonometry
 from opdock_cpu.jit.llvm import compile_ir
 from opdock_cpu.jit.mathematics import ANGLES, BINARY, DEFINED, defined, definition
 from tests.backends.cpu.looped import compiled_for
@@ -150,7 +150,8 @@ def test_vectors_are_as_wide_as_a_processors(
     assert "\tcall" not in code
 
 
-PAIRS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 2.5, np.inf, -np.inf, np.nan, 1e-40, 3e38, -2e9 - 1]
+PAIRS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 2.5, np.inf, -np.inf, np.nan, 1e-40, 3e38, -2e9 - 1,
+         1e-45, -1e-42, 2.0**24 + 2, 1 - 2.0**-24, 1 + 2.0**-23]  # fmt: skip
 
 
 @pytest.mark.parametrize(("op", "exactly"), [("atan2", np.arctan2), ("pow", np.power)])
@@ -158,6 +159,8 @@ def test_functions_of_two_arguments(
     monkeypatch: pytest.MonkeyPatch, op: str, exactly: Callable[..., Any]
 ) -> None:
     monkeypatch.setenv("OPDOCK_JIT", "sync")
+    monkeypatch.setattr(numpy_codes, "wide", lambda function: False)
+    monkeypatch.setattr(numpy_codes, "chosen", lambda function: True)
     rng = np.random.default_rng(3)
     y = np.concatenate([np.repeat(PAIRS, len(PAIRS)), rng.normal(0, 9, 40_000)])
     x = np.concatenate([np.tile(PAIRS, len(PAIRS)), rng.normal(0, 9, 40_000)])

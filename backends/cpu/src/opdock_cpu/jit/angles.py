@@ -7,8 +7,6 @@ where a processor has that: what it has for others takes up to eleven times as l
 
 from __future__ import annotations
 
-import functools
-import importlib.util
 from collections.abc import Callable
 from math import cos, sin, tan
 from typing import Any, Final
@@ -16,18 +14,16 @@ from typing import Any, Final
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, dtypes
-from opdock_cpu.jit import llvm, trigonometry
+from opdock_cpu.jit import llvm, numpy_codes, trigonometry
 from opdock_cpu.jit.looped import Array, Looped
 from opdock_cpu.portable import portable_kernel
 
-__all__ = ["table", "wide_in_numpy"]
+__all__ = ["table"]
 
 table = KernelTable()
 NEAR: Final = trigonometry.NEAR
 _BLOCK: Final = 1 << 10
 """Elements of which none is far, or which count as such all together."""
-_WIDE: Final = ("X86_V4", "AVX512")
-"""What NumPy's names of such code start with, in one version or another."""
 cos_near, sin_near, tan_near = cos, sin, tan
 
 
@@ -78,20 +74,8 @@ def _tangents(begin: int, end: int, out: Array, x: Array, size: int) -> None:
 _LOOPS: Final = {"Cos": Looped(_cosines), "Sin": Looped(_sines), "Tan": Looped(_tangents)}
 
 
-@functools.cache
-def wide_in_numpy(function: str) -> bool:
-    """Whether NumPy has code of its own for this processor's AVX-512."""
-    if importlib.util.find_spec("numpy.lib.introspect") is None:
-        return False
-    from numpy.lib import introspect
-
-    found = introspect.opt_func_info(func_name=f"^{function}$", signature="float32")
-    codes = [code["current"] for code in found.get(function, {}).values()]
-    return any(code.startswith(_WIDE) for code in codes)
-
-
 def _when(sig: NodeSig) -> bool | str:
-    if wide_in_numpy(sig.op.lower()):
+    if numpy_codes.wide(sig.op.lower()):
         return "NumPy has code for AVX-512"
     return llvm.available() or llvm.why_not()
 

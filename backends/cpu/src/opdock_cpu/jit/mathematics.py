@@ -166,8 +166,8 @@ ANGLES: Final[dict[str, Callable[[Body], str]]] = {
 BINARY: Final = frozenset({"atan2", "pow"})
 """Those of two arguments."""
 _WIDE: Final = frozenset({
-    "asin", "acos", "atan", "asinh", "acosh", "atanh", "sinh", "cosh", "atan2", "pow", "erfc",
-    "i0e", "i1e",
+    "asin", "acos", "atan", "asinh", "acosh", "atanh", "sinh", "cosh", "atan2", "erfc", "i0e",
+    "i1e",
 })  # fmt: skip
 """Those that are computed in double precision for single precision too."""
 _SINGLE: Final = frozenset({
