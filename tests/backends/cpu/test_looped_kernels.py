@@ -33,7 +33,8 @@ def test_dilation(both: Any, padding: str, stride: int, rate: int) -> None:
         y = tf.nn.dilation2d(x, kernel, [1, stride, stride, 1], [1, rate, rate, 1], padding)
         return [y, *tf.gradients(y * y, [x, kernel])]
 
-    _same(both(build, "_dilate", "_to_inputs", "_to_filter"), rtol=1e-4, atol=1e-4)
+    loops = ("_greatest", "_dilate", "_to_inputs", "_to_filter")
+    _same(both(build, *loops), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("k", [1, 3, 32, 40, 700])
@@ -453,7 +454,7 @@ def test_maxima_with_their_places(
             )
         ]  # fmt: skip
 
-    _same(both(build, "_largest"), rtol=0)
+    _same(both(build, "_winners", "_places"), rtol=0)
 
 
 @pytest.mark.parametrize("overlapping", [False, True])

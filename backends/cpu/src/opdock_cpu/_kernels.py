@@ -138,7 +138,10 @@ TABLES: Final[Mapping[str, str]] = {
         "ParseSingleSequenceExample"
     ),
     "opdock_cpu.kernels.partition:table": "DynamicPartition DynamicStitch ParallelDynamicStitch",
-    "opdock_cpu.kernels.pool:table": "MaxPool3DGrad MaxPoolWithArgmax",
+    "opdock_cpu.kernels.pool:table": (
+        "MaxPool3DGrad MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradV2 MaxPoolGradV2 "
+        "MaxPoolWithArgmax"
+    ),
     "opdock_cpu.kernels.quantize:table": (
         "Dequantize QuantizeDownAndShrinkRange QuantizeV2 RequantizationRange Requantize"
     ),
@@ -336,10 +339,11 @@ TABLES: Final[Mapping[str, str]] = {
         "QuantizedConv2DWithBiasSumAndReluAndRequantize"
     ),
     "opdock_cpu.onednn.kernels.xent:table": "LogSoftmax Softmax",
+    "opdock_cpu.jit.angles:table": "Cos Sin Tan",
     "opdock_cpu.jit.cluster:table": "opdock>Cluster opdock>ClusterOpen",
     "opdock_cpu.jit.elementary:table": (
         "Acos Acosh Asin Asinh Atan Atan2 Atanh BesselI0e BesselI1e Cosh DivNoNan Elu EluGrad Erf "
-        "Erfc Exp Expm1 LeakyRelu LeakyReluGrad Log Log1p ReciprocalGrad Relu6Grad Rsqrt "
+        "Erfc Exp Expm1 LeakyRelu LeakyReluGrad Log Log1p Pow ReciprocalGrad Relu6Grad Rsqrt "
         "RsqrtGrad Selu SeluGrad Sigmoid SigmoidGrad Sinh Softplus SoftplusGrad Softsign "
         "SoftsignGrad SqrtGrad SquaredDifference Tanh TanhGrad"
     ),

@@ -173,10 +173,10 @@ def _belongs(path: str, library: str) -> bool:
 
 @functools.cache
 def _triangles(kind: str) -> Callable[..., Any]:
-    """LAPACK's solution of triangular systems for an element type's letter."""
-    from scipy.linalg import lapack
+    """BLAS's solution of triangular systems for an element type's letter."""
+    from scipy.linalg import blas
 
-    return unshared(getattr(lapack, f"{kind}trtrs"), "scipy")
+    return unshared(getattr(blas, f"{kind}trsm"), "scipy")
 
 
 def solve_triangle(triangle: Any, rhs: Any, lower: bool, adjoint: bool = False) -> Any:
@@ -188,12 +188,10 @@ def solve_triangle(triangle: Any, rhs: Any, lower: bool, adjoint: bool = False) 
         lower: which of its triangles counts.
         adjoint: whether the conjugate transpose is the matrix.
     """
-    import numpy as np
-
     kind = {"f": "s", "d": "d", "F": "c", "D": "z"}[triangle.dtype.char]
-    # LAPACK counts along columns, so what it sees is the transpose.
-    turned = adjoint and kind in "cz"
-    solved, _ = _triangles(kind)(
-        triangle.T, np.conj(rhs) if turned else rhs, lower=not lower, trans=0 if adjoint else 1
+    # BLAS counts along columns, so what it sees are the transposes, of the result too: then the
+    # matrix stands on its other side, and nothing is turned round in memory.
+    solved = _triangles(kind)(
+        1.0, triangle.T, rhs.T, side=1, lower=not lower, trans_a=2 if adjoint else 0
     )
-    return np.ascontiguousarray(np.conj(solved) if turned else solved)
+    return solved.T

@@ -20,6 +20,10 @@ BLOCK_BYTES = 4 << 20
 """About how much unfolded input to hold at a time: it should stay in the last-level cache."""
 
 
+_PLANE = 4
+"""Elements of a plane, by output, from which adding up a product for each plane costs little."""
+
+
 def _blocks(where: windows.Window, batch: int, row_bytes: int) -> Iterator[tuple[slice, slice]]:
     """Blocks of (batch entries, first output dimension) whose unfolded size is about the limit."""
     image = row_bytes * math.prod(where.out)
@@ -156,9 +160,47 @@ def conv_backward_filter(
         rows = np.ascontiguousarray(x).reshape(math.prod(x.shape[:-1]), x.shape[-1])
         flat = grad.reshape(rows.shape[0], outputs)
         return np.asarray(rows.T @ flat).reshape(shape)
+    padded = pad(np.ascontiguousarray(x) if not where.is_padded else x, where)
+    plane = math.prod(where.out[-2:])
+    if where.strides[-2:-1] == (1,) and plane >= _PLANE * outputs:
+        return _filter_by_lines(padded, grad, where).reshape(shape)
     total = np.zeros((math.prod(shape[:-1]), outputs), x.dtype)
     part = np.empty_like(total)
-    padded = pad(np.ascontiguousarray(x) if not where.is_padded else x, where)
     for block, rows in _unfolded(padded, where):
         total += np.matmul(rows.T, grad[block].reshape(rows.shape[0], outputs), out=part)
     return total.reshape(shape)
+
+
+def _lines(padded: Array, where: windows.Window) -> Array:
+    """[..., out, window * channels]: unfolded along the last dimension alone."""
+    *outer, step, channel = padded.strides
+    view = np.lib.stride_tricks.as_strided(
+        padded,
+        (*padded.shape[:-2], where.out[-1], where.window[-1], padded.shape[-1]),
+        (*outer, step * where.strides[-1], step * where.dilations[-1], channel),
+        writeable=False,
+    )
+    return np.ascontiguousarray(view).reshape(*view.shape[:-2], -1)
+
+
+def _filter_by_lines(padded: Array, grad: Array, where: windows.Window) -> Array:
+    """[*outer window, window * channels, outputs], where lines of a plane are neighbours.
+
+    Of windows as large as images the unfolded input is a hundred times the input, and to write it
+    takes as long as the products. Unfolded along lines it is as large as these are; lines that a
+    plane of the output sees through one place of the window are one matrix, and nothing is copied.
+    """
+    lines, steps, outputs = _lines(padded, where), where.strides[:-2], grad.shape[-1]
+    *outer, line, row, element = lines.strides
+    inside = [t * d for t, d in zip((*outer[1:], line), where.dilations, strict=False)]
+    total = np.zeros((*where.window[:-1], lines.shape[-1], outputs), grad.dtype)
+    part = np.empty_like(total)
+    plane = where.out[-2] * where.out[-1]
+    for entry, *place in np.ndindex(grad.shape[: len(steps) + 1]):
+        corner = lines[(entry, *(p * s for p, s in zip(place, steps, strict=True)))]
+        seen = np.lib.stride_tricks.as_strided(
+            corner, (*where.window[:-1], lines.shape[-1], plane), (*inside, element, row),
+            writeable=False,
+        )  # fmt: skip
+        total += np.matmul(seen, grad[(entry, *place)].reshape(plane, outputs), out=part)
+    return total

@@ -113,7 +113,7 @@ class Philox:
         if found is not None:
             return found
         words = self.blocks(blocks) if isinstance(blocks, int) else self.blocks_at(blocks)
-        return np.stack(box_muller(words[:, 0::2], words[:, 1::2]), axis=-1).reshape(-1, 4)
+        return box_muller(words)
 
     def four_normals(self, index: int) -> tuple[float, float, float, float]:
         """The float32 normals of one block."""
@@ -189,19 +189,23 @@ def _normal_pair(first: int, second: int) -> tuple[float, float]:
     return x, y
 
 
-def box_muller(first: Words, second: Words) -> tuple[Array, Array]:
-    """Two independent float32 normals from two words.
+def box_muller(blocks: Words) -> Array:
+    """Four float32 normals from each block (``[..., 4]``): a pair from each two words.
 
     Each step is computed in float64 and rounded to float32: that is what a correctly rounding
     single-precision math library gives, and it is the same on every processor but for the results
     that lie next to the middle between two float32, one of about 2**28.
     """
-    u1 = np.maximum(unit_float32(first), np.float32(1e-7))
-    v1 = (2.0 * np.pi * unit_float32(second).astype(np.float64)).astype(np.float32)
-    log = np.log(u1.astype(np.float64)).astype(np.float32)
-    u2 = np.sqrt(np.float32(-2) * log)
-    wide = v1.astype(np.float64)
-    return np.sin(wide).astype(np.float32) * u2, np.cos(wide).astype(np.float32) * u2
+    units = unit_float32(blocks).reshape(-1, 2)
+    length = np.maximum(units[:, 0], np.float32(1e-7)).astype(np.float64)
+    length = np.log(length).astype(np.float32)
+    length *= np.float32(-2)
+    np.sqrt(length, out=length)
+    angle = (2.0 * np.pi * units[:, 1].astype(np.float64)).astype(np.float32).astype(np.float64)
+    out = np.empty_like(units)
+    np.multiply(np.sin(angle).astype(np.float32), length, out=out[:, 0])
+    np.multiply(np.cos(angle).astype(np.float32), length, out=out[:, 1])
+    return out.reshape(blocks.shape)
 
 
 def box_muller64(block: Words) -> tuple[Array, Array]:

@@ -14,11 +14,22 @@ from scipy import special
 
 import opdock as tf
 from opdock.plugin import codegen
-from opdock_cpu.jit import llvm, render
+from opdock_cpu.jit import llvm, numpy_codes, render, trigonometry
 from opdock_cpu.jit.llvm import compile_ir
-from opdock_cpu.jit.mathematics import BINARY, DEFINED, EXP_NORMAL, defined, definition
+from opdock_cpu.jit.mathematics import ANGLES, BINARY, DEFINED, EXP_NORMAL, defined, definition
+from tests.backends.cpu.looped import compiled_for
 
 ULPS = 2.0
+KNOWN = [
+    *(
+        (f, k)
+        for f in sorted(DEFINED.keys() - BINARY)
+        for k in ("float", "double")
+        if defined(f, k)
+    ),
+    *((f, "float") for f in sorted(ANGLES)),
+]
+"""Functions of one argument, each with the types that it computes in."""
 LOOP = """
 define void @{name}(ptr %x, ptr %y, i64 %n) {{
 entry:
@@ -68,10 +79,7 @@ def exactly(function: str, x: np.ndarray) -> np.ndarray:
     return getattr(special, function)(x.astype(np.float64)).astype(np.longdouble)
 
 
-@pytest.mark.parametrize(
-    ("function", "kind"),
-    [(f, k) for f in sorted(DEFINED.keys() - BINARY) for k in ("float", "double") if defined(f, k)],
-)
+@pytest.mark.parametrize(("function", "kind"), KNOWN)
 def test_error_is_within_two_units_in_the_last_place(function: str, kind: str) -> None:
     check(function, kind)
 
@@ -89,10 +97,7 @@ def unfused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the name is one of x86-64")
-@pytest.mark.parametrize(
-    ("function", "kind"),
-    [(f, k) for f in sorted(DEFINED.keys() - BINARY) for k in ("float", "double") if defined(f, k)],
-)
+@pytest.mark.parametrize(("function", "kind"), KNOWN)
 def test_a_processor_may_lack_fused_products(function: str, kind: str, unfused: None) -> None:
     """The same error; and C's function is not called for one number after the other."""
     check(function, kind)
@@ -102,12 +107,25 @@ def test_a_processor_may_lack_fused_products(function: str, kind: str, unfused: 
     assert fused == source or re.search(rb"\0fmaf?\0", llvm._emit(fused))
 
 
+def multiples() -> np.ndarray:
+    """Numbers next to multiples of quarters of a turn, of every size."""
+    rng = np.random.default_rng(8)
+    quarters = np.arange(1, 20_000) * (np.pi / 2)
+    size = 2.0 ** rng.uniform(20, 127, 20_000)
+    near = np.concatenate([quarters, np.rint(size / (np.pi / 2)) * (np.pi / 2)]).astype(np.float32)
+    return np.concatenate([near, np.nextafter(near, np.float32(0)), -near])
+
+
 def check(function: str, kind: str) -> None:
     """That a function's values are within two units in the last place."""
     x = values(np.float32 if kind == "float" else np.float64)
+    if function in ANGLES:
+        x = np.concatenate([x, multiples()])
+    if function.endswith("_near"):
+        x = x[np.abs(x) < trigonometry.NEAR]
     y = generated(function, kind, x)
     with np.errstate(all="ignore"):
-        exact = exactly(function, x)
+        exact = exactly(function.removesuffix("_near"), x)
         rounded = exact.astype(x.dtype)
     finite = np.isfinite(rounded)
     np.testing.assert_array_equal(y[~finite], rounded[~finite])
@@ -151,7 +169,24 @@ def test_exponentials_are_as_small_as_somebody_sees(expression: str, wanted: str
     assert len({name for name, _ in render.needs(line)} - {"log"}) == 1
 
 
-PAIRS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 2.5, np.inf, -np.inf, np.nan, 1e-40, 3e38, -2e9 - 1]
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the names are those of x86-64")
+@pytest.mark.parametrize(
+    ("processor", "register"), [("nehalem", "xmm"), ("haswell", "ymm"), ("skylake-avx512", "zmm")]
+)
+@pytest.mark.parametrize(("function", "kind"), KNOWN)
+def test_vectors_are_as_wide_as_a_processors(
+    function: str, kind: str, processor: str, register: str
+) -> None:
+    """Products of whole vectors, and no call for one number after the other."""
+    loop = LOOP.replace(") {{", ') "prefer-vector-width"="512" {{')
+    text = definition(function, kind) + loop.format(name="f", kind=kind, function=function)
+    code = compiled_for(processor, text)
+    assert re.search(rf"\tv?(mul|fn?m(add|sub)\d+)p[sd]\t.*%{register}", code)
+    assert "\tcall" not in code
+
+
+PAIRS = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -3.0, 2.5, np.inf, -np.inf, np.nan, 1e-40, 3e38, -2e9 - 1,
+         1e-45, -1e-42, 2.0**24 + 2, 1 - 2.0**-24, 1 + 2.0**-23]  # fmt: skip
 
 
 @pytest.mark.parametrize(("op", "exactly"), [("atan2", np.arctan2), ("pow", np.power)])
@@ -159,6 +194,8 @@ def test_functions_of_two_arguments(
     monkeypatch: pytest.MonkeyPatch, op: str, exactly: Callable[..., Any]
 ) -> None:
     monkeypatch.setenv("OPDOCK_JIT", "sync")
+    monkeypatch.setattr(numpy_codes, "wide", lambda function: False)
+    monkeypatch.setattr(numpy_codes, "chosen", lambda function: True)
     rng = np.random.default_rng(3)
     y = np.concatenate([np.repeat(PAIRS, len(PAIRS)), rng.normal(0, 9, 40_000)])
     x = np.concatenate([np.tile(PAIRS, len(PAIRS)), rng.normal(0, 9, 40_000)])

@@ -32,6 +32,12 @@ class Body:
         self.suffix = "f32" if kind == "float" else "f64"
         self.lines: list[str] = []
 
+    def widened(self) -> Body:
+        """The same function, in which what is put this way computes in double precision."""
+        wide = Body("double", widened=True)
+        wide.lines = self.lines
+        return wide
+
     def put(self, text: str) -> str:
         """An instruction; its value's name."""
         name = f"%v{len(self.lines)}"

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, codegen, dtypes, heard
-from opdock_cpu.jit import llvm, render
+from opdock_cpu.jit import llvm, numpy_codes, render
 from opdock_cpu.jit.generated import Generated
 from opdock_cpu.portable import portable_kernel
 
@@ -24,7 +24,7 @@ table = KernelTable()
 OPS: Final = (
     "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atan2", "Atanh", "BesselI0e", "BesselI1e", "Cosh",
     "DivNoNan", "Elu", "EluGrad", "Erf", "Erfc", "Exp", "Expm1", "LeakyRelu", "LeakyReluGrad",
-    "Log", "Log1p",  "ReciprocalGrad", "Relu6Grad", "Rsqrt", "RsqrtGrad", "Selu", "SeluGrad",
+    "Log", "Log1p", "Pow", "ReciprocalGrad", "Relu6Grad", "Rsqrt", "RsqrtGrad", "Selu", "SeluGrad",
     "Sigmoid", "SigmoidGrad", "Sinh", "Softplus", "SoftplusGrad", "Softsign", "SoftsignGrad",
     "SqrtGrad", "SquaredDifference", "Tanh", "TanhGrad",
 )  # fmt: skip
@@ -39,6 +39,11 @@ _SHAPES: Final = 16
 def _when(sig: NodeSig) -> bool | str:
     if not llvm.available():
         return llvm.why_not()
+    if sig.op == "Pow":
+        if numpy_codes.wide("power"):
+            return "NumPy has code for AVX-512"
+        if not numpy_codes.chosen("sin"):
+            return "C's function for each number is as quick as vectors without AVX2"
     shape = sig.out_shapes[0]
     if shape is not None and None not in shape and math.prod(n or 0 for n in shape) < _MANY:
         return "NumPy is as quick on so few elements"

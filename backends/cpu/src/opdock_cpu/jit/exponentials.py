@@ -6,6 +6,8 @@ Mathematical Functions", 1989; expf.c, logf.c, tanhf.c, exp.c, log.c, tanh.c).
 
 from __future__ import annotations
 
+from typing import Final
+
 from opdock_cpu.jit.body import Body
 
 __all__ = [
@@ -103,40 +105,64 @@ def nan_kept(b: Body, value: str, x: str = "%x") -> str:
     return b.pick(b.test("uno", x, x), x, value)
 
 
-def _log_between(b: Body, x: str) -> str:
-    """log(x) of a positive x of single precision's range, in double precision.
+_ROOT_HALF: Final = 0x3F3504F3
+"""The bits of sqrt(1/2) in single precision."""
+_EXP2_FLOAT = (1.535336188319500e-4, 1.339887440266574e-3, 9.618437357674640e-3,
+               5.550332471162809e-2, 2.402264791363012e-1, 6.931472028550421e-1)  # fmt: skip
+_LOG2_E: Final = 1.44269504088896341
 
-    With x = 2**e m and s = (m - 1) / (m + 1) it is e log(2) + 2 (s + s**3 / 3 + s**5 / 5 ...).
+
+def _log2_of_size(b: Body, size: str) -> str:
+    """The logarithm of a size to base 2, in double precision; of 0 and infinity too.
+
+    With x = 2**e m and s = (m - 1) / (m + 1) it is e + 2 (s + s**3 / 3 + s**5 / 5 ...) / log(2).
     """
-    bits = b.bits(x)
-    fraction = b.put(f"and i64 {bits}, {0xFFFFFFFFFFFFF}")
-    m = b.unbits(b.put(f"or i64 {fraction}, {0x3FE0000000000000}"))
-    low = b.test("olt", m, b.c(0.5**0.5))
-    e = b.op("fsub", _exponent(b, bits), b.pick(low, b.c(1.0), b.c(0.0)))
-    m = b.op("fmul", m, b.pick(low, b.c(2.0), b.c(1.0)))
-    s = b.op("fdiv", b.op("fsub", m, b.c(1.0)), b.op("fadd", m, b.c(1.0)))
-    z = b.op("fmul", s, s)
-    tail = b.poly(z, [2.0 / k for k in range(15, 1, -2)])
-    return b.fma(
-        e, b.c(0.69314718055994530942), b.fma(b.op("fmul", z, s), tail, b.op("fadd", s, s))
-    )
+    tiny = b.test("olt", size, b.c(2.0**-126))
+    whole = b.bits(b.pick(tiny, b.op("fmul", size, b.c(2.0**24)), size))
+    places = b.put(f"ashr i32 {b.put(f'sub i32 {whole}, {_ROOT_HALF}')}, 23")
+    m = b.unbits(b.put(f"sub i32 {whole}, {b.put(f'shl i32 {places}, 23')}"))
+    e = b.op("fsub", b.put(f"sitofp i32 {places} to float"), b.pick(tiny, b.c(24.0), b.c(0.0)))
+    infinity = float("inf")
+    e = b.pick(b.test("oeq", size, b.c(0.0)), b.c(-infinity), e)
+    e = b.pick(b.test("ueq", size, b.c(infinity)), size, e)  # a NaN as well
+    wide = b.widened()
+    m, e = (b.put(f"fpext float {v} to double") for v in (m, e))
+    one = wide.c(1.0)
+    s = wide.op("fdiv", wide.op("fsub", m, one), wide.op("fadd", m, one))
+    series = wide.poly(wide.op("fmul", s, s), [2 * _LOG2_E / k for k in range(11, 0, -2)])
+    return wide.fma(s, series, e)
+
+
+def _exp2_of(b: Body, product: str) -> str:
+    """2 to the power of a double within (-153, 130), in single precision."""
+    wide = b.widened()
+    n = wide.unary("rint", product)
+    rest = b.put(f"fptrunc double {wide.op('fsub', product, n)} to float")
+    count = b.put(f"freeze i32 {b.put(f'fptosi double {n} to i32')}")  # of a NaN it is poison
+    half = b.put(f"ashr i32 {count}, 1")
+    value = b.fma(b.poly(rest, _EXP2_FLOAT), rest, b.c(1.0))
+    for part in (half, b.put(f"sub i32 {count}, {half}")):
+        power = b.unbits(b.put(f"shl i32 {b.put(f'add i32 {part}, 127')}, 23"))
+        value = b.op("fmul", value, power)
+    return value
 
 
 def power(b: Body) -> str:
-    """%x to the power %y, both from single precision."""
+    """%x to the power %y, of single precision: logarithm and product are in double precision."""
     one, zero, infinity = b.c(1.0), b.c(0.0), b.c(float("inf"))
     size = b.unary("fabs", "%x")
-    logarithm = log_edges(b, size, _log_between(b, size))
-    # Of 1 all powers are 1, infinite ones too, where infinity times 0 would be no number.
-    still = b.pick(b.test("uno", "%y", "%y"), "%y", zero)
-    product = b.pick(b.test("oeq", size, one), still, b.op("fmul", "%y", logarithm))
-    r, n = exp_reduced(b, clamped(b, product, -200.0, 200.0))
-    value = b.op("fmul", b.op("fadd", expm1_of(b, r), one), power_of_two(b, n))
+    endless = b.test("oeq", b.unary("fabs", "%y"), infinity)
+    # Of 1 infinite powers are 1, where infinity times 0 would be no number.
+    still = b.put(f"and i1 {b.test('oeq', size, one)}, {endless}")
+    by = b.put(f"fpext float {b.pick(still, zero, '%y')} to double")
+    wide = b.widened()
+    product = wide.op("fmul", by, _log2_of_size(b, size))
+    value = _exp2_of(b, clamped(wide, product, -152.0, 129.0))
     half = b.op("fmul", "%y", b.c(0.5))
     whole = b.test("oeq", "%y", b.unary("floor", "%y"))
     odd = b.put(f"and i1 {whole}, {b.test('one', half, b.unary('floor', half))}")
-    minus = b.put(f"icmp slt i64 {b.bits('%x')}, 0")
-    value = b.pick(b.put(f"and i1 {minus}, {odd}"), b.put(f"fneg double {value}"), value)
+    minus = b.put(f"icmp slt i32 {b.bits('%x')}, 0")
+    value = b.pick(b.put(f"and i1 {minus}, {odd}"), b.put(f"fneg float {value}"), value)
     below = b.put(f"and i1 {b.test('olt', '%x', zero)}, {b.test('one', size, infinity)}")
     none = b.put(f"and i1 {below}, {b.put(f'xor i1 {whole}, 1')}")
     value = b.pick(none, b.c(float("nan")), value)

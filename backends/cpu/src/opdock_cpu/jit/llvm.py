@@ -22,8 +22,8 @@ from typing import Any, Final
 from opdock.plugin import finalizer, kept, sheltered
 
 __all__ = [
-    "Code", "available", "compile_ir", "load_cached", "started", "why_not", "why_not_started",
-    "wide",
+    "Code", "available", "compile_ir", "load_cached", "optimized", "started", "why_not",
+    "why_not_started", "wide",
 ]  # fmt: skip
 
 _lock = threading.Lock()
@@ -225,9 +225,20 @@ _HALF = re.compile(rb"__(?:extendhf[sdx]f2|trunc[sdx]fhf2)")
 
 
 def _emit(source: str) -> bytes:
+    machine = _machine()[0]
+    code: bytes = machine.emit_object(optimized(source, machine))
+    absent = _HALF.search(code)
+    if absent:
+        raise RuntimeError(
+            f"the processor does not convert half precision ({absent[0].decode()} would have to)"
+        )
+    return code
+
+
+def optimized(source: str, machine: Any) -> Any:
+    """LLVM's module of a source, as it is when a machine's code is made of it."""
     import llvmlite.binding as llvm
 
-    machine = _machine()[0]
     module = llvm.parse_assembly(source)
     module.verify()
     options = llvm.create_pipeline_tuning_options(3)
@@ -237,13 +248,7 @@ def _emit(source: str) -> bytes:
     passes = builder.getModulePassManager()
     passes.run(module, builder)
     _dispose(passes)
-    code: bytes = machine.emit_object(module)
-    absent = _HALF.search(code)
-    if absent:
-        raise RuntimeError(
-            f"the processor does not convert half precision ({absent[0].decode()} would have to)"
-        )
-    return code
+    return module
 
 
 def _dispose(passes: Any) -> None:

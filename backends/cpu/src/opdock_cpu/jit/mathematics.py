@@ -7,6 +7,7 @@ polynomials of the angles are those of Cephes (asin.c, atan.c).
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from opdock_cpu.jit.body import Body, number
@@ -25,8 +26,9 @@ from opdock_cpu.jit.exponentials import (
     tanh,
 )
 from opdock_cpu.jit.series import erf, erfc, i0e, i1e
+from opdock_cpu.jit.trigonometry import cos, sin, tan
 
-__all__ = ["BINARY", "DEFINED", "EXP_NORMAL", "defined", "definition", "number"]
+__all__ = ["ANGLES", "BINARY", "DEFINED", "EXP_NORMAL", "defined", "definition", "number"]
 
 
 # ---------------------------------------------------------------- in double precision
@@ -158,11 +160,16 @@ DEFINED: dict[str, Callable[[Body], str]] = {
 """The functions by their names in scalar expressions."""
 EXP_NORMAL: Final = "exp_normal"
 """The exponential where those of its values that are no normal numbers are not seen."""
+ANGLES: Final[dict[str, Callable[[Body], str]]] = {
+    "sin": sin, "cos": cos, "tan": tan, "sin_near": partial(sin, near=True),
+    "cos_near": partial(cos, near=True), "tan_near": partial(tan, near=True),
+}  # fmt: skip
+"""Those of single precision that loops call, which look first how large angles are."""
 BINARY: Final = frozenset({"atan2", "pow"})
 """Those of two arguments."""
 _WIDE: Final = frozenset({
-    "asin", "acos", "atan", "asinh", "acosh", "atanh", "sinh", "cosh", "atan2", "pow", "erfc",
-    "i0e", "i1e",
+    "asin", "acos", "atan", "asinh", "acosh", "atanh", "sinh", "cosh", "atan2", "erfc", "i0e",
+    "i1e",
 })  # fmt: skip
 """Those that are computed in double precision for single precision too."""
 _SINGLE: Final = frozenset({
@@ -180,12 +187,12 @@ def definition(name: str, kind: str) -> str:
     """The function `@od_<name>_<kind>` of one argument, or two.
 
     Args:
-        name: a key of `DEFINED`, or `EXP_NORMAL`.
+        name: a key of `DEFINED` or `ANGLES`, or `EXP_NORMAL`.
         kind: "float" or "double".
     """
     widened = kind == "float" and name in _WIDE
     body = Body("double" if widened else kind, widened)
-    result = (exp_normal if name == EXP_NORMAL else DEFINED[name])(body)
+    result = (exp_normal if name == EXP_NORMAL else DEFINED.get(name) or ANGLES[name])(body)
     names = ("x", "y") if name in BINARY else ("x",)
     lines = body.lines
     if widened:

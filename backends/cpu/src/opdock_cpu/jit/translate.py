@@ -382,6 +382,10 @@ class _Translation:
         return self._read(held)
 
     def _choice(self, test: ast.expr, body: ast.expr, other: ast.expr) -> Value:
+        if all(isinstance(arm, (ast.Name, ast.Constant)) for arm in (body, other)):
+            # Both are there already. Of a branch LLVM would make a store under a mask as well, and
+            # without AVX no vectors at all.
+            return self._code.pick(*map(self._value, (test, body, other)))
         (held,) = self._code.labels("held")
         self._if(
             test,

@@ -9,7 +9,7 @@ import ast
 from dataclasses import dataclass
 from typing import Final
 
-from opdock_cpu.jit.mathematics import BINARY, DEFINED, definition, number
+from opdock_cpu.jit.mathematics import ANGLES, BINARY, DEFINED, definition, number
 
 __all__ = ["CALLS", "REAL", "WHOLE", "Instructions", "Value"]
 
@@ -27,7 +27,7 @@ _TESTS: Final[dict[type[ast.cmpop], tuple[str, str]]] = {
 _ROUNDED: Final = ("floor", "ceil")
 CALLS: Final = frozenset({
     "int", "double", "single", "isnan", "min", "max", "abs", "sqrt", "lower", *_ROUNDED,
-    *(DEFINED.keys() - {"pow"}),  # which is not exact enough in double precision
+    *ANGLES, *(DEFINED.keys() - {"pow"}),  # which is not exact enough in double precision
 })  # fmt: skip
 """Functions of Python and of `math`; `single`, `double`, `lower` are NumPy's float32, float64 and
 floor."""
@@ -132,6 +132,20 @@ class Instructions:
         word = f"fcmp {_TESTS[type(test)][1]}" if kind in REAL else f"icmp {_TESTS[type(test)][0]}"
         return Value("i1", self.put(f"{word} {kind} {a.name}, {b.name}"))
 
+    def pick(self, test: Value, a: Value, b: Value) -> Value:
+        """One of two values, without a branch.
+
+        Stored where one of them was loaded from, this must not become a store under a mask, as
+        LLVM has it for AVX2: many processors take twenty cycles for one. `freeze` keeps it apart.
+        """
+        condition = self.truth(test).name
+        a, b, kind = self._met(a, b)
+        one, other = (
+            self.put(f"freeze {kind} {v.name}") if kind in REAL and v.literal is None else v.name
+            for v in (a, b)
+        )
+        return Value(kind, self.put(f"select i1 {condition}, {kind} {one}, {kind} {other}"))
+
     def call(self, name: str, args: list[Value]) -> Value:
         """A function of `CALLS`."""
         if name in ("min", "max"):
@@ -149,8 +163,10 @@ class Instructions:
         if name == "abs" and a.kind == WHOLE:
             return Value(WHOLE, self.put(f"call i64 @llvm.abs.i64(i64 {a.name}, i1 0)"))
         a = a if a.kind in REAL else self.converted(a, "double")
+        if name in ANGLES and a.kind != "float":
+            raise TypeError(f"{name} is one of single precision alone")
         k, suffix = a.kind, "f32" if a.kind == "float" else "f64"
-        if name in DEFINED:
+        if name in DEFINED or name in ANGLES:
             self._functions.add((name, k))
             return Value(k, self.put(f"call {k} @od_{name}_{k}({k} {a.name})"))
         how = {"abs": "fabs", "lower": "floor"}.get(name, name)
@@ -164,9 +180,8 @@ class Instructions:
 
     def _extreme(self, name: str, a: Value, b: Value) -> Value:
         """As Python's: the second where it is the larger or smaller, else the first."""
-        a, b, kind = self._met(a, b)
-        second = self.compare(ast.Gt() if name == "max" else ast.Lt(), b, a)
-        return Value(kind, self.put(f"select i1 {second.name}, {kind} {b.name}, {kind} {a.name}"))
+        a, b, _ = self._met(a, b)
+        return self.pick(self.compare(ast.Gt() if name == "max" else ast.Lt(), b, a), b, a)
 
     # ------------------------------------------------------------ types
     def _met(self, a: Value, b: Value, real: bool = False) -> tuple[Value, Value, str]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, checks, dtypes, windows
 from opdock_cpu.jit import llvm
-from opdock_cpu.jit.looped import Array, Looped
+from opdock_cpu.jit.looped import Array, Looped, single
 from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
@@ -23,7 +23,10 @@ def _dilate(
     height: int, width: int, depth: int, rows: int, columns: int, down: int, right: int,
     rate_y: int, rate_x: int, top: int, left: int, out_rows: int, out_columns: int,
 ) -> None:  # fmt: skip
-    """A turn is a row of the result; -1 wins windows that see nothing but padding."""
+    """A turn is a row of the result; -1 wins windows that see nothing but padding.
+
+    Winners are numbers as wide as the elements, so that vectors of both have as many lanes.
+    """
     for t in range(begin, end):
         image = t // out_rows * height
         for ox in range(out_columns):
@@ -37,12 +40,40 @@ def _dilate(
                     if at < 0 or at >= width:
                         continue
                     tap = ky * columns + kx
-                    i = ((image + y) * width + at) * depth
+                    i, k, number = ((image + y) * width + at) * depth, tap * depth, single(tap)
                     for c in range(depth):
-                        value = x[i + c] + kernel[tap * depth + c]
-                        if (value > out[o + c]) | (winner[o + c] < 0):
-                            out[o + c] = value
-                            winner[o + c] = tap
+                        value, most, who = x[i + c] + kernel[k + c], out[o + c], winner[o + c]
+                        more = (value > most) | (who < 0)
+                        out[o + c] = value if more else most
+                        winner[o + c] = number if more else who
+
+
+def _greatest(
+    begin: int, end: int, out: Array, x: Array, kernel: Array,
+    height: int, width: int, depth: int, rows: int, columns: int, down: int, right: int,
+    rate_y: int, rate_x: int, top: int, left: int, out_rows: int, out_columns: int,
+) -> None:  # fmt: skip
+    """The same where nobody asks who won."""
+    for t in range(begin, end):
+        image = t // out_rows * height
+        for ox in range(out_columns):
+            o, first = (t * out_columns + ox) * depth, 1
+            for ky in range(rows):
+                y = t % out_rows * down - top + ky * rate_y
+                if y < 0 or y >= height:
+                    continue
+                for kx in range(columns):
+                    at = ox * right - left + kx * rate_x
+                    if at < 0 or at >= width:
+                        continue
+                    i, k = ((image + y) * width + at) * depth, (ky * columns + kx) * depth
+                    if first == 1:
+                        first = 0
+                        for c in range(depth):
+                            out[o + c] = x[i + c] + kernel[k + c]
+                    else:
+                        for c in range(depth):
+                            out[o + c] = max(out[o + c], x[i + c] + kernel[k + c])
 
 
 def _to_inputs(
@@ -56,7 +87,7 @@ def _to_inputs(
             for ox in range(out_columns):
                 o = ((b * out_rows + oy) * out_columns + ox) * depth
                 for c in range(depth):
-                    tap = winner[o + c]
+                    tap = int(winner[o + c])
                     if tap >= 0:
                         y = oy * down - top + tap // columns * rate_y
                         at = ox * right - left + tap % columns * rate_x
@@ -70,11 +101,12 @@ def _to_filter(
     """A turn is a channel."""
     for c in range(begin, end):
         for p in range(positions):
-            tap = winner[p * depth + c]
+            tap = int(winner[p * depth + c])
             if tap >= 0:
                 out[tap * depth + c] = out[tap * depth + c] + grad[p * depth + c]
 
 
+_GREATEST: Final = Looped(_greatest)
 _DILATE, _TO_INPUTS, _TO_FILTER = Looped(_dilate), Looped(_to_inputs), Looped(_to_filter)
 
 
@@ -96,14 +128,26 @@ class _Dilation:
         where = self.where
         return (*where.strides, *where.dilations, *(before for before, _ in where.pads), *where.out)
 
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Sizes of the input and the kernel, and how windows move."""
+        return (*self.x.shape[1:], *self.kernel.shape[:2], *self.walk)
+
+    def greatest(self) -> Array | None:
+        """The results, or None while there is no code."""
+        out = np.full(self.shape, -np.inf, self.x.dtype)
+        steps = out.size * self.kernel.shape[0] * self.kernel.shape[1]
+        turns = self.shape[0] * self.shape[1]
+        done = _GREATEST(turns, steps, out, self.x, self.kernel, *self.numbers)
+        return out if done else None
+
     def maxima(self) -> tuple[Array, Array] | None:
         """The results and who won, or None while there is no code."""
         out = np.full(self.shape, -np.inf, self.x.dtype)
-        winner = np.full(self.shape, -1, np.int32)
+        winner = np.full(self.shape, -1, self.x.dtype)
         taps = self.kernel.shape[0] * self.kernel.shape[1]
-        numbers = (*self.x.shape[1:], *self.kernel.shape[:2], *self.walk)
         turns = self.shape[0] * self.shape[1]
-        done = _DILATE(turns, out.size * taps, out, winner, self.x, self.kernel, *numbers)
+        done = _DILATE(turns, out.size * taps, out, winner, self.x, self.kernel, *self.numbers)
         return (out, winner) if done else None
 
 
@@ -119,8 +163,8 @@ def dilation2d(sig: NodeSig) -> Callable[[Array, Array], Array]:
     plain: Callable[..., Array] = portable_kernel(sig)
 
     def run(x: Array, kernel: Array) -> Array:
-        found = _Dilation(layout, x, kernel).maxima() if _fits(x, kernel) else None
-        return plain(x, kernel) if found is None else found[0]
+        found = _Dilation(layout, x, kernel).greatest() if _fits(x, kernel) else None
+        return plain(x, kernel) if found is None else found
 
     return run
 

@@ -321,7 +321,8 @@ def _truncated_rows(
     for chosen, propose in ways:
         rows = np.flatnonzero(chosen)
         # Two at least: uniforms come by the pair of blocks.
-        blocks = min(-(-3 * out.shape[1] // 8) * 2 + 2, _DRAWN_AT_ONCE)
+        share = 3 if propose is _plain_normals else 6
+        blocks = min(-(-share * out.shape[1] // 16) * 2 + 2, _DRAWN_AT_ONCE)
         step = max(1, _DRAWN_AT_ONCE // blocks)
         for first in range(0, len(rows), step):
             part = rows[first : first + step]
@@ -345,10 +346,9 @@ def _fill_rows(
         places = starts[active, None] + drawn + np.arange(blocks)
         words = stream.blocks_at(places.reshape(-1))
         values, fits = propose(words, len(active), low[active, None], high[active, None])
-        rank = have[active, None] + np.cumsum(fits, axis=1)
-        keep = fits & (rank <= wanted[active, None])
-        rows = np.broadcast_to(active[:, None], keep.shape)
-        out[rows[keep], rank[keep] - 1] = values[keep]
+        rank = have[active, None] + fits.cumsum(axis=1)
+        rows, columns = (fits & (rank <= wanted[active, None])).nonzero()
+        out[active[rows], rank[rows, columns] - 1] = values[rows, columns]
         idle[active] = np.where(fits.any(axis=1), 0, idle[active] + fits.shape[1])
         have[active], drawn = rank[:, -1], drawn + blocks
         active = active[have[active] < wanted[active]]
@@ -400,8 +400,7 @@ def _normals(words: Array, dtype: np.dtype[Any]) -> Floats:
     """The normal numbers of blocks, as the type has them."""
     if dtype == np.float64:
         return np.stack(box_muller64(words), axis=-1).reshape(-1)
-    pairs = box_muller(words[:, 0::2], words[:, 1::2])
-    return np.stack(pairs, axis=-1).reshape(-1).astype(dtype).astype(np.float64)
+    return box_muller(words).reshape(-1).astype(dtype).astype(np.float64)
 
 
 def _plain_normals(dtype: np.dtype[Any]) -> Propose:

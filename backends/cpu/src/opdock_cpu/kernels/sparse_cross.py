@@ -1,14 +1,16 @@
-"""Crosses of features: strings one by one, hashes for a whole row at a time."""
+"""Crosses of features, all rows at once."""
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, cells, checks
+from opdock_cpu.jit.strings import joined
+from opdock_cpu.text.arrays import array_of
 from opdock_cpu.text.hashing import fingerprint64
 
 __all__ = ["table"]
@@ -22,6 +24,7 @@ _MUL: Final = np.uint64(0xC6A4A7935BD1E995)
 _SHIFT: Final = np.uint64(47)
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7800)
 _TEN: Final = np.uint64(10)
+_BETWEEN: Final = b"_X_"
 _NO_KEY: Final = 0xDECAFCAFFE  # what hashes start from where the op has none
 
 
@@ -58,55 +61,86 @@ def sparse_cross(sig: NodeSig) -> Callable[..., tuple[Array, Array, Array]]:
         sparse = tuple(zip(inputs[:n], inputs[n : 2 * n], inputs[2 * n : 3 * n], strict=True))
         dense = inputs[3 * n :]
         rows = _check(sparse, dense)
-        turn = _hash_column if hashed else _text_column
-        columns = [turn(_split(i, v, rows)) for i, v, _ in sparse]
-        columns += [turn(list(d)) for d in dense]
-        found = []
-        for features in zip(*columns, strict=True):
-            found.append(_hashes(features, key, combine) % buckets if hashed else _texts(features))
-        counts = np.array([len(f) for f in found], np.int64)
+        columns = [_sparse(i, v, rows) for i, v, _ in sparse] + [_dense(d) for d in dense]
+        counts = np.ones(rows, np.int64)
+        for column in columns:
+            counts *= column.counts
         places = np.empty((int(counts.sum()), 2), np.int64)
         places[:, 0] = np.repeat(np.arange(rows), counts)
         places[:, 1] = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
-        values = np.concatenate([np.zeros(0, np.uint64 if hashed else object), *found])
-        width = int(counts.max(initial=0))
-        values = values.astype(np.int64) if hashed else values
-        return places, values, np.array([rows, width], np.int64)
+        chosen = _chosen(columns, places)
+        shape = np.array([rows, int(counts.max(initial=0))], np.int64)
+        if not hashed:
+            return places, _texts(columns, chosen, len(places)), shape
+        found = np.full(len(places), key, np.uint64)
+        for column, which in zip(columns, chosen, strict=True):
+            found = combine(found, column.hashes()[which])
+        return places, (found % buckets).astype(np.int64), shape
 
     return run
 
 
-def _hashes(
-    features: Sequence[Array], key: np.uint64, combine: Callable[[Array, Array], Array]
-) -> Array:
-    out = np.full(1, key, np.uint64)
-    for column in features:
-        out = combine(out[:, None], column[None, :]).reshape(-1)
-    return out
+@dataclass(frozen=True)
+class _Column:
+    """Features of all rows, one row's after the other's.
+
+    Attributes:
+        values: the features.
+        counts: how many each row has.
+    """
+
+    values: Array
+    counts: Array
+
+    def hashes(self) -> Array:
+        """A number for each feature."""
+        if self.values.dtype.hasobject:
+            return fingerprint64(self.values.tolist())
+        return self.values.astype(np.uint64)
+
+    def texts(self) -> Array:
+        """The features as strings."""
+        if self.values.dtype.hasobject:
+            return self.values
+        return array_of([str(v).encode() for v in self.values.tolist()], self.values.shape)
 
 
-def _texts(features: Sequence[Sequence[bytes]]) -> Array:
-    crossed = [b"_X_".join(parts) for parts in itertools.product(*features)]
-    out = np.empty(len(crossed), object)
-    out[:] = crossed
-    return out
-
-
-def _split(indices: Array, values: Array, rows: int) -> list[Array]:
-    """The values of each row."""
+def _sparse(indices: Array, values: Array, rows: int) -> _Column:
     row = indices[:, 0]
     if ((row < 0) | (row >= rows)).any():
         raise checks.invalid(f"Input indices name a row outside of [0, {rows})")
-    order = np.argsort(row, kind="stable")
-    return np.split(values[order], np.searchsorted(row[order], np.arange(1, rows)))[:rows]
+    counts = np.bincount(row, minlength=rows)
+    if (row[1:] < row[:-1]).any():
+        values = values[np.argsort(row, kind="stable")]
+    return _Column(values, counts)
 
 
-def _hash_column(rows: list[Array]) -> list[Array]:
-    return [fingerprint64(r.tolist()) if r.dtype.hasobject else r.astype(np.uint64) for r in rows]
+def _dense(values: Array) -> _Column:
+    return _Column(values.reshape(-1), np.full(values.shape[0], values.shape[1], np.int64))
 
 
-def _text_column(rows: list[Array]) -> list[list[bytes]]:
-    return [[v if isinstance(v, bytes) else str(v).encode() for v in r.tolist()] for r in rows]
+def _chosen(columns: Sequence[_Column], places: Array) -> list[Array]:
+    """For each column which feature is in each of the combinations at (row, number in it)."""
+    row, left = places[:, 0], places[:, 1]
+    found = []
+    for column in reversed(columns):
+        counts = column.counts[row]
+        starts = np.cumsum(column.counts) - column.counts
+        before = left // counts
+        found.append(starts[row] + left - before * counts)
+        left = before
+    return found[::-1]
+
+
+def _texts(columns: Sequence[_Column], chosen: Sequence[Array], count: int) -> Array:
+    """The features of each combination as one string."""
+    parts = [column.texts()[which] for column, which in zip(columns, chosen, strict=True)]
+    if not parts:
+        return array_of([b""] * count, (count,))
+    together = joined(parts, _BETWEEN)
+    if together is not None:
+        return together
+    return array_of(map(_BETWEEN.join, zip(*parts, strict=True)), (count,))
 
 
 # ---------------------------------------------------------------- checks

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, windows
+from opdock_cpu.kernels import pool as loops
 from opdock_cpu.onednn import pool as primitives
 from opdock_cpu.onednn.declarations import Type
 from opdock_cpu.onednn.kernels.common import F32, PRIORITY, Array, PerShape, declined_at_once, size
@@ -122,13 +123,16 @@ def avg_pool_grad(sig: NodeSig) -> Callable[..., Array]:
 def max_pool_grad(sig: NodeSig) -> Callable[..., Array]:
     """The gradient goes to the first maximum of each window."""
     pool = windows.Pool(sig.attrs)
-    plain: Callable[..., Array] = portable_kernel(sig, out=True)
+    plain = loops.max_pool_grad(sig)
 
     def make(x: Array, y: Array, grad: Array) -> Callable[..., Array]:
         shape = _shape(pool, x.shape)
         if x.size == 0 or grad.size == 0 or not y.shape == grad.shape == pool.result(x.shape):
             return plain  # which says what is wrong with them
-        forward, backward, extent = primitives.maximum_gradient(shape)
+        found = primitives.maximum_gradient(shape)
+        if found is None:
+            return plain
+        forward, backward, extent = found
         free: list[tuple[Array, Array]] = []
 
         def call(x: Array, y: Array, grad: Array, out: Array | None) -> Array:

@@ -1,0 +1,105 @@
+"""Pools of maxima as loops: what they give, and that they are vectors on older processors."""
+
+from __future__ import annotations
+
+import platform
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import opdock as tf
+from opdock.graph.nodes import registry
+from opdock_cpu.jit.looped import Looped
+from opdock_cpu.kernels import morphology, pool
+from opdock_cpu.onednn import pool as primitives
+from tests.backends.cpu.looped import assembly, given
+
+NAN, INF = np.nan, np.inf
+
+
+def _images(depth: int, dtype: str) -> np.ndarray:
+    """Images with equal numbers, and with some that are not finite."""
+    rng = np.random.default_rng(5)
+    x = rng.integers(-3, 3, (3, 9, 11, depth)).astype(dtype)
+    x[0, 2, 2], x[0, 4:, :, : depth // 2], x[1, :4, :4], x[2, 5, 5] = NAN, NAN, -INF, INF
+    return x
+
+
+@pytest.fixture
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where oneDNN's code has no masks."""
+    monkeypatch.setattr(primitives, "_MASKED", "no code")
+
+
+def _both_gradients(x: np.ndarray, sizes: Any, steps: Any, padding: str, form: str) -> list[Any]:
+    first = form == "NCHW"
+    turned = np.ascontiguousarray(np.moveaxis(x, -1, 1)) if first else x
+    sizes, steps = ([1, 1, *s] if first else [1, *s, 1] for s in (sizes, steps))
+    how = {"strides": steps, "padding": padding, "data_format": form}
+    images = given(turned)
+    y = tf.nn.max_pool(images, sizes, **how)
+    back, second = (
+        given(np.random.default_rng(6).normal(size=s.shape.as_list()).astype(x.dtype))
+        for s in (y, images)
+    )
+    once, twice = registry.get("MaxPoolGrad"), registry.get("MaxPoolGradGrad")
+    found = [
+        once(images, y, back, ksize=sizes, **how),
+        twice(images, y, second, ksize=sizes, **how),
+    ]
+    of_input: Any = registry.get("MaxPoolGradV2")
+    dynamic = [tf.py_func(lambda v=v: np.array(v, np.int32), [], tf.int32) for v in (sizes, steps)]
+    for one in dynamic:
+        one.set_shape([4])
+    return [*found, of_input(images, y, back, *dynamic, padding=padding, data_format=form)]
+
+
+@pytest.mark.parametrize("form", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize(("sizes", "steps"), [((3, 2), (2, 2)), ((2, 2), (3, 3)), ((1, 5), (1, 1))])
+@pytest.mark.parametrize(("depth", "dtype"), [(1, "float32"), (21, "float32"), (4, "float64")])
+def test_gradients_of_maxima(
+    both: Any, narrow: None, depth: int, dtype: str, sizes: Any, steps: Any, padding: str, form: str
+) -> None:
+    def build() -> list[Any]:
+        return _both_gradients(_images(depth, dtype), sizes, steps, padding, form)
+
+    with_loops, without = both(build, "_winners", "_to_winners", "_places")
+    for found, wanted in zip(with_loops, without, strict=True):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_places_of_maxima(both: Any, padding: str, whole: bool) -> None:
+    def build() -> Any:
+        return tf.nn.max_pool_with_argmax(
+            given(_images(5, "float32")), [1, 3, 2, 1], [1, 2, 2, 1], padding,
+            include_batch_in_index=whole,
+        )  # fmt: skip
+
+    for found, wanted in zip(*both(build, "_winners", "_places"), strict=True):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the names are those of x86-64")
+@pytest.mark.parametrize(
+    "loop",
+    [pool._WINNERS, pool._TO_WINNERS, pool._TO_NEAR, morphology._DILATE, morphology._GREATEST],
+    ids=lambda loop: loop._function.__name__,
+)
+def test_channels_are_vectors_on_older_processors(loop: Looped) -> None:
+    """In each, four or eight are compared at once, and nothing is stored under a mask.
+
+    Of `store(choice(test, new, old))` LLVM makes such where the old value was just loaded.
+    """
+    assert loop._about is not None
+    elements = ["float32"] * len(loop._about.arrays)
+    older, old = (assembly(loop, elements, name) for name in ("nehalem", "haswell"))
+    assert re.search(r"\t(cmp\w*|max)ps\t", older)
+    assert re.search(r"\tv(cmp\w*|max)ps\t.*%ymm", old)
+    assert not re.search(r"\tv(p?)maskmov\w+\t%", old)
