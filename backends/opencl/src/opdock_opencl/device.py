@@ -23,7 +23,8 @@ from opdock.plugin import (
 )
 from opdock_ckernels.families import WIDE
 from opdock_opencl.array import Array
-from opdock_opencl.dialect import OPENCL_C, OPENCL_C_ON_CPU
+from opdock_opencl.dialect import OPENCL_C
+from opdock_opencl.elementary import before
 from opdock_opencl.gemm import tiled
 from opdock_opencl.probe import device_of
 from opdock_opencl.staging import Staging
@@ -45,7 +46,9 @@ class OpenCLDevice(BaseDevice):
         self.cl_device = device_of(cl, attributes)
         self.has_double = "cl_khr_fp64" in self.cl_device.extensions.split()
         self.is_cpu = bool(self.cl_device.type & cl.device_type.CPU)
-        self.dialect = OPENCL_C_ON_CPU if self.is_cpu else OPENCL_C
+        self.dialect = OPENCL_C
+        self._elementary = self.is_cpu and self.has_double
+        self.rounded = "wide_" if self._elementary else ""
         held = NUMBERS | {dtypes.bool_}
         self.dtypes = held if self.has_double else held - WIDE
         self.context = cl.Context([self.cl_device])
@@ -146,11 +149,9 @@ class OpenCLDevice(BaseDevice):
     def _program(self, source: str, macros: Mapping[str, object]) -> Any:
         key = (source, *macros.items())
         if key not in self._programs:
-            text = (
-                source
-                if source.startswith(self.dialect.prelude)
-                else (f"{self.dialect.prelude}\n{source}")
-            )
+            prelude = self.dialect.prelude
+            body = source.removeprefix(prelude)
+            text = f"{prelude}\n{before(body) if self._elementary else ''}{body}"
             # Some drivers print each warning, helpless ones about unused helpers above all.
             options = ["-w", *(f"-D{k}={v}" for k, v in macros.items())]
             with warnings.catch_warnings():
