@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import as_dtype, codegen
+from opdock.plugin import DType, as_dtype, codegen
 from opdock_ckernels.dialect import TYPES, WORDS
+from opdock_ckernels.made import once
 from opdock_ckernels.protocols import Array
 
 __all__ = ["find", "largest", "sort"]
@@ -72,8 +73,9 @@ KERNEL void best(GLOBAL const T* x, GLOBAL const int* from, GLOBAL W* y, GLOBAL 
 """
 
 
-def _text(device: Any, dtype: Any, descending: bool) -> str:
-    """The program; where `dtype` is floating, NaN is beyond every number."""
+@once
+def _kernel(device: Any, name: str, dtype: DType, descending: bool) -> Any:
+    """A kernel of the program; where `dtype` is floating, NaN is beyond every number."""
     sign, number, other = (">", "b", "a") if descending else ("<", "a", "b")
     before = f"(a) {sign} (b)"
     if dtype.is_floating:
@@ -86,7 +88,8 @@ def _text(device: Any, dtype: Any, descending: bool) -> str:
         f"#define LOAD(p) {dialect.load(dtype, 'x', '(p)')}",
         f"#define BEFORE(a, b) ({before})",
     ]
-    return "\n".join([codegen.helpers(dialect, "\n".join(macros)), *macros, _SORT])
+    text = "\n".join([codegen.helpers(dialect, "\n".join(macros)), *macros, _SORT])
+    return device.kernel(text, name)
 
 
 def sort(device: Any, keys: Array, descending: bool = False) -> tuple[Array, Array]:
@@ -100,18 +103,20 @@ def sort(device: Any, keys: Array, descending: bool = False) -> tuple[Array, Arr
     Returns:
         The sorted elements, and their old positions as int32, both in the shape of `keys`.
     """
-    text = _text(device, as_dtype(keys.dtype), descending)
+    dtype = as_dtype(keys.dtype)
     n, total = keys.shape[-1], np.int64(keys.size)
     values: Array = device.allocate(keys.shape, keys.dtype)
     at: Array = device.allocate(keys.shape, np.dtype(np.int32))
     sizes = (total, np.int64(n), np.int64(_BLOCK))
-    device.launch(device.kernel(text, "blocks"), keys.size, keys, values, at, *sizes)
+    blocks = _kernel(device, "blocks", dtype, descending)
+    device.launch(blocks, keys.size, keys, values, at, *sizes)
     run = _BLOCK
     while run < n:
         more: Array = device.allocate(keys.shape, keys.dtype)
         where: Array = device.allocate(keys.shape, np.dtype(np.int32))
         sizes = (total, np.int64(n), np.int64(run))
-        device.launch(device.kernel(text, "merge"), keys.size, values, at, more, where, *sizes)
+        merge = _kernel(device, "merge", dtype, descending)
+        device.launch(merge, keys.size, values, at, more, where, *sizes)
         values, at, run = more, where, 2 * run
     return values, at
 
@@ -129,7 +134,7 @@ def largest(device: Any, rows: Array, k: int) -> tuple[Array, Array]:
     Returns:
         The elements, and their places in the rows as int32.
     """
-    kernel = device.kernel(_text(device, as_dtype(rows.dtype), True), "best")
+    kernel = _kernel(device, "best", as_dtype(rows.dtype), True)
     count, block = rows.shape[0], max(_BLOCK, 2 * k)
     values, first = rows, True
     at: Array = device.allocate((1,), np.dtype(np.int32))
@@ -162,6 +167,26 @@ KERNEL void find(GLOBAL const T* x, GLOBAL const T* v, GLOBAL O* y, i64 total, i
 """
 
 
+@once
+def _finder(device: Any, dtype: DType, out: DType, right: bool) -> Any:
+    dialect = device.dialect
+    beyond = " || (wanted != wanted && u == u)" if dtype.is_floating else ""
+    left = f"u < wanted{beyond}"
+    if right:
+        beyond = " && u == u" if dtype.is_floating else ""
+        left = f"!(wanted < u{beyond})" + (" && (u == u || wanted != wanted)" if beyond else "")
+    macros = [
+        f"#define T {TYPES[dtype.name]}",
+        f"#define A {dialect.computed(dtype)}",
+        f"#define O {TYPES[out.name]}",
+        f"#define LOAD(p) {dialect.load(dtype, 'x', '(p)')}",
+        f"#define LOAD_V(p) {dialect.load(dtype, 'v', '(p)')}",
+        f"#define LEFT ({left})",
+    ]
+    text = "\n".join([codegen.helpers(dialect, "\n".join(macros)), *macros, _FIND])
+    return device.kernel(text, "find")
+
+
 def find(device: Any, rows: Array, values: Array, out: np.dtype[Any], right: bool = False) -> Array:
     """Where the values of each row fit into the sorted row of the same number.
 
@@ -172,22 +197,8 @@ def find(device: Any, rows: Array, values: Array, out: np.dtype[Any], right: boo
         out: the integer type of the result.
         right: whether a value goes behind its equals.
     """
-    dtype, dialect = as_dtype(rows.dtype), device.dialect
-    beyond = " || (wanted != wanted && u == u)" if dtype.is_floating else ""
-    left = f"u < wanted{beyond}"
-    if right:
-        beyond = " && u == u" if dtype.is_floating else ""
-        left = f"!(wanted < u{beyond})" + (" && (u == u || wanted != wanted)" if beyond else "")
-    macros = [
-        f"#define T {TYPES[dtype.name]}",
-        f"#define A {dialect.computed(dtype)}",
-        f"#define O {TYPES[as_dtype(out).name]}",
-        f"#define LOAD(p) {dialect.load(dtype, 'x', '(p)')}",
-        f"#define LOAD_V(p) {dialect.load(dtype, 'v', '(p)')}",
-        f"#define LEFT ({left})",
-    ]
-    text = "\n".join([codegen.helpers(dialect, "\n".join(macros)), *macros, _FIND])
+    kernel = _finder(device, as_dtype(rows.dtype), as_dtype(out), right)
     found: Array = device.allocate(values.shape, out)
     sizes = (np.int64(v) for v in (values.size, rows.shape[-1], values.shape[-1]))
-    device.launch(device.kernel(text, "find"), values.size, rows, values, found, *sizes)
+    device.launch(kernel, values.size, rows, values, found, *sizes)
     return found
