@@ -19,6 +19,10 @@ from opdock_ckernels.protocols import Array
 __all__ = ["find", "largest", "sort"]
 
 _BLOCK = 64
+_STRETCH = 2048
+"""Elements of a block that a work item of a CPU goes through."""
+_GROUP_OF_CPU = 4
+"""Such work items of a group: a group is what a thread takes."""
 _SORT = """
 KERNEL void blocks(GLOBAL const T* x, GLOBAL W* y, GLOBAL int* at, i64 total, i64 n, i64 block) {
   i64 i = GLOBAL_ID(0);
@@ -70,6 +74,28 @@ KERNEL void best(GLOBAL const T* x, GLOBAL const int* from, GLOBAL W* y, GLOBAL 
   y[place] = ((GLOBAL const W*)x)[i];
   at[place] = first ? (int)j : from[i];
 }
+
+KERNEL void chosen(GLOBAL const T* x, GLOBAL const int* from, GLOBAL T* y, GLOBAL int* at,
+                   i64 items, i64 n, i64 block, i64 k, i64 kept, int first) {
+  i64 i = GLOBAL_ID(0);
+  if (i >= items) return;
+  i64 blocks = (n + block - 1) / block, row = i / blocks, low = i % blocks * block;
+  i64 high = low + block < n ? low + block : n, most = k < high - low ? k : high - low;
+  i64 base = row * n, place = row * kept + i % blocks * k, count = 0;
+  A least = 0;
+  for (i64 p = low; p < high; ++p) {
+    A v = LOAD(base + p);
+    if (count == most && !BEFORE(v, least)) continue;
+    i64 q = place + (count < most ? count++ : most - 1);
+    for (; q > place && BEFORE(v, LOAD_Y(q - 1)); --q) {
+      ((GLOBAL W*)y)[q] = ((GLOBAL W*)y)[q - 1];
+      at[q] = at[q - 1];
+    }
+    ((GLOBAL W*)y)[q] = ((GLOBAL const W*)x)[base + p];
+    at[q] = first ? (int)p : from[base + p];
+    least = LOAD_Y(place + count - 1);
+  }
+}
 """
 
 
@@ -86,6 +112,7 @@ def _kernel(device: Any, name: str, dtype: DType, descending: bool) -> Any:
         f"#define W {WORDS[dtype.size]}",
         f"#define A {dialect.computed(dtype)}",
         f"#define LOAD(p) {dialect.load(dtype, 'x', '(p)')}",
+        f"#define LOAD_Y(p) {dialect.load(dtype, 'y', '(p)')}",
         f"#define BEFORE(a, b) ({before})",
     ]
     text = "\n".join([codegen.helpers(dialect, "\n".join(macros)), *macros, _SORT])
@@ -124,7 +151,9 @@ def sort(device: Any, keys: Array, descending: bool = False) -> tuple[Array, Arr
 def largest(device: Any, rows: Array, k: int) -> tuple[Array, Array]:
     """The `k` largest of each row in descending order; of equals the first comes first.
 
-    Blocks of a row hand on their `k` largest, until one block is left.
+    Blocks of a row hand on their `k` largest, until one block is left. On a CPU a work item goes
+    through a block, and most elements are behind the last that it keeps; elsewhere one has an
+    element, and counts those of the block that come before.
 
     Args:
         device: the open device.
@@ -134,8 +163,9 @@ def largest(device: Any, rows: Array, k: int) -> tuple[Array, Array]:
     Returns:
         The elements, and their places in the rows as int32.
     """
-    kernel = _kernel(device, "best", as_dtype(rows.dtype), True)
-    count, block = rows.shape[0], max(_BLOCK, 2 * k)
+    alone = device.is_cpu
+    kernel = _kernel(device, "chosen" if alone else "best", as_dtype(rows.dtype), True)
+    count, block = rows.shape[0], max(_STRETCH if alone else _BLOCK, 2 * k)
     values, first = rows, True
     at: Array = device.allocate((1,), np.dtype(np.int32))
     while True:
@@ -143,8 +173,10 @@ def largest(device: Any, rows: Array, k: int) -> tuple[Array, Array]:
         kept = n // block * k + min(k, n % block)
         fewer: Array = device.allocate((count, kept), rows.dtype)
         where: Array = device.allocate((count, kept), np.dtype(np.int32))
-        sizes = [np.int64(v) for v in (values.size, n, block, k, kept)]
-        device.launch(kernel, values.size, values, at, fewer, where, *sizes, np.int32(first))
+        items = count * -(-n // block) if alone else values.size
+        sizes = [np.int64(v) for v in (items, n, block, k, kept)]
+        group = _GROUP_OF_CPU if alone else 0
+        device.launch(kernel, items, values, at, fewer, where, *sizes, np.int32(first), group=group)
         values, at, first = fewer, where, False
         if n <= block:
             return values, at
