@@ -48,6 +48,7 @@ class OpenCLDevice(BaseDevice):
         self.cl_device = device_of(cl, attributes)
         self.has_double = "cl_khr_fp64" in self.cl_device.extensions.split()
         self.is_cpu = bool(self.cl_device.type & cl.device_type.CPU)
+        self.largest_group = int(self.cl_device.max_work_group_size)
         self.dialect = OPENCL_C
         self._elementary = self.is_cpu and self.has_double
         self.rounded = "wide_" if self._elementary else ""
