@@ -1,6 +1,7 @@
 """Dense linear algebra on batches: a work group takes a matrix, its items share the rows.
 
-All kernels work in place on contiguous matrices, with a barrier between dependent steps.
+All kernels work in place on contiguous matrices, with a barrier between dependent steps. On a CPU,
+and where matrices are small and many, an item takes a matrix: `L` is 1, and nothing is shared.
 """
 
 from __future__ import annotations
@@ -16,7 +17,16 @@ from opdock_ckernels.protocols import Array
 __all__ = ["Dense"]
 
 _HEAD = """
+#define BATCH i64 batches,
+#if L > 1
 #define MATRIX int lane = LOCAL_ID(0); i64 batch = GROUP_ID(0);
+#else
+#define MATRIX int lane = 0; i64 batch = GLOBAL_ID(0); if (batch >= batches) return;
+#undef LOCAL
+#undef BARRIER
+#define LOCAL
+#define BARRIER
+#endif
 #define EACH(i, from, to) for (int i = (from) + lane; i < (to); i += L)
 // The elements behind row and column k, `width` of each row: rows an item, or elements an item.
 #if LINES
@@ -31,7 +41,7 @@ _HEAD = """
 """
 # Row exchanges by the largest element; a column of zeros is passed over, and told by the flag.
 _LU = """
-KERNEL void lu(GLOBAL T* a, GLOBAL int* order, GLOBAL int* flag, int n) {
+KERNEL void lu(BATCH GLOBAL T* a, GLOBAL int* order, GLOBAL int* flag, int n) {
   LOCAL T top[L];
   LOCAL int at[L];
   MATRIX
@@ -76,7 +86,7 @@ KERNEL void lu(GLOBAL T* a, GLOBAL int* order, GLOBAL int* flag, int n) {
 """
 # a's element (r, c) lies at r * rs + c * cs, so a transposed triangle needs no copy.
 _SUBSTITUTE = """
-KERNEL void substitute(GLOBAL const T* a, GLOBAL T* x, GLOBAL int* flag, int n, int m, int rs,
+KERNEL void substitute(BATCH GLOBAL const T* a, GLOBAL T* x, GLOBAL int* flag, int n, int m, int rs,
                        int cs, int lower, int unit) {
   MATRIX
   a += batch * n * n;
@@ -140,7 +150,7 @@ KERNEL void determinant(GLOBAL const T* a, GLOBAL const int* order, GLOBAL T* si
 }
 """
 _CHOLESKY = """
-KERNEL void cholesky(GLOBAL T* a, GLOBAL int* flag, int n) {
+KERNEL void cholesky(BATCH GLOBAL T* a, GLOBAL int* flag, int n) {
   MATRIX
   a += batch * n * n;
   for (int k = 0; k < n; ++k) {
@@ -162,7 +172,7 @@ KERNEL void cholesky(GLOBAL T* a, GLOBAL int* flag, int n) {
 # Householder reflections with LAPACK's signs; below the diagonal stay the vectors, which start
 # with 1.
 _QR = """
-KERNEL void reflect(GLOBAL T* a, GLOBAL T* taus, int m, int n) {
+KERNEL void reflect(BATCH GLOBAL T* a, GLOBAL T* taus, int m, int n) {
   LOCAL T part[L];
   MATRIX
   int steps = m < n ? m : n;
@@ -194,7 +204,8 @@ KERNEL void reflect(GLOBAL T* a, GLOBAL T* taus, int m, int n) {
     BARRIER;
   }
 }
-KERNEL void rebuild(GLOBAL const T* a, GLOBAL const T* taus, GLOBAL T* q, int m, int n, int p) {
+KERNEL void rebuild(BATCH GLOBAL const T* a, GLOBAL const T* taus, GLOBAL T* q, int m, int n,
+                    int p) {
   MATRIX
   int steps = m < n ? m : n;
   a += batch * m * n;
@@ -217,6 +228,12 @@ KERNEL void upper(GLOBAL const T* a, GLOBAL T* y, i64 total, int m, int n, int p
 }
 """
 
+_LANES = 256
+"""Work items that share a matrix."""
+_SMALL = 64
+"""Elements of a matrix that an item takes alone on any device, where there are many."""
+_MANY = 256
+
 
 class Dense:
     """The kernels for one element type.
@@ -228,21 +245,20 @@ class Dense:
 
     def __init__(self, device: Any, dtype: np.dtype[Any]) -> None:
         self.device, self.type = device, dtype
-        self._lanes = 16 if device.is_cpu else 256
-        self._macros = {
-            "T": TYPES[as_dtype(dtype).name],
-            "L": self._lanes,
-            "LINES": int(device.is_cpu),
-        }
+        self._macros = {"T": TYPES[as_dtype(dtype).name], "LINES": int(device.is_cpu)}
 
-    def kernel(self, source: str, name: str) -> Any:
-        """A kernel of a program that may use MATRIX, EACH, T and L."""
-        return self.device.kernel(_HEAD + source, name, **self._macros)
+    def kernel(self, source: str, name: str, lanes: int = 1) -> Any:
+        """A kernel of a program that may use BATCH, MATRIX, EACH, T and L."""
+        return self.device.kernel(_HEAD + source, name, L=lanes, **self._macros)
 
-    def groups(self, source: str, name: str, batch: int, *args: Any) -> None:
-        """Queues a kernel with a group a matrix."""
-        kernel = self.kernel(source, name)
-        self.device.launch(kernel, batch * self._lanes, *args, group=self._lanes)
+    def groups(self, source: str, name: str, batch: int, size: int, *args: Any) -> None:
+        """Queues a kernel over matrices of `size` elements; `BATCH` is its first parameter."""
+        alone = self.device.is_cpu or (size <= _SMALL and batch >= _MANY)
+        lanes = 1 if alone else min(_LANES, self.device.largest_group)
+        kernel, group = self.kernel(source, name, lanes), lanes
+        if alone and batch >= _MANY:
+            group = 0 if size <= _SMALL else 1
+        self.device.launch(kernel, batch * lanes, np.int64(batch), *args, group=group)
 
     def copy(self, x: Array) -> Array:
         """A copy of an array."""
@@ -268,7 +284,7 @@ class Dense:
         """Both factors in one matrix, and the order of the rows; `flag` tells of a zero pivot."""
         out, n = self.copy(x), x.shape[-1]
         order: Array = self.device.allocate(x.shape[:-1], np.dtype(np.int32))
-        self.groups(_LU, "lu", x.size // (n * n), out, order, flag, np.int32(n))
+        self.groups(_LU, "lu", x.size // (n * n), n * n, out, order, flag, np.int32(n))
         return out, order
 
     def substitute(
@@ -279,7 +295,7 @@ class Dense:
         n, m = x.shape[-2:]
         steps = (1, n) if turned else (n, 1)
         numbers = (np.int32(v) for v in (n, m, *steps, lower != turned, unit))
-        self.groups(_SUBSTITUTE, "substitute", a.size // (n * n), a, x, flag, *numbers)
+        self.groups(_SUBSTITUTE, "substitute", a.size // (n * n), n * n, a, x, flag, *numbers)
 
     def solve(self, a: Array, rhs: Array | None, flag: Array) -> Array:
         """The solutions of general systems; without right-hand sides, the inverses."""
@@ -305,7 +321,7 @@ class Dense:
     def cholesky(self, x: Array, flag: Array) -> Array:
         """The lower factors; `flag` tells of a matrix that is not positive definite."""
         out, n = self.lower(x), x.shape[-1]
-        self.groups(_CHOLESKY, "cholesky", x.size // (n * n), out, flag, np.int32(n))
+        self.groups(_CHOLESKY, "cholesky", x.size // (n * n), n * n, out, flag, np.int32(n))
         return out
 
     def qr(self, x: Array, full: bool) -> tuple[Array, Array]:
@@ -314,9 +330,9 @@ class Dense:
         *batch, m, n = x.shape
         p, count = m if full else min(m, n), x.size // (m * n)
         taus = device.allocate((count, min(m, n)), x.dtype)
-        self.groups(_QR, "reflect", count, work, taus, np.int32(m), np.int32(n))
+        self.groups(_QR, "reflect", count, m * n, work, taus, np.int32(m), np.int32(n))
         q, r = self.identity((*batch, m, p)), device.allocate((*batch, p, n), x.dtype)
         sizes = tuple(np.int32(v) for v in (m, n, p))
-        self.groups(_QR, "rebuild", count, work, taus, q, *sizes)
+        self.groups(_QR, "rebuild", count, m * n, work, taus, q, *sizes)
         device.launch(self.kernel(_QR, "upper"), r.size, work, r, np.int64(r.size), *sizes)
         return q, r

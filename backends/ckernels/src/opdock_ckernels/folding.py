@@ -14,6 +14,7 @@ import numpy as np
 
 from opdock.plugin import DType, as_dtype, codegen, dtypes
 from opdock_ckernels.dialect import TYPES
+from opdock_ckernels.made import once
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.strided import strides_of
 
@@ -80,8 +81,9 @@ def limits(dialect: codegen.Dialect, dtype: DType) -> tuple[str, str]:
     return tuple(dialect.number(dtype, int(v)) for v in (dtype.min, dtype.max))  # type: ignore[return-value]
 
 
-def _source(
-    dialect: codegen.Dialect,
+@once
+def _kernel(
+    device: Any,
     how: str,
     first: str,
     last: str,
@@ -89,9 +91,11 @@ def _source(
     target: DType,
     kept: int,
     gone: int,
-    ways: tuple[str, str],
+    across: bool,
     together: str,
-) -> str:
+) -> Any:
+    dialect: codegen.Dialect = device.dialect
+    ways = ways_of(device, across)
     start, step = start_of(dialect, how, source), FOLDS[how][1]
     acc = dialect.computed(source if source not in _NARROW else dtypes.float32)
     sizes = "".join(f", i64 k{d}, i64 ks{d}" for d in range(kept))
@@ -147,10 +151,11 @@ def _source(
             f"{place}{loop}  {acc} total = acc;\n  {store('o')}\n"
         )
     head = codegen.helpers(dialect, body)
-    return (
+    return device.kernel(
         f"{head}\nKERNEL void fold(GLOBAL const {TYPES[source.name]}* x_, "
         f"GLOBAL {TYPES[target.name]}* y_, i64 n, i64 count, i64 parts, i64 whole{sizes}) "
-        f"{{\n{body}}}\n"
+        f"{{\n{body}}}\n",
+        "fold",
     )
 
 
@@ -215,9 +220,9 @@ def fold(
     together, items = _together(device, kept, folded), outputs * parts
     if together == "columns":
         items = outputs // kept[-1][0] * -(-kept[-1][0] // _SUMS) * parts
-    text = _source(
-        device.dialect, how, first, last if final else "total", source, target, len(kept),
-        len(folded), ways_of(device, bool(shape) and (len(shape) - 1) not in gone), together,
+    kernel = _kernel(
+        device, how, first, last if final else "total", source, target, len(kept), len(folded),
+        bool(shape) and (len(shape) - 1) not in gone, together,
     )  # fmt: skip
     dims = [np.int64(v) for pair in (*kept, *folded) for v in pair]
     out = into if final else None
@@ -225,12 +230,12 @@ def fold(
         out = device.allocate(result if final else (outputs, parts), target.np)
     numbers = [np.int64(v) for v in (outputs, count, parts, whole)]
     group = _GROUP_OF_CPU if together else 0
-    device.launch(device.kernel(text, "fold"), items, x, out, *numbers, *dims, group=group)
+    device.launch(kernel, items, x, out, *numbers, *dims, group=group)
     if final:
         return out
     done: Array = device.allocate(result, wanted.np) if into is None else into
-    text = _source(device.dialect, how, "x", last, wide, wanted, 1, 1, ways_of(device, False), "")
+    kernel = _kernel(device, how, "x", last, wide, wanted, 1, 1, False, "")
     numbers = [np.int64(v) for v in (outputs, parts, 1, whole)]
     dims = [np.int64(v) for v in (outputs, parts, parts, 1)]
-    device.launch(device.kernel(text, "fold"), outputs, out, done, *numbers, *dims)
+    device.launch(kernel, outputs, out, done, *numbers, *dims)
     return done

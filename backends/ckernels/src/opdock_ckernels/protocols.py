@@ -48,11 +48,16 @@ class KernelDevice(Protocol):
         dialect: how its C is spelled.
         has_double: whether it computes in double precision.
         is_cpu: whether work items run one after another on few wide cores.
+        largest_group: the most work items that a group may have.
+        rounded: what the names of functions of double precision begin with that do where a result
+            is rounded to single precision: "" where the device's own are as quick.
     """
 
     dialect: codegen.Dialect
     has_double: bool
     is_cpu: bool
+    largest_group: int
+    rounded: str
 
     def allocate(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """An uninitialized array; ResourceExhaustedError where memory is short."""

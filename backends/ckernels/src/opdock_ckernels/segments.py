@@ -1,7 +1,8 @@
 """Folds over runs of equal segment numbers in sorted order.
 
-A work item finds a segment's run by binary search and folds it in order; runs are cut into parts
-where they are long, whose folds are folded in turn. The order is fixed: results repeat.
+Where the run of each segment begins is found by binary search. A work item folds a run in order;
+runs are cut into parts where they are long, whose folds are folded in turn. The order is fixed:
+results repeat.
 """
 
 from __future__ import annotations
@@ -10,13 +11,16 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import as_dtype, codegen, dtypes
+from opdock.plugin import DType, as_dtype, codegen, dtypes
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.folding import FOLDS, limits
+from opdock_ckernels.made import once
 from opdock_ckernels.protocols import Array
 
 __all__ = ["fold_segments"]
 
+_LINE = 16
+"""Neighbours that a work item of a CPU folds."""
 _PART = 256
 _MOST = 256
 _NARROW = (dtypes.float16, dtypes.bfloat16)
@@ -31,28 +35,40 @@ INLINE i64 place(GLOBAL const K* ids, i64 n, i64 s) {
   return low;
 }
 
-KERNEL void runs(GLOBAL const K* ids, GLOBAL const I* at, GLOBAL const T* x, GLOBAL O* y,
-                 i64 n, i64 segments, i64 parts, i64 width) {
-  i64 i = GLOBAL_ID(0);
-  if (i >= segments * parts * width) return;
-  i64 c = i % width, rest = i / width, part = rest % parts, s = rest / parts;
-  i64 low = place(ids, n, s), high = place(ids, n, s + 1), count = high - low;
-  i64 step = (count + parts - 1) / parts, from = low + part * step;
-  i64 to = from + step < high ? from + step : high;
-  A acc = START;
-  for (i64 j = from; j < to; ++j) {
-    A v = LOAD((i64)AT * width + c);
-    acc = STEP;
-  }
-  RESULT
+KERNEL void starts(GLOBAL const K* ids, GLOBAL i64* y, i64 n, i64 segments) {
+  i64 s = GLOBAL_ID(0);
+  if (s <= segments) y[s] = place(ids, n, s);
 }
 
-KERNEL void joined(GLOBAL const K* ids, GLOBAL const S* z, GLOBAL T* y,
-                   i64 n, i64 segments, i64 parts, i64 width) {
+// On a CPU a work item folds `LINE` neighbours side by side, which the compiler makes vectors of.
+KERNEL void runs(GLOBAL const i64* starts, GLOBAL const I* at, GLOBAL const T* x, GLOBAL O* y,
+                 i64 segments, i64 parts, i64 width) {
+  i64 item = GLOBAL_ID(0), blocks = (width + LINE - 1) / LINE;
+  if (item >= segments * parts * blocks) return;
+  i64 first = item % blocks * LINE, part = item / blocks % parts, s = item / blocks / parts;
+  i64 low = starts[s], count = starts[s + 1] - low, step = (count + parts - 1) / parts;
+  i64 from = low + part * step, to = from + step < low + count ? from + step : low + count;
+  int here = width - first < LINE ? width - first : LINE;
+  A sums[LINE];
+  for (int e = 0; e < LINE; ++e) sums[e] = START;
+  for (i64 j = from; j < to; ++j) {
+    i64 p = (i64)AT * width + first;
+    if (here == LINE) for (int e = 0; e < LINE; ++e) FOLD
+    else for (int e = 0; e < here; ++e) FOLD
+  }
+  for (int e = 0; e < here; ++e) {
+    A acc = sums[e];
+    i64 i = (s * parts + part) * width + first + e;
+    RESULT
+  }
+}
+
+KERNEL void joined(GLOBAL const i64* starts, GLOBAL const S* z, GLOBAL T* y,
+                   i64 segments, i64 parts, i64 width) {
   i64 i = GLOBAL_ID(0);
   if (i >= segments * width) return;
   i64 c = i % width, s = i / width;
-  i64 low = place(ids, n, s), high = place(ids, n, s + 1), count = high - low;
+  i64 count = starts[s + 1] - starts[s];
   A acc = START;
   for (i64 p = 0; p < parts; ++p) {
     A v = z[(s * parts + p) * width + c];
@@ -61,6 +77,37 @@ KERNEL void joined(GLOBAL const K* ids, GLOBAL const S* z, GLOBAL T* y,
   FINAL
 }
 """
+
+
+@once
+def _kernel(
+    device: Any, name: str, how: str, dtype: DType, ids: DType, at: DType, in_order: bool,
+    final: bool, line: int, gap: str, last: str,
+) -> Any:  # fmt: skip
+    """A kernel of the program for what `fold_segments` was asked for."""
+    dialect: codegen.Dialect = device.dialect
+    wide = dtypes.float32 if dtype in _NARROW else dtype
+    start, step = FOLDS[how]
+    low, high = limits(dialect, dtype)
+    result = dialect.store(dtype, "y", "i", f"(count ? ({last}) : ({gap}))")
+    macros = [
+        f"#define T {TYPES[dtype.name]}",
+        f"#define S {TYPES[wide.name]}",
+        f"#define O {'T' if final else 'S'}",
+        f"#define A {dialect.computed(dtype)}",
+        f"#define K {TYPES[ids.name]}",
+        f"#define I {TYPES[at.name]}",
+        f"#define LINE {line}",
+        f"#define AT {'j' if in_order else 'at[j]'}",
+        f"#define LOAD(p) {dialect.load(dtype, 'x', '(p)')}",
+        f"#define START {start.replace('LOWEST', low).replace('HIGHEST', high)}",
+        f"#define STEP {step}",
+        "#define FOLD { A acc = sums[e], v = LOAD(p + e); sums[e] = STEP; }",
+        f"#define FINAL {result}",
+        f"#define RESULT {'FINAL' if final else 'y[i] = acc;'}",
+    ]
+    text = "\n".join([codegen.helpers(dialect, "\n".join(macros)), *macros, _SOURCE])
+    return device.kernel(text, name)
 
 
 def fold_segments(
@@ -84,32 +131,23 @@ def fold_segments(
         return out
     segments, width, n = shape[0], out.size // shape[0], ids.size
     parts = 1 if n <= 2 * _PART * segments else min(-(-n // segments // _PART), _MOST)
-    dtype, dialect = as_dtype(x.dtype), device.dialect
+    dtype = as_dtype(x.dtype)
     wide = dtypes.float32 if dtype in _NARROW else dtype
-    start, step = FOLDS[how]
-    low, high = limits(dialect, dtype)
-    final = dialect.store(dtype, "y", "i", f"(count ? ({last}) : ({gap}))")
-    macros = [
-        f"#define T {TYPES[dtype.name]}",
-        f"#define S {TYPES[wide.name]}",
-        f"#define O {'T' if parts == 1 else 'S'}",
-        f"#define A {dialect.computed(dtype)}",
-        f"#define K {TYPES[as_dtype(ids.dtype).name]}",
-        f"#define I {TYPES[as_dtype((ids if at is None else at).dtype).name]}",
-        f"#define AT {'at[j]' if at is not None else 'j'}",
-        f"#define LOAD(p) {dialect.load(dtype, 'x', '(p)')}",
-        f"#define START {start.replace('LOWEST', low).replace('HIGHEST', high)}",
-        f"#define STEP {step}",
-        f"#define FINAL {final}",
-        f"#define RESULT {'FINAL' if parts == 1 else 'y[i] = acc;'}",
-    ]
-    text = "\n".join([codegen.helpers(dialect, "\n".join(macros)), *macros, _SOURCE])
-    sizes = [np.int64(v) for v in (n, segments, parts, width)]
-    runs, rows = device.kernel(text, "runs"), ids if at is None else at
+    line = _LINE if device.is_cpu and width >= _LINE else 1
+    kinds = (as_dtype(ids.dtype), as_dtype((ids if at is None else at).dtype))
+    about = (how, dtype, *kinds, at is None, parts == 1, line, gap, last)
+    starts: Array = device.allocate((segments + 1,), np.dtype(np.int64))
+    device.launch(
+        _kernel(device, "starts", *about), segments + 1, ids, starts, np.int64(n),
+        np.int64(segments),
+    )  # fmt: skip
+    sizes = [np.int64(v) for v in (segments, parts, width)]
+    runs, rows = _kernel(device, "runs", *about), ids if at is None else at
+    items = segments * parts * -(-width // line)
     if parts == 1:
-        device.launch(runs, out.size, ids, rows, x, out, *sizes)
+        device.launch(runs, items, starts, rows, x, out, *sizes)
         return out
     partial: Array = device.allocate((segments, parts, width), wide.np)
-    device.launch(runs, partial.size, ids, rows, x, partial, *sizes)
-    device.launch(device.kernel(text, "joined"), out.size, ids, partial, out, *sizes)
+    device.launch(runs, items, starts, rows, x, partial, *sizes)
+    device.launch(_kernel(device, "joined", *about), out.size, starts, partial, out, *sizes)
     return out

@@ -22,7 +22,7 @@ _HEAD: Final = """
 #define TURN(x, y) { T kept = x; x = cosine * kept - sine * y; y = sine * kept + cosine * y; }
 """
 _EIGEN: Final = """
-KERNEL void eigen(GLOBAL T* a, GLOBAL T* v, GLOBAL T* values, GLOBAL T* vectors, int n,
+KERNEL void eigen(BATCH GLOBAL T* a, GLOBAL T* v, GLOBAL T* values, GLOBAL T* vectors, int n,
                   int wanted) {
   LOCAL int turned[1];
   MATRIX
@@ -72,8 +72,8 @@ KERNEL void eigen(GLOBAL T* a, GLOBAL T* v, GLOBAL T* values, GLOBAL T* vectors,
 """
 # One-sided: columns of u are turned until they are orthogonal; their lengths are the values.
 _SINGULAR: Final = """
-KERNEL void singular(GLOBAL T* u, GLOBAL T* v, GLOBAL T* values, GLOBAL T* left, GLOBAL T* right,
-                     GLOBAL T* lengths, int m, int n, int width, int wanted) {
+KERNEL void singular(BATCH GLOBAL T* u, GLOBAL T* v, GLOBAL T* values, GLOBAL T* left,
+                     GLOBAL T* right, GLOBAL T* lengths, int m, int n, int width, int wanted) {
   LOCAL T part[3 * L];
   LOCAL int turned[1];
   MATRIX
@@ -175,7 +175,7 @@ def eigen(dense: Dense, x: Array, wanted: bool) -> tuple[Array, Array]:
     vectors: Array = device.allocate(x.shape, x.dtype) if wanted else turns
     numbers = (np.int32(n), np.int32(wanted))
     count, source = x.size // (n * n), _source(dense, _EIGEN)
-    dense.groups(source, "eigen", count, work, turns, values, vectors, *numbers)
+    dense.groups(source, "eigen", count, n * n, work, turns, values, vectors, *numbers)
     return values, vectors
 
 
@@ -195,5 +195,7 @@ def singular(dense: Dense, x: Array, wanted: bool, full: bool) -> tuple[Array, A
         right = device.allocate((*batch, n, n), x.dtype)
     numbers = (np.int32(v) for v in (m, n, width, wanted))
     source = _source(dense, _SINGULAR)
-    dense.groups(source, "singular", count, work, turns, values, left, right, lengths, *numbers)
+    dense.groups(
+        source, "singular", count, m * n, work, turns, values, left, right, lengths, *numbers
+    )
     return (values, right, left) if turned else (values, left, right)

@@ -5,12 +5,14 @@ Elements are moved as words of their size, whatever they mean.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from opdock_ckernels.dialect import WORDS
+from opdock_ckernels.made import once
 from opdock_ckernels.protocols import Array
 
 __all__ = ["contiguous", "move", "place", "spread", "strides_of", "take", "transposed", "zeros"]
@@ -48,9 +50,15 @@ def _merged(
     return out or [(1, 1, 1)]
 
 
-def _source(word: str, index: str, dims: Sequence[tuple[int, int, int]], lined: bool) -> str:
-    """The kernel; where `lined`, a work item copies a stretch of the last dimension."""
-    last = len(dims) - 1
+@once
+def _kernel(
+    device: Any, word: str, index: str, rank: int, known: tuple[int | None, ...], lined: bool
+) -> Any:
+    """The kernel for a number of dimensions; `known` are the last one's strides of 1, 0 or -1.
+
+    Where `lined`, a work item copies a stretch of the last dimension.
+    """
+    last = rank - 1
     params = "".join(f", {index} n{d}, {index} s{d}, {index} t{d}" for d in range(last + 1))
     lines = [f"{index} i = GLOBAL_ID(0);", "if (i >= n) return;"]
     lines.append(f"{index} rest = i, p = s, q = t, c;")
@@ -58,8 +66,8 @@ def _source(word: str, index: str, dims: Sequence[tuple[int, int, int]], lined: 
         lines += ["c = rest % parts * stretch; rest /= parts;"]
         lines.append(f"{index} to = c + stretch < n{last} ? c + stretch : n{last}, from = c;")
     # The compiler makes vectors of neighbours that it knows to be such.
-    steps = [str(step) if abs(step) <= 1 else f"{name}{last}" for name, step in
-             zip("st", dims[last][1:], strict=True)]  # fmt: skip
+    steps = [f"{name}{last}" if step is None else str(step)
+             for name, step in zip("st", known, strict=True)]  # fmt: skip
     for d in range(last - lined, -1, -1):
         lines.append(f"c = rest % n{d}; rest /= n{d};" if d else "c = rest;")
         lines.append(f"p += c * s{d}; q += c * t{d};")
@@ -69,9 +77,10 @@ def _source(word: str, index: str, dims: Sequence[tuple[int, int, int]], lined: 
     else:
         lines.append("y[q] = x[p];")
     body = "\n  ".join(lines)
-    return (
+    return device.kernel(
         f"KERNEL void move(GLOBAL const {word}* x, GLOBAL {word}* y, {index} s, {index} t, "
-        f"{index} n, {index} parts, {index} stretch{params}) {{\n  {body}\n}}\n"
+        f"{index} n, {index} parts, {index} stretch{params}) {{\n  {body}\n}}\n",
+        "move",
     )
 
 
@@ -89,7 +98,7 @@ def move(
         source_strides, target_strides: in elements; 0 repeats, a negative one walks backwards.
         source_offset, target_offset: the block's first element.
     """
-    count = int(np.prod(shape, dtype=np.int64))
+    count = math.prod(shape)
     if count == 0:
         return
     dims = _merged(shape, source_strides, target_strides)
@@ -99,7 +108,8 @@ def move(
     lined = device.is_cpu and length >= _LINE
     parts = -(-length // _STRETCH) if lined else 1
     items = count // length * parts if lined else count
-    kernel = device.kernel(_source(WORDS[source.dtype.itemsize], index, dims, lined), "move")
+    known = tuple(step if abs(step) <= 1 else None for step in dims[-1][1:])
+    kernel = _kernel(device, WORDS[source.dtype.itemsize], index, len(dims), known, lined)
     numbers = (source_offset, target_offset, items, parts, _STRETCH, *(v for d in dims for v in d))
     group = _LINES if lined else 0
     device.launch(kernel, items, source, target, *map(kind, numbers), group=group)

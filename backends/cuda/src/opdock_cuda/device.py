@@ -53,6 +53,8 @@ class CudaDevice(BaseDevice):
     dialect = CUDA_C
     has_double = True
     is_cpu = False
+    largest_group = 1024
+    rounded = ""
 
     def __init__(self, attributes: DeviceAttributes) -> None:
         super().__init__(attributes)

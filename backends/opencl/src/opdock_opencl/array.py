@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Array"]
+__all__ = ["Array", "Flag"]
 
 
 class Array:
@@ -51,3 +51,9 @@ class Array:
 
     def __repr__(self) -> str:
         return f"<OpenCL array {self.shape} {self.dtype}>"
+
+
+class Flag(Array):
+    """A zero of a device's, which a kernel may overwrite to report an error."""
+
+    __slots__ = ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,11 @@ from opdock.plugin import (
     errors,
 )
 from opdock_ckernels.families import WIDE
-from opdock_opencl.array import Array
-from opdock_opencl.dialect import OPENCL_C, OPENCL_C_ON_CPU
+from opdock_opencl.array import Array, Flag
+from opdock_opencl.dialect import OPENCL_C
+from opdock_opencl.elementary import before
 from opdock_opencl.gemm import tiled
+from opdock_opencl.kernel import Kernel
 from opdock_opencl.probe import device_of
 from opdock_opencl.staging import Staging
 
@@ -45,7 +48,10 @@ class OpenCLDevice(BaseDevice):
         self.cl_device = device_of(cl, attributes)
         self.has_double = "cl_khr_fp64" in self.cl_device.extensions.split()
         self.is_cpu = bool(self.cl_device.type & cl.device_type.CPU)
-        self.dialect = OPENCL_C_ON_CPU if self.is_cpu else OPENCL_C
+        self.largest_group = int(self.cl_device.max_work_group_size)
+        self.dialect = OPENCL_C
+        self._elementary = self.is_cpu and self.has_double
+        self.rounded = "wide_" if self._elementary else ""
         held = NUMBERS | {dtypes.bool_}
         self.dtypes = held if self.has_double else held - WIDE
         self.context = cl.Context([self.cl_device])
@@ -59,7 +65,8 @@ class OpenCLDevice(BaseDevice):
         self._lock = threading.RLock()
         self._queueing = False
         self._programs: dict[tuple[object, ...], Any] = {}
-        self._kernels: dict[tuple[object, ...], Any] = {}
+        self._kernels: dict[tuple[object, ...], Kernel] = {}
+        self._zeros: list[Flag] = []
 
     # ------------------------------------------------------------ values
     def upload(self, array: np.ndarray[Any, Any]) -> Array:
@@ -128,7 +135,7 @@ class OpenCLDevice(BaseDevice):
             )  # fmt: skip
 
     # ------------------------------------------------------------ programs
-    def kernel(self, source: str, name: str, **macros: object) -> Any:
+    def kernel(self, source: str, name: str, **macros: object) -> Kernel:
         """A compiled kernel, kept in memory by its source; PyOpenCL keeps binaries on disk.
 
         Args:
@@ -140,17 +147,15 @@ class OpenCLDevice(BaseDevice):
         with self._lock:
             found = self._kernels.get(key)
             if found is None:
-                found = self._kernels[key] = cl.Kernel(self._program(source, macros), name)
+                found = self._kernels[key] = Kernel(self._program(source, macros), name)
         return found
 
     def _program(self, source: str, macros: Mapping[str, object]) -> Any:
         key = (source, *macros.items())
         if key not in self._programs:
-            text = (
-                source
-                if source.startswith(self.dialect.prelude)
-                else (f"{self.dialect.prelude}\n{source}")
-            )
+            prelude = self.dialect.prelude
+            body = source.removeprefix(prelude)
+            text = f"{prelude}\n{before(body) if self._elementary else ''}{body}"
             # Some drivers print each warning, helpless ones about unused helpers above all.
             options = ["-w", *(f"-D{k}={v}" for k, v in macros.items())]
             with warnings.catch_warnings():
@@ -163,50 +168,56 @@ class OpenCLDevice(BaseDevice):
         """A batch of matrix products in register-blocked tiles; False for small ones."""
         return tiled(self, a, b, out, pairs, add)
 
-    def launch(self, kernel: Any, size: int, *args: Any, group: int = 0) -> None:
+    def launch(self, kernel: Kernel, size: int, *args: Any, group: int = 0) -> None:
         """Queues a kernel for at least `size` work items.
 
         Args:
             kernel: from `kernel`.
             size: the number of work items; the kernel ignores those beyond.
             args: arrays and NumPy scalars.
-            group: items a group; 0 for a default.
+            group: items a group; 0 for what the device allows, up to a default.
         """
         if not size:
             return
-        group = group or _GROUP
+        group = group or min(_GROUP, kernel.largest)
         items = (-(-size // group) * group,)
         self.launch_grid(kernel, items, (group,), *args)
 
     def launch_grid(
-        self, kernel: Any, items: tuple[int, ...], group: tuple[int, ...] | None, *args: Any
+        self, kernel: Kernel, items: tuple[int, ...], group: tuple[int, ...] | None, *args: Any
     ) -> None:
         """Queues a kernel over a grid of work items, a multiple of `group` in each dimension."""
-        plain = [a.data if type(a) is Array else a for a in args]
+        plain = [a.data if isinstance(a, Array) else a for a in args]
         with self._lock:  # a kernel holds its arguments between being given them and being queued
             before, self._queueing = self._queueing, True
             if before:  # so a signal handler has others for its step
-                kernel = cl.Kernel(kernel.program, kernel.function_name)
+                kernel = kernel.again()
             try:
-                event = kernel(self.queue, items, group, *plain)
+                event = kernel(self.queue, items, group, plain)
             except cl.MemoryError as e:
                 raise errors.ResourceExhaustedError(None, None, str(e)) from None
             finally:
                 self._queueing = before
             if self.queue is not self._plain:
-                self._timed.append((kernel.function_name, event))
+                self._timed.append((kernel.name, event))
 
     def read_int(self, array: Array) -> int:
         """The first element of an int32 array; blocks."""
         out = np.empty(1, np.int32)
         cl.enqueue_copy(self.queue, out, array.data, is_blocking=True)
-        return int(out[0])
+        value = int(out[0])
+        if isinstance(array, Flag) and not value:
+            self._zeros.append(array)  # as good as a new one
+        return value
 
     def flag(self) -> Array:
-        """A zero that a kernel may overwrite to report an error."""
+        """A zero that a kernel may overwrite to report an error; done with when it was read."""
+        if self._zeros:
+            with suppress(IndexError):  # another thread took the last one
+                return self._zeros.pop()
         out = self.allocate((1,), np.dtype(np.int32))
         self.fill_zero(out)
-        return out
+        return Flag(out.data, out.shape, out.dtype)
 
     # ------------------------------------------------------------ the rest of the contract
     def synchronize(self) -> None:
@@ -242,6 +253,7 @@ class OpenCLDevice(BaseDevice):
     def close(self) -> None:
         """Waits for the queue and gives unused memory back."""
         self.queue.finish()
+        self._zeros.clear()
         self._pool.free_held()
         self._kernels.clear()
         self._programs.clear()

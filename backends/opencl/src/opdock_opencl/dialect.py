@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 from opdock.plugin import codegen
 from opdock_ckernels.dialect import TYPES
-from opdock_opencl.elementary import ON_CPU
 
-__all__ = ["OPENCL_C", "OPENCL_C_ON_CPU"]
+__all__ = ["OPENCL_C"]
 
 # Without cl_khr_fp16 a half can be loaded and stored, but not declared.
 _PRELUDE = """
@@ -19,7 +16,7 @@ _PRELUDE = """
 #define KERNEL __kernel
 #define GLOBAL __global
 #define LOCAL __local
-#define INLINE inline
+#define INLINE inline __attribute__((always_inline))
 #define BARRIER barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #define GLOBAL_ID(d) get_global_id(d)
 #define LOCAL_ID(d) get_local_id(d)
@@ -59,6 +56,3 @@ OPENCL_C = codegen.Dialect(
     prelude=_PRELUDE,
 )
 """The dialect; math functions are overloaded, so they have no suffix."""
-
-OPENCL_C_ON_CPU = dataclasses.replace(OPENCL_C, prelude=_PRELUDE + ON_CPU)
-"""The same for a device that is a CPU."""

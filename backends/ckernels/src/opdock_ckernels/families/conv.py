@@ -31,18 +31,21 @@ Finish = Callable[..., None]
 It takes the rows, and what the fused op has beside the product's own inputs.
 """
 
+_INT_MAX = 2**31 - 1
+_LINES_OF_A_GROUP = 8
+"""Work items of a group of a CPU that unfold a line: a group is what a thread takes."""
 _UNFOLDED_BYTES = {True: 4 << 20, False: 64 << 20}  # on a CPU it should stay in cache
 
 # Rows are (group, image, place); columns (window element, channel of the group). On a CPU a work
-# item writes all channels of a row of the window, else one element.
+# item writes a row of the window, with all channels, for a line of places, else one element.
 _SOURCE = (
     VOLUME
     + """
 KERNEL void unfold(GLOBAL const T* x, GLOBAL T* y, i64 start, i64 count, i64 n, int all, int c,
                    VOLUME) {
-  i64 i = GLOBAL_ID(0), rest = i;
+  INDEX i = GLOBAL_ID(0), rest = i;
 #if LINES
-  if (i >= n / ((i64)kw * c)) return;
+  if (i >= n / ((i64)ow * kw * c)) return;
 #else
   if (i >= n) return;
   int ch = rest % c; rest /= c;
@@ -50,31 +53,43 @@ KERNEL void unfold(GLOBAL const T* x, GLOBAL T* y, i64 start, i64 count, i64 n, 
 #endif
   int a = rest % kh; rest /= kh;
   int e = rest % kd; rest /= kd;
+#if !LINES
   int v = rest % ow; rest /= ow;
+#endif
   int u = rest % oh; rest /= oh;
   int t = rest % od; rest /= od;
   i64 image = start + rest % count, g = rest / count;
-  int s = t * sd - pd + e * dd, r = u * sh - ph + a * dh, q = v * sw - pw;
+  int s = t * sd - pd + e * dd, r = u * sh - ph + a * dh;
   int inside = s >= 0 && s < id && r >= 0 && r < ih;
   GLOBAL const T* row = x + ((image * id + s) * ih + r) * iw * all + g * c;
 #if LINES
-  GLOBAL T* to = y + i * kw * c;
-  for (int b = 0; b < kw; ++b, q += dw, to += c) {
-    if (inside && q >= 0 && q < iw) {
-      GLOBAL const T* from = row + (i64)q * all;
-      for (int k = 0; k < c; ++k) to[k] = from[k];
-    } else {
-      for (int k = 0; k < c; ++k) to[k] = 0;
+  int width = kw * c, near = dw == 1 && all == c;
+  GLOBAL T* to = y + ((i / (kd * kh) * ow * kd + e) * kh + a) * width;
+  for (int v = 0; v < ow; ++v, to += kd * kh * width) {
+    int q = v * sw - pw;
+    if (inside && near && q >= 0 && q + kw <= iw) {
+      GLOBAL const T* from = row + (i64)q * c;
+      for (int k = 0; k < width; ++k) to[k] = from[k];
+      continue;
+    }
+    GLOBAL T* cell = to;
+    for (int b = 0; b < kw; ++b, q += dw, cell += c) {
+      if (inside && q >= 0 && q < iw) {
+        GLOBAL const T* from = row + (i64)q * all;
+        for (int k = 0; k < c; ++k) cell[k] = from[k];
+      } else {
+        for (int k = 0; k < c; ++k) cell[k] = 0;
+      }
     }
   }
 #else
-  q += b * dw;
+  int q = v * sw - pw + b * dw;
   y[i] = inside && q >= 0 && q < iw ? row[(i64)q * all + ch] : 0;
 #endif
 }
 KERNEL void refold(GLOBAL const T* y, GLOBAL T* x, i64 start, i64 count, i64 n, int all, int c,
                    VOLUME) {
-  i64 i = GLOBAL_ID(0), rest = i;
+  INDEX i = GLOBAL_ID(0), rest = i;
 #if LINES
   if (i >= n / c) return;
   int g = rest % (all / c); rest /= all / c;
@@ -88,7 +103,7 @@ KERNEL void refold(GLOBAL const T* y, GLOBAL T* x, i64 start, i64 count, i64 n, 
   int r = rest % ih; rest /= ih;
   int s = rest % id; rest /= id;
 #if LINES
-  GLOBAL T* to = x + start * id * ih * iw * all + i * c;
+  GLOBAL T* to = x + start * id * ih * iw * all + (i64)i * c;
   for (int k = 0; k < c; ++k) to[k] = 0;
 #else
   T total = 0;
@@ -102,7 +117,7 @@ KERNEL void refold(GLOBAL const T* y, GLOBAL T* x, i64 start, i64 count, i64 n, 
       for (int b = 0; b < kw; ++b) {
         int v = q + pw - b * dw;
         if (v < 0 || v % sw || v / sw >= ow) continue;
-        i64 place = (((g * count + rest) * od + t / sd) * oh + u / sh) * ow + v / sw;
+        i64 place = (((g * count + (i64)rest) * od + t / sd) * oh + u / sh) * ow + v / sw;
         GLOBAL const T* from = y + (((place * kd + e) * kh + a) * kw + b) * c;
 #if LINES
         for (int k = 0; k < c; ++k) to[k] += from[k];
@@ -126,10 +141,13 @@ class _Convolution:
     def __init__(self, sig: NodeSig, dtype: DType) -> None:
         self.device, self.layout = sig.device, windows.Layout(sig.attrs)
         self.type = computed(dtype).np
-        macros = {"T": TYPES[computed(dtype).name], "LINES": int(self.device.is_cpu)}
-        self._unfold = self.device.kernel(_SOURCE, "unfold", **macros)
-        self._refold = self.device.kernel(_SOURCE, "refold", **macros)
+        self._macros = {"T": TYPES[computed(dtype).name], "LINES": int(self.device.is_cpu)}
         self._pairs: dict[int, Array] = {}
+
+    def kernel(self, name: str, size: int) -> Any:
+        """A kernel of the program for arrays of up to `size` elements."""
+        index = "i64" if size > _INT_MAX else "int"
+        return self.device.kernel(_SOURCE, name, INDEX=index, **self._macros)
 
     def pairs(self, groups: int) -> Array:
         """Each group's factors with their like."""
@@ -164,12 +182,13 @@ class _Convolution:
         if where.is_pointwise and groups == 1:
             return x.reshape(1, rows, width)  # all images are one block
         out: Array = self.device.allocate((groups, rows, width), x.dtype)
-        line = where.window[-1] * inner if self.device.is_cpu else 1
-        items = out.size // max(line, 1)
+        line = where.out[-1] * where.window[-1] * inner if self.device.is_cpu else 1
+        items, kernel = out.size // max(line, 1), self.kernel("unfold", out.size)
         sizes = (np.int64(v) for v in (start, count, out.size))
         self.device.launch(
-            self._unfold, items, x, out, *sizes, np.int32(channels), np.int32(inner), *volume(where)
-        )
+            kernel, items, x, out, *sizes, np.int32(channels), np.int32(inner), *volume(where),
+            group=_LINES_OF_A_GROUP if self.device.is_cpu else 0,
+        )  # fmt: skip
         return out
 
     def refolded(
@@ -180,7 +199,7 @@ class _Convolution:
         inner, n = channels // groups, count * math.prod(where.size) * channels
         sizes = (np.int64(v) for v in (start, count, n))
         self.device.launch(
-            self._refold, n // inner if self.device.is_cpu else n, rows, out, *sizes,
+            self.kernel("refold", n), n // inner if self.device.is_cpu else n, rows, out, *sizes,
             np.int32(channels), np.int32(inner), *volume(where),
         )  # fmt: skip
 

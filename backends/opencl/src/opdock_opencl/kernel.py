@@ -1,0 +1,49 @@
+"""A compiled kernel, and what is known of it from its first launch on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyopencl as cl
+
+__all__ = ["Kernel"]
+
+
+class Kernel:
+    """A kernel of a program.
+
+    Args:
+        program: a PyOpenCL program.
+        name: the kernel in it.
+
+    Attributes:
+        name: the same.
+        largest: the most work items that a group of it may have.
+    """
+
+    __slots__ = ("_call", "_program", "_types", "largest", "name")
+
+    def __init__(self, program: Any, name: str) -> None:
+        self.name, self._program = name, program
+        self._call = cl.Kernel(program, name)
+        self._types: list[Any] | None = None
+        (device,) = program.devices
+        most = cl.kernel_work_group_info.WORK_GROUP_SIZE
+        self.largest = int(self._call.get_work_group_info(most, device))
+
+    def again(self) -> Kernel:
+        """One with arguments of its own."""
+        return Kernel(self._program, self.name)
+
+    def __call__(
+        self, queue: Any, items: tuple[int, ...], group: tuple[int, ...] | None, args: list[Any]
+    ) -> Any:
+        """Queues it; scalars are NumPy's, of the same types every time.
+
+        PyOpenCL looks for a scalar's type some 6 us long, unless it knows it.
+        """
+        if self._types is None:
+            self._types = [a.dtype if isinstance(a, np.generic) else None for a in args]
+            self._call.set_scalar_arg_dtypes(self._types)
+        return self._call(queue, items, group, *args)
