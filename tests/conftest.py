@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import os
+import random
 import signal
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -49,6 +53,49 @@ def _share(config: pytest.Config, items: list[pytest.Item]) -> None:
     chosen = items[part - 1 :: parts]
     config.hook.pytest_deselected(items=[i for n, i in enumerate(items) if n % parts != part - 1])
     items[:] = chosen
+
+
+_begun: dict[str, list[Callable[[], object]]] = {}
+"""By the name of a module, what brings its generators of random numbers back to their beginning."""
+
+
+def _beginnings(module: Any) -> list[Callable[[], object]]:
+    """See `_begun`, for a module in which no test has run yet."""
+    found: list[Callable[[], object]] = []
+    for value in vars(module).values():
+        if isinstance(value, np.random.RandomState):
+            found.append(functools.partial(value.set_state, value.get_state()))
+        elif isinstance(value, np.random.Generator):
+            bits = value.bit_generator
+            found.append(functools.partial(setattr, bits, "state", bits.state))
+        elif isinstance(value, random.Random):
+            found.append(functools.partial(value.setstate, value.getstate()))
+    return found
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """What a test draws does not depend on those that ran before it, of its module or of others."""
+    random.seed(0)
+    np.random.seed(0)
+    module = item.getparent(pytest.Module)
+    if module is not None:
+        if module.nodeid not in _begun:
+            _begun[module.nodeid] = _beginnings(module.obj)
+        for begin in _begun[module.nodeid]:
+            begin()
+
+
+@pytest.fixture
+def nothing_beside(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No code is compiled beside the test, for it or for earlier ones: so what it counts of the
+    process, of memory and objects, is its own."""
+    monkeypatch.setenv("OPDOCK_JIT", "off")
+    compiled = sys.modules.get("opdock_cpu.jit.compiled")
+    worker = getattr(compiled, "_worker", None)
+    if compiled is not None and worker is not None:
+        compiled._queue.put(None)  # it ends there
+        worker.join()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,7 +8,8 @@ from typing import Any
 
 import opdock as tf
 
-WAIT = 60.0  # nobody waits as long; it ends a test that would wait for ever
+WAIT = 600.0
+"""Seconds. Nobody waits as long, on no machine; it ends a test that would wait for ever."""
 
 
 def start(work: Callable[[], Any]) -> Callable[[], Any]:

@@ -25,7 +25,7 @@ SESSIONS = pytest.mark.parametrize("sessions", [200, pytest.param(RUNS, marks=py
 
 
 @pytest.fixture
-def demand() -> Iterator[fickle.Demand]:
+def demand(nothing_beside: None) -> Iterator[fickle.Demand]:
     with tf.Graph().as_default():
         yield fickle.install()
     gc.collect()

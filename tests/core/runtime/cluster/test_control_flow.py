@@ -253,7 +253,7 @@ def test_sessions_end_loops_that_do_not(target):
     assert told
 
 
-def test_turns_over_an_engine(threads, far):
+def test_turns_over_an_engine(threads, far, patient):
     """What a loop's tasks tell each other crosses as bytes, and comes twice or late."""
     with tf.device(PS):
         v = tf.Variable(1.0)
