@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, is_hypothesis_test, settings
 
 # An example's time says how busy the machine is, not whether the code is right. A test has the same
 # examples in every run, so that what it says of a commit stays true; `explore` looks for new ones.
+# Where a test does not say how many, they are a fourth of what it has among those of `make prove`.
 settings.register_profile("explore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("opdock", settings.get_profile("explore"), derandomize=True)
+settings.register_profile("whole", settings.get_profile("explore"), derandomize=True)
+settings.register_profile("opdock", settings.get_profile("whole"), max_examples=25)
 settings.load_profile("opdock")
 
 # A shell that starts tests in the background has them ignore what they interrupt themselves with.
@@ -98,6 +100,19 @@ def nothing_beside(monkeypatch: pytest.MonkeyPatch) -> None:
         worker.join()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """`make prove` has all examples of the tests of random inputs."""
+    if config.option.markexpr == "prove":
+        settings.load_profile("whole")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """So these tests are among those of `make prove`, too."""
+    of_chance = is_hypothesis_test(getattr(item, "obj", None))
+    if of_chance and item.config.option.markexpr == "prove":
+        item.add_marker("prove")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Collects the tests without collections of garbage, and keeps them out of later ones.
@@ -114,6 +129,10 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
 
 
+_COSTLY = frozenset({"site", "calm"})
+"""Fixtures that take seconds of a processor."""
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deals the long tests out to the workers.
@@ -127,8 +146,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     rest = []
     for item in items:
         group = item.get_closest_marker("xdist_group")
-        if group is not None:
-            together.setdefault(group.args[0], []).append(item)
+        # Plugins that are installed for a whole run: by one worker, not by each.
+        costly = _COSTLY.intersection(getattr(item, "fixturenames", ()))
+        if group is not None or costly:
+            name = group.args[0] if group is not None else min(costly)
+            together.setdefault(name, []).append(item)
         elif item.get_closest_marker("slow"):
             together[item.nodeid] = [item]
         else:
