@@ -13,13 +13,16 @@ WAIT = 600.0
 
 
 def start(work: Callable[[], Any]) -> Callable[[], Any]:
-    """Does some work in a thread; the result of joining it is the result or the error."""
+    """Does some work in a thread; the result of joining it is the result or the error.
+
+    A RuntimeError among them: that of a session which was closed before the thread began.
+    """
     box: list[Any] = []
 
     def run() -> None:
         try:
             box.append(work())
-        except tf.errors.OpError as e:
+        except (tf.errors.OpError, RuntimeError) as e:
             box.append(e)
 
     thread = threading.Thread(target=run, daemon=True)
