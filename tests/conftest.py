@@ -165,6 +165,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     hands: list[list[pytest.Item]] = [[] for _ in range(workers)]
     for tests in sorted(together.values(), key=len):
+        tests.sort(key=lambda item: item.get_closest_marker("slow") is None)
         min(hands, key=len).extend(tests)
     # As xdist cuts the list: from the front, each worker its share of what is left.
     left = len(items)
