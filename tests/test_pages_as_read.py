@@ -1,7 +1,8 @@
 """Tutorials and the pages for authors of backends are executed as by a reader: command by command.
 
 Blocks: `sh` runs (with `exit=n` where it must fail), `text` below it stands in what was printed,
-`file=` names the file that a block writes, or that a `diff` changes.
+`file=` names the file that a block writes, or that a `diff` changes. What is `long`, and proven
+elsewhere too, `make prove` runs.
 """
 
 from __future__ import annotations
@@ -91,18 +92,20 @@ class Reader:
         place.write_text(before.replace(old, new), encoding="utf-8")
 
 
-def follow(page: Path, reader: Reader) -> int:
-    """Does what a page says, from top to bottom; the number of its commands."""
-    ran = 0
+def follow(page: Path, reader: Reader, long: bool = True) -> int:
+    """Does what a page says, from top to bottom, what is long if asked; the number of commands."""
+    ran, left_out = 0, False
     for language, options, text in BLOCK.findall(page.read_text(encoding="utf-8")):
         options = options.strip()
         if options.startswith("file="):
             path = options.removeprefix("file=")
             reader.diff(text, path) if language == "diff" else reader.file(text, path)
         elif language == "sh":
-            reader.sh(text, options)
-            ran += 1
-        else:
+            left_out = options == "long" and not long
+            if not left_out:
+                reader.sh(text, options.removeprefix("long"))
+                ran += 1
+        elif not left_out:
             assert language == "text", f"nothing is done with this block: {language} {options}"
             reader.text(text, options)
     return ran
@@ -114,9 +117,15 @@ def test_tutorials(page: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES)
-def test_the_page_from_top_to_bottom(page: str, tmp_path: Path) -> None:
-    assert follow(HOW_TO / page, Reader(tmp_path)) >= 3
+@pytest.mark.parametrize(
+    ("page", "long"),
+    [
+        *((page, False) for page in PAGES),
+        pytest.param("write-a-backend.md", True, marks=pytest.mark.prove),
+    ],
+)
+def test_the_page_from_top_to_bottom(page: str, long: bool, tmp_path: Path) -> None:
+    assert follow(HOW_TO / page, Reader(tmp_path), long) >= 3
     package = tmp_path / "work" / "opdock-tally"
     assert (package / PAGES[page]).is_file()
     # As a stranger's linter sees it: opdock is a library like any other.

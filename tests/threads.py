@@ -8,17 +8,21 @@ from typing import Any
 
 import opdock as tf
 
-WAIT = 60.0  # nobody waits as long; it ends a test that would wait for ever
+WAIT = 600.0
+"""Seconds. Nobody waits as long, on no machine; it ends a test that would wait for ever."""
 
 
 def start(work: Callable[[], Any]) -> Callable[[], Any]:
-    """Does some work in a thread; the result of joining it is the result or the error."""
+    """Does some work in a thread; the result of joining it is the result or the error.
+
+    A RuntimeError among them: that of a session which was closed before the thread began.
+    """
     box: list[Any] = []
 
     def run() -> None:
         try:
             box.append(work())
-        except tf.errors.OpError as e:
+        except (tf.errors.OpError, RuntimeError) as e:
             box.append(e)
 
     thread = threading.Thread(target=run, daemon=True)

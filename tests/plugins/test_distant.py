@@ -9,7 +9,7 @@ import pytest
 from tests.conformance import conforms, each, ops_of
 from tests.plugins.conftest import Site
 
-_EVERY = 40
+_EVERY = 80
 """Echo's ops, of which one in so many is asked of a distant device: each call is a message."""
 
 

@@ -195,22 +195,32 @@ class Device(BaseDevice):
 
 # ---------------------------------------------------------------- what kernels and copies give
 RUN = """
+import json
 import opdock as tf
-x = tf.placeholder(tf.float32, [3, 2], name="x")
-y = tf.placeholder(tf.float32, [3, 2], name="y")
-with tf.device("/device:{device}:0"):
-    made = {expression}
-with tf.Session({config}) as sess:
-    try:
-        print(sess.run(made, {{x: [[1, 2], [3, 4], [5, 6]], y: [[2, 2], [2, 2], [2, 2]]}}))
-    except tf.errors.OpError as e:
-        print(type(e).__name__, e.message)
+said = {{}}
+for expression in {expressions!r}:
+    with tf.Graph().as_default(), tf.Session({config}) as sess:
+        x = tf.placeholder(tf.float32, [3, 2], name="x")
+        y = tf.placeholder(tf.float32, [3, 2], name="y")
+        with tf.device("/device:{device}:0"):
+            made = eval(expression)
+        try:
+            found = sess.run(made, {{x: [[1, 2], [3, 4], [5, 6]], y: [[2, 2], [2, 2], [2, 2]]}})
+            said[expression] = str(found)
+        except tf.errors.OpError as e:
+            said[expression] = f"{{type(e).__name__}} {{e.message}}"
+print(json.dumps(said))
 """
 
 
+def run_all(site, device, expressions, config="", **environ):
+    """What each expression gives on a device, or its error, in one process."""
+    program = RUN.format(device=device, expressions=[*expressions], config=config)
+    return json.loads(site.run("-W", "error", "-c", program, **environ).stdout)
+
+
 def run(site, device, expression, config="", **environ):
-    program = RUN.format(device=device, expression=expression, config=config)
-    return site.run("-W", "error", "-c", program, **environ).stdout
+    return run_all(site, device, [expression], config, **environ)[expression]
 
 
 def named(kernel, plugin, device):
@@ -221,55 +231,45 @@ def named(kernel, plugin, device):
 
 
 LIES = {
-    "wrong_dtype": (
-        "AddV2",
-        "x + y",
-        "output 0 of {kernel} has dtype float64, expected float32",
-    ),
-    "wrong_shape": (
-        "Mul",
-        "x * y",
-        "output 0 of {kernel} has shape [1,3,2], expected [3,2]",
-    ),
+    "wrong_dtype": ("AddV2", "x + y", "output 0 of {kernel} has dtype float64, expected float32"),
+    "wrong_shape": ("Mul", "x * y", "output 0 of {kernel} has shape [1,3,2], expected [3,2]"),
     "wrong_type": (
-        "Sub",
-        "x - y",
-        "output 0 of {kernel} is of type list, expected fixture_liar.Buffer",
+        "Sub", "x - y", "output 0 of {kernel} is of type list, expected fixture_liar.Buffer",
     ),
     "wrong_number": (
-        "Unpack",
-        "tf.unstack(x)",
-        "the result of {kernel} is 2, expected a tuple of 3 outputs",
+        "Unpack", "tf.unstack(x)", "the result of {kernel} is 2, expected a tuple of 3 outputs",
     ),
     "writes_to_its_input": (
-        "Neg",
-        "-x",
-        "input 0 of {kernel} was changed by the kernel, and inputs are read-only",
+        "Neg", "-x", "input 0 of {kernel} was changed by the kernel, and inputs are read-only",
     ),
     "gives_its_input": (
-        "Square",
-        "tf.square(x)",
+        "Square", "tf.square(x)",
         "output 0 of {kernel} is memory of input 0, which may_alias denies",
     ),
     "ignores_out": (
-        "RealDiv",
-        "tf.maximum(x / y, y)",
+        "RealDiv", "tf.maximum(x / y, y)",
         "output 0 of {kernel} is not in the buffer that the kernel got as `out`",
     ),
-}
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def checked(site):
+    expressions = (expression for _, expression, _ in LIES.values())
+    return run_all(site, "LIAR", [*expressions, "tf.maximum(x, y)"], OPDOCK_CHECK="1")
 
 
 @pytest.mark.parametrize("kernel", LIES)
-def test_a_result_that_is_not_what_it_should_be(site, kernel):
+def test_a_result_that_is_not_what_it_should_be(checked, kernel):
     op, expression, told = LIES[kernel]
-    printed = run(site, "LIAR", expression, OPDOCK_CHECK="1")
+    printed = checked[expression]
     assert printed.startswith("InternalError OPDOCK_CHECK: ")
     assert f" ({op}): {told.format(kernel=named(kernel, 'liar', 'LIAR'))}" in printed
     assert "defined at" in printed
 
 
-def test_a_right_kernel_passes_the_checks(site):
-    assert run(site, "LIAR", "tf.maximum(x, y)", OPDOCK_CHECK="1").startswith("[[2. 2.]")
+def test_a_right_kernel_passes_the_checks(checked):
+    assert checked["tf.maximum(x, y)"].startswith("[[2. 2.]")
 
 
 def test_without_the_switch_nothing_is_checked(site):
@@ -331,10 +331,19 @@ DEFECTS = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def placed(site):
+    """What is said of expressions, by plugin."""
+    asked = {"waverer": ["tf.maximum(x, y)"], "stranger": []}
+    for plugin, _, expression, _ in DEFECTS.values():
+        asked[plugin].append(expression)
+    return {plugin: run_all(site, plugin.upper(), asked[plugin]) for plugin in asked}
+
+
 @pytest.mark.parametrize("kernel", DEFECTS)
-def test_an_error_names_the_kernel_that_gave_no_answer(site, kernel):
+def test_an_error_names_the_kernel_that_gave_no_answer(placed, kernel):
     plugin, op, expression, told = DEFECTS[kernel]
-    printed = run(site, plugin.upper(), expression)
+    printed = placed[plugin][expression]
     assert printed.startswith("InvalidArgumentError Cannot assign a device for operation ")
     assert f"Op {op}(" in printed
     line = f"{TASK}/device:{plugin.upper()}:0 fixture_{plugin}.{kernel} of plugin {plugin!r}: "
@@ -352,17 +361,22 @@ UNBOUND = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def unbound(site):
+    return run_all(site, "UNBOUND", [expression for _, expression, *_ in UNBOUND.values()])
+
+
 @pytest.mark.parametrize("kernel", UNBOUND)
-def test_an_error_names_the_binder_that_gave_no_function(site, kernel):
+def test_an_error_names_the_binder_that_gave_no_function(unbound, kernel):
     op, expression, kind, told = UNBOUND[kernel]
-    printed = run(site, "UNBOUND", expression)
+    printed = unbound[expression]
     assert printed.startswith(kind)
     assert told.format(kernel=named(kernel, "unbound", "UNBOUND")) in printed
     assert f"(op {op})" in printed
 
 
-def test_a_kernel_that_says_yes_in_numpy_is_used(site):
-    assert run(site, "WAVERER", "tf.maximum(x, y)").startswith("[[2. 2.]")
+def test_a_kernel_that_says_yes_in_numpy_is_used(placed):
+    assert placed["waverer"]["tf.maximum(x, y)"].startswith("[[2. 2.]")
 
 
 FAULTS = [
@@ -480,5 +494,5 @@ import opdock as tf
 config = tf.ConfigProto()
 custom = config.graph_options.rewrite_options.custom_optimizers.add(name="opdock")
 custom.parameter_map["check"].b = True
-""" + RUN.format(device="LIAR", expression="x * y", config=config)
+""" + RUN.format(device="LIAR", expressions=["x * y"], config=config)
     assert "has shape [1,3,2], expected [3,2]" in site.run("-c", program).stdout

@@ -21,11 +21,11 @@ FICKLE = "/device:FICKLE:0"
 DEVICE = "/job:localhost/replica:0/task:0" + FICKLE
 SOFT = tf.ConfigProto(allow_soft_placement=True)
 # Each compiles its step, so a few of them show already what one leaves behind.
-SESSIONS = pytest.mark.parametrize("sessions", [200, pytest.param(RUNS, marks=pytest.mark.prove)])
+SESSIONS = pytest.mark.parametrize("sessions", [60, pytest.param(RUNS, marks=pytest.mark.prove)])
 
 
 @pytest.fixture
-def demand() -> Iterator[fickle.Demand]:
+def demand(nothing_beside: None) -> Iterator[fickle.Demand]:
     with tf.Graph().as_default():
         yield fickle.install()
     gc.collect()

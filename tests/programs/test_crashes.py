@@ -11,9 +11,17 @@ import pytest
 TOOL = Path(__file__).parents[2] / "tools" / "crash_training.py"
 
 
-@pytest.mark.parametrize("kind", ["estimated", "monitored", "supervised"])
-@pytest.mark.parametrize("source", ["saved", "fed"])
-@pytest.mark.parametrize("kills", [3, pytest.param(200, marks=pytest.mark.prove)])
+@pytest.mark.parametrize(
+    ("kind", "source", "kills"),
+    [
+        ("estimated", "saved", 3), ("monitored", "fed", 3), ("supervised", "saved", 3),
+        *(
+            pytest.param(kind, source, 200, marks=pytest.mark.prove)
+            for kind in ("estimated", "monitored", "supervised")
+            for source in ("saved", "fed")
+        ),
+    ],
+)  # fmt: skip
 def test_weights_survive_kills(kind: str, source: str, kills: int) -> None:
     done = subprocess.run(
         [sys.executable, str(TOOL), "--kind", kind, "--kills", str(kills), "--seed", "3",

@@ -356,7 +356,9 @@ SOFTLY = "config=tf.ConfigProto(allow_soft_placement=True, log_device_placement=
         ("000_supervisor", "managed_session("),
         ("003_logistic_regression", "Session("),
         ("003_optimizer_direct", "Session("),
-        ("003_example_with_summaries", "InteractiveSession("),
+        pytest.param(  # a thousand steps, which another test takes on the CPU
+            "003_example_with_summaries", "InteractiveSession(", marks=pytest.mark.prove
+        ),
     ],
 )
 def test_training_completes_on_opencl(run, tmp_path: Path, name: str, opened: str) -> None:

@@ -17,6 +17,7 @@ from opdock_cpu.jit import llvm
 from opdock_cpu.jit.compiled import caller, ffi
 from opdock_cpu.jit.crew_source import SLOTS, Call, Head
 from opdock_cpu.sharing import Governor
+from tests.threads import WAIT
 
 pytestmark = pytest.mark.skipif(bool(why_none()), reason=why_none() or "there are helpers")
 
@@ -264,6 +265,6 @@ def test_a_forked_child_has_helpers_of_its_own(own: Crew) -> None:
     queue = context.Queue()
     child = context.Process(target=_in_the_child, args=(queue, own, work))
     child.start()
-    assert queue.get(timeout=50) == (2, [100] * 6, True, 0)
+    assert queue.get(timeout=WAIT) == (2, [100] * 6, True, 0)
     child.join()
     assert work.counts == [50] * 6

@@ -14,6 +14,7 @@ from opdock_cpu.onednn.library import reason
 from opdock_cpu.onednn.matmul import Factors, matrices
 from opdock_cpu.onednn.memory import dense
 from opdock_cpu.threads import use_threads
+from tests.threads import WAIT
 
 pytestmark = [
     pytest.mark.skipif(
@@ -31,7 +32,7 @@ def in_a_child(act: Callable[[], Any]) -> Any:
     child = context.Process(target=lambda: queue.put(act()))
     child.start()
     try:
-        found = queue.get(timeout=50)
+        found = queue.get(timeout=WAIT)
     finally:
         child.kill()
         child.join()

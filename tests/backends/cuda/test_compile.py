@@ -38,9 +38,9 @@ def compiler():
 
 @pytest.mark.slow
 def test_sources_of_some_ops_compile(sources, compiler):
-    """Of every eighth op; `make prove` compiles all of them, for every architecture."""
-    some = sources(*ops_of("backends/opencl/conformance.json")[::8])
-    assert len(some) > 50, "the samples reach only a part of the kernels"
+    """Of a few ops; `make prove` compiles all of them, for every architecture."""
+    some = sources(*ops_of("backends/opencl/conformance.json")[::24])
+    assert len(some) > 15, "the samples reach only a part of the kernels"
     _check(some, compiler, "sm_80")
 
 

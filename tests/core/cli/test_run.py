@@ -77,8 +77,8 @@ ENDS = {
     "exit_text": "import sys\nsys.exit('why')\n",
     "hook": "import sys\nsys.excepthook = lambda t, e, b: print('seen', t)\nraise OSError\n",
     "atexit": "import atexit\natexit.register(lambda: print(data))\ndata = 'kept'\n",
-    "thread": "import threading, time\n"
-    "threading.Thread(target=lambda: (time.sleep(0.1), print(x))).start()\nx = 'later'\n",
+    "thread": "import threading\nmain = threading.main_thread()\n"
+    "threading.Thread(target=lambda: (main.join(), print(x))).start()\nx = 'later'\n",
     "pickle": "import pickle\nclass A: pass\nprint(type(pickle.loads(pickle.dumps(A()))) is A)\n",
     "input": "print(input())\n",
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import operator
 
 import numpy as np
@@ -13,9 +12,8 @@ from hypothesis import strategies as st
 import opdock as tf
 from opdock.compiler.pipeline import OPTIONAL
 
-SUBSETS = [
-    ",".join(s) for n in range(len(OPTIONAL) + 1) for s in itertools.combinations(OPTIONAL, n)
-]
+OFF = st.sets(st.sampled_from(sorted(OPTIONAL)), min_size=1).map(lambda s: ",".join(sorted(s)))
+"""Some of the passes, which do not run: of 22 there are four million such sets."""
 SPECIAL = np.array([[0.0, -0.0, 1.0], [np.nan, np.inf, -np.inf]], np.float32)
 
 UNARY = [
@@ -76,7 +74,7 @@ def canonical(value):
 
 
 @settings(max_examples=60, deadline=None)
-@given(steps, st.sampled_from(SUBSETS[1:]), st.integers(1, 4))
+@given(steps, OFF, st.integers(1, 4))
 def test_random_graphs(program, disabled, n_fetches):
     with tf.Graph().as_default(), pytest.MonkeyPatch.context() as patch:
         x, tensors = build(program)

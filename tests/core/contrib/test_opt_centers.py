@@ -11,6 +11,7 @@ import pytest
 
 import opdock as tf
 from opdock.contrib import opt
+from tests.threads import WAIT
 
 WORKER = "/cpu:0"
 
@@ -115,7 +116,7 @@ def test_models_of_two_workers_are_averaged() -> None:
                 if number == 0:
                     session.run(tf.global_variables_initializer())
                     ready.set()
-                assert ready.wait(60)
+                assert ready.wait(WAIT)
                 session.run(tf.local_variables_initializer())
                 session.run(train)
                 early = session.run([v, step])

@@ -86,7 +86,7 @@ def batches(found: object, count: int) -> list[object]:
         taken = [sess.run(found) for _ in range(count)]
         coordinator.request_stop()
         sess.close()
-        coordinator.join(threads, stop_grace_period_secs=20)
+        coordinator.join(threads)
     return taken
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import opdock as tf
+from tests.threads import WAIT
 
 pytestmark = [
     pytest.mark.skipif(
@@ -26,7 +27,7 @@ def in_a_child(act: Callable[[], Any]) -> Any:
     child = context.Process(target=lambda: taken.send(act()))
     child.start()
     try:
-        assert given.poll(50), "the child hangs"
+        assert given.poll(WAIT), "the child hangs"
         return given.recv()
     finally:
         child.kill()

@@ -21,7 +21,7 @@ def test_several_elements_are_worked_on_at_once_and_come_in_order():
     together = threading.Barrier(3)
 
     def meet(x):
-        together.wait(30)
+        together.wait(WAIT)
         return x
 
     dataset = Dataset.range(6).map(lambda x: tf.py_func(meet, [x], tf.int64), num_parallel_calls=3)
@@ -44,7 +44,7 @@ def test_a_buffer_is_bounded():
     element = dataset.make_one_shot_iterator().get_next()
     with tf.Session() as session:
         assert session.run(element) == 0
-        assert full.wait(30)
+        assert full.wait(WAIT)
         # One was taken and two wait: no other is made until there is room.
         assert len(made) == 3
 
@@ -71,7 +71,7 @@ def test_order_may_be_given_up():
 
     def wait_if_first(x):
         if x == 0:
-            assert late.wait(30)
+            assert late.wait(WAIT)
         return x
 
     options = tf.data.Options()
@@ -114,7 +114,7 @@ def test_a_closed_session_leaves_no_thread():
     while len(running() - before) < 4:  # both iterators have begun
         threading.Event().wait(0.01)
     session.close()
-    asking.join(30)
+    asking.join(WAIT)
     assert told and not running() - before
 
 

@@ -43,12 +43,16 @@ def parameter_servers():
 
 
 def train(strategy, folder, steps):
-    """Trains one weight to be 2, in the session that the task is given."""
+    """Adds a quarter to one weight in each step, in the session that the task is given.
+
+    The gradient is the same wherever the weight is: so it does not matter how long ago a worker
+    that was late has looked at it.
+    """
 
     def replica():
         w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
         step = tf.train.get_or_create_global_step()
-        return tf.train.GradientDescentOptimizer(0.2).minimize(tf.square(w - 2.0), step)
+        return tf.train.GradientDescentOptimizer(0.25).minimize(-w, step)
 
     minimize = strategy.group(strategy.experimental_run_v2(replica))
     hooks = [tf.train.StopAtStepHook(last_step=steps)]
@@ -86,8 +90,9 @@ def test_one_program_drives_workers_and_parameter_servers(served, tmp_path):
         1: (False, 2, False, ["/job:worker/task:1", "/job:ps"]),
     }
     saved = tf.train.latest_checkpoint(str(tmp_path))
-    assert tf.train.load_variable(saved, "w") == pytest.approx(2.0, abs=1e-3)
-    assert tf.train.load_variable(saved, "global_step") >= 30
+    # Each may be in a step while the other one takes the last but one, and then takes one more.
+    assert 30 <= tf.train.load_variable(saved, "w") / 0.25 <= 32
+    assert 30 <= tf.train.load_variable(saved, "global_step") <= 32
     assert get_current_worker_context() is None
 
 

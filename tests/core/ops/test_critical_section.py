@@ -34,7 +34,7 @@ def test_steps_of_several_threads_lose_no_update() -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(60)
+            thread.join()
         assert session.run(v) == 80
 
 

@@ -99,7 +99,7 @@ def together(works: list[Work], threads: int, turns: int) -> list[BaseException]
     for thread in running:
         thread.start()
     for thread in running:
-        thread.join(WAIT * 10)
+        thread.join(WAIT)
         assert not thread.is_alive(), "a thread hangs"
     return raised
 

@@ -13,6 +13,7 @@ import opdock as tf
 from opdock.devices.segment import Loan
 from opdock.runtime import resources
 from opdock.runtime.resources import Cell, CellProxy, ResourceManager, Store, View
+from tests.threads import WAIT
 
 
 def test_a_cell():
@@ -128,11 +129,11 @@ def test_who_reads_while_a_value_changes_waits():
         value[0] = 1
         assert cell.initialized
         reader.start()
-        assert began.wait(60)
+        assert began.wait(WAIT)
         value[1] = 1
 
     cell.change(_own, write)
-    reader.join(60)
+    reader.join()
     assert found == [[1, 1]]
 
 

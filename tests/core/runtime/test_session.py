@@ -18,6 +18,20 @@ def programs(session):
 
 
 # ---------------------------------------------------------------- life
+def test_a_session_that_is_closed_while_a_step_is_compiled_cancels_it(monkeypatch):
+    x = tf.placeholder(tf.float32, [])
+    session = tf.Session()
+    compile_ = session._engine.compile
+
+    def closing(*args, **options):
+        session.close()  # as another thread does
+        return compile_(*args, **options)
+
+    monkeypatch.setattr(session._engine, "compile", closing)
+    with pytest.raises(tf.errors.CancelledError, match="Session::Close"):
+        session.run(x + 1.0, {x: 1.0})
+
+
 def test_a_closed_session_refuses():
     x = tf.constant(1)
     session = tf.Session()

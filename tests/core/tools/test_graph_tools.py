@@ -254,7 +254,7 @@ def run_module(name: str, *arguments: str, cwd: Path) -> subprocess.CompletedPro
     code = "from opdock.cli.main import main; main()"
     return subprocess.run(
         [sys.executable, "-c", code, "run", "-m", f"tensorflow.python.tools.{name}", *arguments],
-        cwd=cwd, check=False, capture_output=True, text=True, timeout=300,
+        cwd=cwd, check=False, capture_output=True, text=True,
     )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ PROGRAM = """
         kept = Other()
         watched = weakref.ref(kept, lambda _: signal.raise_signal(signal.SIGINT))
         del kept
-    threading.Event().wait(50)
+    threading.Event().wait(600)
     print("lost")
 """
 

@@ -237,6 +237,8 @@ class BaseSession:
                 return call.programs.get(key) or self._cache.compile(call, key)
             return self._compile(call, values, key)
         except errors.InvalidArgumentError as e:
+            if self._closed:  # meanwhile, and the devices are gone
+                raise errors.CancelledError(e.node_def, e.op, servers.CLOSED) from e
             raise as_it_runs(e, self._engine, self._graph, values, key) from None
 
     def _compile(self, call: Call, values: Sequence[Any], key: Key) -> Entry:

@@ -14,6 +14,7 @@ from opdock_cpu import philox
 from opdock_cpu.jit import draws
 from opdock_cpu.philox import Philox
 from opdock_cpu.threads import use_threads
+from tests.threads import WAIT
 
 COUNT = 2 * draws._CHUNK + 3
 COUNTERS = [0, 2**64 - 5, 2**128 - 5, (9 << 64) + 2**32 - 1]
@@ -101,5 +102,5 @@ def test_a_forked_child_draws_too() -> None:
     queue = context.Queue()
     child = context.Process(target=_in_the_child, args=(queue,))
     child.start()
-    assert queue.get(timeout=600) == here
+    assert queue.get(timeout=WAIT) == here
     child.join()

@@ -40,6 +40,7 @@ def model() -> tuple[list[Any], Any]:
     return variables, tf.train.Saver()
 
 
+@pytest.mark.usefixtures("nothing_beside")
 @pytest.mark.parametrize("sequentially", [False, True])
 def test_a_restore_holds_one_tensor(prefix: str, sequentially: bool) -> None:
     variables, _ = model()

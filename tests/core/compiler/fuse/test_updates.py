@@ -246,7 +246,7 @@ def test_steps_of_several_threads_lose_no_update() -> None:
             for t in threads:
                 t.start()
             for t in threads:
-                t.join(30)
+                t.join()
             for value in session.run(weights):
                 np.testing.assert_array_equal(value, np.full(4, -75.0))
 

@@ -182,6 +182,7 @@ def test_several_results_share_their_steps():
     assert first.tolist() == [1, 1] and second.tolist() == [2, 2] and third.dtype == np.bool_
 
 
+@pytest.mark.usefixtures("nothing_beside")
 def test_a_long_line_keeps_only_what_it_still_needs():
     text = "x"
     for i in range(20):

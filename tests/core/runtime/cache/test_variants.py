@@ -6,6 +6,7 @@ import gc
 import tracemalloc
 
 import numpy as np
+import pytest
 
 import opdock as tf
 from opdock.runtime.cache.variants import generalize
@@ -31,6 +32,7 @@ def specialized(session, y):
     return [k[1][0] for k in session._cache.find(y).programs if k[0] != "open"]
 
 
+@pytest.mark.usefixtures("nothing_beside")
 def test_thousands_of_batch_sizes():
     x, y = model()
     with tf.Session() as session:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Callable, Iterator
 from types import ModuleType
 
@@ -12,8 +13,9 @@ import opdock as tf
 from opdock import plugin
 from opdock.plugin import ClusterEngineSpec, hookimpl
 from opdock.runtime import servers
-from opdock.runtime.cluster import peers, task
+from opdock.runtime.cluster import peers, program, task
 from tests.core.runtime.cluster.threads import FAR, Threads
+from tests.threads import WAIT
 
 _ports = itertools.count(10_000)
 Cluster = dict[str, list[tf.train.Server]]
@@ -54,6 +56,32 @@ def threads(monkeypatch) -> Iterator[Threads]:
     plugin.register(module)
     yield peers.engine("threads")
     plugin.unregister("engine_of_threads")
+
+
+class Clock:
+    """Time that passes only while all that will be answered has been: no machine is too slow."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads, self._now = threads, 0.0
+
+    def monotonic(self) -> float:
+        """The time, which is later at each look."""
+        self._now += 1000.0 * self._threads.still
+        return self._now
+
+
+@pytest.fixture
+def patient(threads, monkeypatch) -> None:
+    """No deadline passes before something was lost, however late threads begin."""
+    join = threading.Thread.join
+
+    def joined(thread: threading.Thread, timeout: float | None = None) -> None:
+        if thread.name == "opdock-step" and timeout is not None:
+            assert threads.lost.wait(WAIT)
+        join(thread, timeout)
+
+    monkeypatch.setattr(threading.Thread, "join", joined)
+    monkeypatch.setattr(program, "time", Clock(threads))
 
 
 @pytest.fixture

@@ -223,37 +223,40 @@ def test_an_error_in_one_task_ends_the_loop_in_all(target):
 
 
 def test_sessions_end_loops_that_do_not(target):
-    one, _ = variables()
+    one, two = variables()
 
-    def turn(n):
-        with tf.control_dependencies([one.assign_add(1.0)]), tf.device(f"{PS}/task:1"):
-            return n + 1
+    def forever(counted):
+        def turn(n):
+            with tf.control_dependencies([counted.assign_add(1.0)]), tf.device(f"{PS}/task:1"):
+                return n + 1
 
-    with tf.device(WORKER):
-        forever = tf.while_loop(lambda n: n >= 0, turn, [0])
+        with tf.device(WORKER):
+            return tf.while_loop(lambda n: n >= 0, turn, [0])
+
+    late, closed = forever(one), forever(two)
     sess = tf.Session(target)
     sess.run(tf.global_variables_initializer())
     with pytest.raises(tf.errors.DeadlineExceededError):
-        sess.run(forever, options=tf.RunOptions(timeout_in_ms=200))
+        sess.run(late, options=tf.RunOptions(timeout_in_ms=200))
     told = []
 
     def run():
         try:
-            sess.run(forever)
+            sess.run(closed)
         except tf.errors.CancelledError as e:
             told.append(e)
 
+    before = sess.run(two)  # a turn of the first loop may still come, but it counts in the other
     thread = threading.Thread(target=run)
     thread.start()
-    before = sess.run(one)
-    while sess.run(one) <= before:
+    while sess.run(two) <= before:
         pass
     sess.close()
     thread.join()
     assert told
 
 
-def test_turns_over_an_engine(threads, far):
+def test_turns_over_an_engine(threads, far, patient):
     """What a loop's tasks tell each other crosses as bytes, and comes twice or late."""
     with tf.device(PS):
         v = tf.Variable(1.0)

@@ -6,12 +6,13 @@ it alone, and all that they say crosses as bytes.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import json
 import threading
 from collections import defaultdict
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 
 import opdock as tf
 from opdock import plugin
@@ -46,12 +47,15 @@ class Channel:
         kind = json.loads(packet.header)["kind"]
         fault = self._engine.fault(self._address, kind)
         self._engine.asked.append(self._address)
+        if fault in (Fault.LOST, Fault.LATE):
+            self._engine.lost.set()
         if fault is Fault.CUT:
             raise tf.errors.UnavailableError(None, None, f"{self._address} is cut off")
         if fault is Fault.DROPPED:
             threading.Thread(target=answer.set_exception, args=(gone(),), daemon=True).start()
             return answer
         for _ in range({Fault.LOST: 0, Fault.TWICE: 2}.get(fault, 1)):
+            self._engine.moved(1)
             threading.Thread(target=self._carry, args=(packet, answer, fault), daemon=True).start()
         return answer
 
@@ -61,13 +65,18 @@ class Channel:
         handle = self._engine.open.get(self._address)
         if handle is None:
             answer.set_exception(gone())
+            self._engine.moved(-1)
             return
         session = json.loads(packet.header)["fields"].get("session", "")
         with self._engine.askers[session].asks():
             found = copied(handle(packet))
         self._engine.handled.put(found)
-        if fault is not Fault.UNANSWERED and not answer.done():
-            answer.set_result(found)
+        if fault is Fault.UNANSWERED:
+            self._engine.lost.set()
+        else:
+            with contextlib.suppress(InvalidStateError):  # it has come twice
+                answer.set_result(found)
+        self._engine.moved(-1)
 
     def tell(self, packet: Packet) -> Future[Packet]:
         return self.ask(packet)
@@ -102,6 +111,7 @@ class Threads:
         asked: the addresses of all packets.
         fault: what becomes of a packet of an address and kind.
         late: lets go what is late.
+        lost: set once a packet or its answer did not arrive, or is late.
         handled: the answers.
         askers: the process that asks in a session, by its name.
     """
@@ -110,9 +120,20 @@ class Threads:
         self.open: dict[str, plugin.Handle] = {}
         self.asked: list[str] = []
         self.fault: Callable[[str, str], Fault] = lambda address, kind: Fault.NONE
-        self.late = threading.Event()
+        self.late, self.lost = threading.Event(), threading.Event()
         self.handled = Handled()
         self.askers: defaultdict[str, plugin.Asker] = defaultdict(plugin.Asker)
+        self._under_way, self._counting = 0, threading.Lock()
+
+    def moved(self, by: int) -> None:
+        """Counts what is under way."""
+        with self._counting:
+            self._under_way += by
+
+    @property
+    def still(self) -> bool:
+        """Whether something was lost, and all that was not has been answered."""
+        return self.lost.is_set() and not self._under_way
 
     def serve(self, address: str, handle: plugin.Handle) -> Threads:
         self.open[address] = handle

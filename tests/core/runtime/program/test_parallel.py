@@ -10,12 +10,13 @@ import pytest
 
 import opdock as tf
 from opdock.compiler.emit.overlap import dependencies
+from tests.threads import WAIT
 
 FOUR = tf.ConfigProto(inter_op_parallelism_threads=4)
 
 
 def test_independent_ops_overlap():
-    barrier = threading.Barrier(2, timeout=20)
+    barrier = threading.Barrier(2, timeout=WAIT)
 
     def meet(x):
         barrier.wait()
@@ -30,7 +31,7 @@ def test_independent_ops_overlap():
 
 
 def test_ops_of_a_branch_and_of_a_turn_overlap():
-    barrier = threading.Barrier(2, timeout=20)
+    barrier = threading.Barrier(2, timeout=WAIT)
 
     def meet(x):
         barrier.wait()
@@ -132,7 +133,7 @@ def test_host_work_overlaps_with_compute():
     arrived = threading.Event()
 
     def slow(value):
-        assert arrived.wait(20)
+        assert arrived.wait(WAIT)
         return value
 
     def tell(value):

@@ -14,10 +14,12 @@ import pytest
 
 import opdock.plugin as api
 from opdock.testing.harness import suite
+from opdock.testing.harness import watch as harness
 from opdock.testing.harness.watch import Overdue, Watch
 from opdock.testing.levels.device import DeviceUnderTest, open_device
 from opdock.testing.report.render import markdown
 from opdock.testing.report.report import Report
+from tests.threads import WAIT
 
 F32 = frozenset({api.as_dtype("float32")})
 never = threading.Event()
@@ -40,7 +42,8 @@ def test_what_work_gives_or_raises_comes_out() -> None:
     watch.close()
 
 
-def test_a_loop_in_python_is_ended() -> None:
+def test_a_loop_in_python_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(harness, "_GRACE", WAIT)  # it ends, however long that takes
     watch = Watch(0.05)
     before = set(threading.enumerate())
     with pytest.raises(Overdue, match=r"after 0\.05 s, in \w+ \(\w+\.py:\d+\)"):
@@ -52,7 +55,8 @@ def test_a_loop_in_python_is_ended() -> None:
     watch.close()
 
 
-def test_a_call_in_c_is_left_behind() -> None:
+def test_a_call_in_c_is_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(harness, "_GRACE", 0.0)  # it does not end, however long one waits
     gate = threading.Lock()
     gate.acquire()
     watch = Watch(0.05)
@@ -67,17 +71,31 @@ def test_a_call_in_c_is_left_behind() -> None:
         watch.close()
 
 
+# Time passes from when the call has the lock, however late it begins.
+HOLDS = """
+import ctypes, faulthandler
+from opdock.testing.harness import watch
+
+watch._FATAL = 0.2
+wait, begin, begun = watch.wait, faulthandler.dump_traceback_later, []
+watch.wait = lambda answers, limit: wait(answers)
+faulthandler.dump_traceback_later = lambda *args, **how: begun.append((args, how))
+pause = ctypes.PyDLL(None).pause
+
+def holds_the_lock():
+    while not begun:
+        pass
+    args, how = begun[0]
+    begin(*args, **how)
+    pause()
+
+watch.Watch(0.1, fatal=True).run(holds_the_lock)
+"""
+
+
 def test_a_call_that_holds_the_interpreter_ends_the_process() -> None:
-    program = (
-        "import ctypes\n"
-        "from opdock.testing.harness import watch\n"
-        "watch._FATAL = 0.2\n"
-        "def holds_the_lock():\n"
-        "    ctypes.PyDLL(None).pause()\n"
-        "watch.Watch(0.1, fatal=True).run(holds_the_lock)\n"
-    )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+        [sys.executable, "-c", HOLDS], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
     assert "in holds_the_lock" in done.stderr
@@ -139,6 +157,7 @@ def test_a_unit_that_hangs_fails_and_the_others_run(
     dut: DeviceUnderTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("OPDOCK_DISABLE_PASSES", raising=False)
+    monkeypatch.setattr(harness, "_GRACE", WAIT)
     report = run(dut)
     status = {o.id: o.status for o in report.outcomes}
     assert status["L2/Neg/float32"] == "failed"

@@ -185,12 +185,13 @@ def test_an_error_of_a_thread_is_the_error_of_the_loop():
 def test_queue_runners_are_started_and_stopped():
     producer = tf.train.input_producer(tf.constant([1, 2, 3]), num_epochs=2, shuffle=False)
     element = producer.dequeue()
-    seen = []
+    seen, before = [], set(threading.enumerate())
     with tf.train.MonitoredSession() as session:
         while not session.should_stop():
             seen.append(int(session.run(element)))
     assert seen == [1, 2, 3, 1, 2, 3]
-    assert not [t for t in threading.enumerate() if t.name.startswith("QueueRunnerThread")]
+    left = set(threading.enumerate()) - before
+    assert not [t for t in left if t.name.startswith("QueueRunnerThread")]
 
 
 def test_scaffold_finds_what_is_there_and_keeps_what_is_given():

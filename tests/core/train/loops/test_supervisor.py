@@ -79,6 +79,7 @@ def test_an_error_of_a_thread_is_raised_at_the_end():
 def test_loops_and_queues_stop_with_the_block():
     element = tf.train.input_producer(tf.constant([1, 2]), shuffle=False).dequeue()
     sv, turned = tf.train.Supervisor(), threading.Event()
+    before = set(threading.enumerate())
     with sv.managed_session() as sess:
         looper = sv.loop(None, turned.set)
         turned.wait()
@@ -89,7 +90,8 @@ def test_loops_and_queues_stop_with_the_block():
             sv.coord.raise_requested_exception()
         sv.coord.clear_stop()
     looper.join()
-    assert not [t for t in threading.enumerate() if t.name.startswith("QueueRunnerThread")]
+    left = set(threading.enumerate()) - before
+    assert not [t for t in left if t.name.startswith("QueueRunnerThread")]
 
 
 def turn(service):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -22,6 +21,7 @@ from opdock.kernels.data.base import (
 from opdock.kernels.data.context import Context
 from opdock.kernels.data.random import Words
 from opdock.shapes import Shape
+from opdock.util import entropy
 
 __all__ = [
     "GeneratorDataset", "RandomDataset", "RangeDataset", "SparseSliceDataset", "TensorDataset",
@@ -191,8 +191,7 @@ def seeds_or_fresh(seed: Any, seed2: Any) -> tuple[int, int]:
     """A pair of seeds; two zeros ask for random ones."""
     pair = int(seed) & _MASK, int(seed2) & _MASK
     if pair == (0, 0):
-        fresh = os.urandom(16)
-        return int.from_bytes(fresh[:8], "little"), int.from_bytes(fresh[8:], "little")
+        return entropy.two_words()
     return pair
 
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +19,7 @@ from opdock.kernels.philox import Place, blocks, shuffled
 from opdock.kernels.portable import portable
 from opdock.kernels.select.signature import NodeSig
 from opdock.kernels.select.streams import RandomStream
+from opdock.util import entropy
 
 _TYPES = frozenset({dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64})
 Sequence = npt.NDArray[np.int64]
@@ -39,13 +39,9 @@ def _stream(sig: NodeSig) -> Callable[[], RandomStream]:
     if any(seeds) and not sig.attrs["deterministic"]:
         raise invalid("Both seed and seed2 should be 0 if deterministic is false.")
 
-    def anywhere() -> tuple[int, int]:
-        drawn = os.urandom(16)
-        return int.from_bytes(drawn[:8], "little"), int.from_bytes(drawn[8:], "little")
-
     if sig.attrs["deterministic"] and not any(seeds):
-        seeds = anywhere()
-    return lambda: RandomStream(*(seeds if any(seeds) else anywhere()))
+        seeds = entropy.two_words()
+    return lambda: RandomStream(*(seeds if any(seeds) else entropy.two_words()))
 
 
 def _starts(sizes: Sequence) -> Sequence:

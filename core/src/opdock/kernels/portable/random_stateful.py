@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +24,7 @@ from opdock.kernels.portable.random import (
     uniform,
 )
 from opdock.kernels.select.signature import NodeSig
+from opdock.util import entropy
 
 _INTS = frozenset({dtypes.int32, dtypes.int64})
 _WORDS = _INTS | {dtypes.uint32, dtypes.uint64}
@@ -202,7 +202,7 @@ def chance(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
 
     def run(shape: Any) -> Any:
         wanted = draw_shape(shape)
-        drawn = np.frombuffer(os.urandom(math.prod(wanted) * dtype.size), dtype.np)
+        drawn = np.frombuffer(entropy.drawn(math.prod(wanted) * dtype.size), dtype.np)
         return Element(drawn.reshape(wanted).copy(), None).on(sig.device)
 
     return run

@@ -6,11 +6,11 @@ device in the middle of a session goes on where it was.
 
 from __future__ import annotations
 
-import os
 import threading
 from typing import Final, Self
 
 from opdock.kernels.select.signature import NodeSig
+from opdock.util import entropy
 
 __all__ = ["RandomStream", "random_stream"]
 
@@ -74,8 +74,7 @@ def random_stream(sig: NodeSig) -> RandomStream:
 
     def start() -> RandomStream:
         if seed == 0 and seed2 == 0:
-            fresh = os.urandom(16)
-            return RandomStream(*(int.from_bytes(fresh[i : i + 8], "little") for i in (0, 8)))
+            return RandomStream(*entropy.two_words())
         return RandomStream(seed, seed2)
 
     if sig.resources is None:

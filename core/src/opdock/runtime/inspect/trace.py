@@ -37,8 +37,11 @@ class Tracer:
         self._records: list[tuple[Step, float, float, list[Any]]] = []
         self._kernels: list[tuple[Node, float, Sequence[KernelTime]]] = []
         self._token: Token[Tracer | None] | None = None
-        # perf_counter has no epoch; timestamps in StepStats are microseconds since 1970.
-        self._offset = time.time() - time.perf_counter()
+        # perf_counter has no epoch; timestamps in StepStats are microseconds since 1970. Of some
+        # looks at both clocks the one that was interrupted for the shortest time counts.
+        looks = [(time.perf_counter(), time.time(), time.perf_counter()) for _ in range(4)]
+        before, now, after = min(looks, key=lambda look: look[2] - look[0])
+        self._offset = now - (before + after) / 2
 
     def __enter__(self) -> Self:
         self._token = _ACTIVE.set(self)

@@ -260,7 +260,7 @@ def lines_answer(data: SimpleNamespace) -> list[Any]:
 
 
 IMAGES = {"images": 256, "side": 256, "crop": 224, "batch": 64, "classes": 10}
-FEW_IMAGES = {"images": 5, "side": 24, "crop": 16, "batch": 3, "classes": 3}
+FEW_IMAGES = {"images": 5, "side": 32, "crop": 12, "batch": 3, "classes": 3}
 
 
 SMALL = {"channels": 16, "pool": 4}
