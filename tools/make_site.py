@@ -63,7 +63,7 @@ def moved(text: str) -> str:
 def titled(text: str) -> str:
     """Blocks of code with what the tests read behind their language as the site shows it."""
     text = re.sub(r"^( *```\w+) file=(\S+)$", r'\1 title="\2"', text, flags=re.MULTILINE)
-    return re.sub(r"^( *```\w+) exit=\d+$", r"\1", text, flags=re.MULTILINE)
+    return re.sub(r"^( *```\w+) (?:exit=\d+|long)$", r"\1", text, flags=re.MULTILINE)
 
 
 def unread(site: Path) -> list[Path]:
