@@ -91,7 +91,7 @@ class _State:
 
         Of nodes that have nothing to do with state nobody asks.
         """
-        if self._open or node.spec is None:
+        if self._open or node.spec is None or not node.inputs:
             return None
         cells = cell_inputs(node)
         named = cells | {i for i, (n, k) in enumerate(node.inputs) if n.out_dtypes[k]._is_ref_dtype}

@@ -17,13 +17,15 @@ def dead(block: Block) -> None:
     `tf.group(y)` wants y computed.
     """
     block.looked_at("dead", len(block.nodes))
-    data = {v.node for node in block.nodes for v in node.inputs}
+    users = _waiting(block)
+    if not users:
+        return
+    data = {before for node in block.nodes for before, _ in node.inputs}
     data |= {v.node for v in (*block.fetches, *block.feeds)}
     kept = asked_for(block)
-    users = _waiting(block)
     controls: dict[Node, list[Node]] = {}
     for node in block.nodes:
-        if node in data or node in kept or node not in users or not needless(node):
+        if node not in users or node in data or node in kept or not needless(node):
             continue
         before = list(dict.fromkeys(node.needs()))
         waiting = users[node]

@@ -26,9 +26,10 @@ def pieces(block: Block) -> None:
     Who waits for a node of several results without using one waits for all that it does, so such a
     node stays as it is.
     """
-    if any(t.pieces is not None for t in block.kinds()):
+    kinds = block.kinds()
+    if any(t.pieces is not None for t in kinds):
         _results(block)
-    if any(t.gathers is not None for t in block.kinds()):
+    if any(t.gathers is not None for t in kinds):
         _inputs(block)
 
 
