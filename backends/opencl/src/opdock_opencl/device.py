@@ -147,22 +147,30 @@ class OpenCLDevice(BaseDevice):
         with self._lock:
             found = self._kernels.get(key)
             if found is None:
-                found = self._kernels[key] = Kernel(self._program(source, macros), name)
+                found = self._kernels[key] = self._compiled(source, name, macros)
         return found
 
-    def _program(self, source: str, macros: Mapping[str, object]) -> Any:
+    def _compiled(self, source: str, name: str, macros: Mapping[str, object]) -> Kernel:
         key = (source, *macros.items())
-        if key not in self._programs:
-            prelude = self.dialect.prelude
-            body = source.removeprefix(prelude)
-            text = f"{prelude}\n{before(body) if self._elementary else ''}{body}"
-            # Some drivers print each warning, helpless ones about unused helpers above all.
-            options = ["-w", *(f"-D{k}={v}" for k, v in macros.items())]
-            with warnings.catch_warnings():
-                # Some drivers' compilers talk even when all is well.
-                warnings.simplefilter("ignore")
-                self._programs[key] = cl.Program(self.context, text).build(options=options)
-        return self._programs[key]
+        try:
+            if key not in self._programs:
+                self._programs[key] = self._program(source, macros)
+            return Kernel(self._programs[key], name)
+        except cl.Error:
+            # What drivers keep of a program may be broken, and is found by its source.
+            self._programs[key] = self._program(f"{source}\n// once more\n", macros)
+            return Kernel(self._programs[key], name)
+
+    def _program(self, source: str, macros: Mapping[str, object]) -> Any:
+        prelude = self.dialect.prelude
+        body = source.removeprefix(prelude)
+        text = f"{prelude}\n{before(body) if self._elementary else ''}{body}"
+        # Some drivers print each warning, helpless ones about unused helpers above all.
+        options = ["-w", *(f"-D{k}={v}" for k, v in macros.items())]
+        with warnings.catch_warnings():
+            # Some drivers' compilers talk even when all is well.
+            warnings.simplefilter("ignore")
+            return cl.Program(self.context, text).build(options=options)
 
     def multiply(self, a: Any, b: Any, out: Any, pairs: Any | None, add: bool) -> bool:
         """A batch of matrix products in register-blocked tiles; False for small ones."""

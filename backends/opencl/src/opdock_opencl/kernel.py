@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ class Kernel:
 
     def __init__(self, program: Any, name: str) -> None:
         self.name, self._program = name, program
-        self._call = cl.Kernel(program, name)
+        self._call = _kept_or_made(lambda: cl.Kernel(program, name))
         self._types: list[Any] | None = None
         (device,) = program.devices
         most = cl.kernel_work_group_info.WORK_GROUP_SIZE
@@ -44,6 +46,20 @@ class Kernel:
         PyOpenCL looks for a scalar's type some 6 us long, unless it knows it.
         """
         if self._types is None:
-            self._types = [a.dtype if isinstance(a, np.generic) else None for a in args]
-            self._call.set_scalar_arg_dtypes(self._types)
+            types = [a.dtype if isinstance(a, np.generic) else None for a in args]
+            _kept_or_made(lambda: self._call.set_scalar_arg_dtypes(types))
+            self._types = types
         return self._call(queue, items, group, *args)
+
+
+def _kept_or_made(make: Callable[[], Any]) -> Any:
+    """What `make` gives; PyOpenCL keeps the Python of its calls in a database on disk.
+
+    Where that is broken, this process goes on without: the switch of `PYOPENCL_NO_CACHE`, which
+    PyOpenCL reads from the environment when it is imported.
+    """
+    try:
+        return make()
+    except sqlite3.Error:
+        cl._PYOPENCL_NO_CACHE = True
+        return make()
