@@ -101,8 +101,9 @@ from tensorflow.contrib.tpu.python.tpu import tpu_estimator
 assert tpu.TPUEstimator is tpu_estimator.TPUEstimator is tf.estimator.tpu.TPUEstimator
 assert tpu.InputPipelineConfig is tf.estimator.tpu.InputPipelineConfig
 # By default a model is exported for TPUs as well; that part serves any device here.
-path = estimator.export_saved_model("saved", tf.estimator.export.build_raw_serving_input_receiver_fn(
-    {"x": tf.placeholder(tf.float32, [None, 2])}))
+receiver = tf.estimator.export.build_raw_serving_input_receiver_fn(
+    {"x": tf.placeholder(tf.float32, [None, 2])})
+path = estimator.export_saved_model("saved", receiver)
 served = []
 for tags in ["serve"], ["serve", "tpu"]:
     with tf.Session(graph=tf.Graph()) as sess:
