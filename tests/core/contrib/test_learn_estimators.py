@@ -239,6 +239,47 @@ def test_an_experiment_exports_by_its_strategies(tmp_path):
         learn.Experiment(model, given, given, checkpoint_and_export=True)
 
 
+def test_an_experiment_trains_and_evaluates_in_turns(tmp_path):
+    paths: list[str] = []
+
+    def export(estimator, export_dir_base, checkpoint_path, eval_result):
+        paths.append(checkpoint_path)
+        return eval_result["global_step"]
+
+    config = learn.RunConfig(model_dir=str(tmp_path))
+    model = learn.LinearRegressor(columns(), config=config, optimizer="SGD")
+    given = of(X.sum(1).astype(np.float32))
+    experiment = learn.Experiment(
+        model, given, given, train_steps=20, eval_steps=1, train_steps_per_iteration=8,
+        export_strategies=learn.ExportStrategy("one", export), eval_delay_secs=0,
+        continuous_eval_throttle_secs=0,
+    )  # fmt: skip
+    results, exports = experiment.continuous_train_and_eval()
+    assert results["global_step"] == 24 and exports == [24]  # whole turns, as in TensorFlow
+    seen = []
+
+    def once(results, checkpoint_path):
+        seen.append((results and results["global_step"], checkpoint_path))
+        return len(seen) < 2
+
+    again = learn.Experiment(
+        model, given, given, train_steps=100, eval_steps=1, export_strategies=None
+    )
+    results, _ = again.continuous_train_and_eval(once)  # a tenth of all steps a turn
+    latest = tf.train.latest_checkpoint(str(tmp_path))
+    assert results["global_step"] == 34 and seen == [(None, None), (34, latest)]
+    assert experiment.continuous_eval(name="c")["global_step"] == 34 and paths[-1] == latest
+    exported = len(paths)
+    assert experiment.continuous_eval_on_train_data(0, 0)["global_step"] == 34
+    assert len(paths) == exported
+    told = iter([True, True, False])
+    nothing = again.continuous_eval(0, 0, continuous_eval_predicate_fn=lambda found: next(told))
+    assert nothing == {}  # its second look found no new checkpoint
+    assert again.test()["global_step"] == 35
+    with pytest.raises(ValueError, match="must be a callable, or None"):
+        again.continuous_train_and_eval(3)
+
+
 def test_a_monitor_ends_training_that_brings_nothing_better(tmp_path):
     monitor = learn.monitors.ValidationMonitor(
         input_fn=of(np.zeros(60, np.float32)), eval_steps=1, every_n_steps=5,

@@ -150,6 +150,14 @@ def test_the_fused_cell_computes_what_the_plain_one_does() -> None:
     np.testing.assert_allclose(c.c, d.c, rtol=1e-5)
     turned, _ = rnn.TimeReversedFusedRNN(adapted)(tf.constant(x), dtype=tf.float32, scope="three")
     assert turned.shape.as_list() == [5, 2, 4]
+    with tf.variable_scope("four", initializer=make):
+        back = rnn.TimeReversedFusedRNN(rnn.LSTMBlockFusedCell(4))
+        backward, _ = back(tf.constant(x), dtype=tf.float32, sequence_length=[5, 3])
+    with tf.variable_scope("one", reuse=True):
+        around = tf.reverse_sequence(x, [5, 3], seq_axis=0, batch_axis=1)
+        forward, _ = rnn.LSTMBlockFusedCell(4)(around, dtype=tf.float32, sequence_length=[5, 3])
+    e, f = run([backward, tf.reverse_sequence(forward, [5, 3], seq_axis=0, batch_axis=1)])
+    np.testing.assert_array_equal(e, f)
 
 
 def test_stacked_networks_go_both_ways() -> None:

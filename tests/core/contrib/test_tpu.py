@@ -43,6 +43,22 @@ def test_a_tpus_own_parts_can_be_imported() -> None:
         functions.shard(lambda: None)
 
 
+def test_a_computation_for_a_tpu_is_built_for_any_device() -> None:
+    from opdock.contrib.tpu_export import rewrite
+
+    with tf.Graph().as_default(), tf.Session() as sess:
+        seen = tf.get_local_variable("seen", [], initializer=tf.zeros_initializer())
+        sess.run(seen.initializer)
+        (twice,) = rewrite(lambda a: (2 * a, seen.assign_add(a).op), [tf.constant(3.0)])
+        assert sess.run(twice) == 6 and sess.run(seen) == 3
+        done = rewrite(lambda: seen.assign(1.0).op)
+        assert isinstance(done, tf.Operation) and sess.run(done) is None and sess.run(seen) == 1
+        with pytest.raises(ValueError, match="zero-or more Tensor values followed by"):
+            rewrite(lambda: [tf.no_op(), tf.constant(1)])
+        with pytest.raises(ValueError, match="infeed_queue feeds a TPU"):
+            rewrite(lambda: None, infeed_queue=object())
+
+
 def test_what_only_tpus_run_says_so_where_contrib_had_it() -> None:
     with pytest.raises(AttributeError, match=r"leaves tf\.tpu\.batch_parallel out: needs a TPU"):
         _ = tpu.batch_parallel

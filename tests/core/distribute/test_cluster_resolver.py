@@ -197,3 +197,23 @@ def test_machines_of_compute_engine():
     assert found.master() == "grpc://10.2:9"
     with pytest.raises(RuntimeError, match="cannot reset the task_type"):
         found.task_type = "ps"
+
+
+def test_programs_that_use_no_tpu_say_so_to_its_resolver(monkeypatch):
+    monkeypatch.delenv("TPU_NAME", raising=False)
+    monkeypatch.delenv("KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", raising=False)
+    for none in ("", [""], "local"):
+        found = resolvers.TPUClusterResolver(none, zone="z", project="p")
+        assert found.master() == found.get_master() == "".join(none)
+        assert found.cluster_spec() is None and found.get_job_name() is None
+        assert (found.task_type, found.environment) == ("worker", "google")
+        assert found.num_accelerators() == {"TPU": 0}
+    with pytest.raises(ValueError, match="Please provide a TPU Name to connect to"):
+        resolvers.TPUClusterResolver()
+    monkeypatch.setenv("TPU_NAME", "mine")
+    with pytest.raises(tf.errors.UnimplementedError, match="no way to the TPU 'mine' from here"):
+        resolvers.TPUClusterResolver()
+    with pytest.raises(ValueError, match="At least one TPU"):
+        resolvers.TPUClusterResolver([])
+    with pytest.raises(NotImplementedError, match="multiple TPUs"):
+        resolvers.TPUClusterResolver(["a", "b"])

@@ -80,13 +80,19 @@ assert found == [[1]]
 """
 TPU = """
 def model_fn(features, labels, mode, params):
-    loss = tf.losses.mean_squared_error(labels[:, None], tf.layers.dense(features["x"], 1))
+    out = tf.layers.dense(features["x"], 1)
+    if mode == tf.estimator.ModeKeys.PREDICT:
+        served = {"serving_default": tf.estimator.export.PredictOutput({"out": out})}
+        return tf.estimator.tpu.TPUEstimatorSpec(mode, {"out": out}, export_outputs=served)
+    loss = tf.losses.mean_squared_error(labels[:, None], out)
     train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, tf.train.get_global_step())
     return tf.estimator.tpu.TPUEstimatorSpec(mode, loss=loss, train_op=train)
 def batches(params):
     return tf.data.Dataset.from_tensor_slices(({"x": x}, y)).repeat().batch(params["batch_size"])
+config = tf.estimator.tpu.RunConfig(
+    model_dir="model", cluster=tf.contrib.cluster_resolver.TPUClusterResolver(""))
 estimator = tf.estimator.tpu.TPUEstimator(
-    model_fn, config=tf.estimator.tpu.RunConfig(model_dir="model"), use_tpu=False,
+    model_fn, config=config, use_tpu=False,
     train_batch_size=10, eval_batch_size=20, params={})
 estimator.train(batches, steps=3)
 assert estimator.evaluate(batches, steps=2)["global_step"] == 3
@@ -94,6 +100,20 @@ from tensorflow.contrib import tpu
 from tensorflow.contrib.tpu.python.tpu import tpu_estimator
 assert tpu.TPUEstimator is tpu_estimator.TPUEstimator is tf.estimator.tpu.TPUEstimator
 assert tpu.InputPipelineConfig is tf.estimator.tpu.InputPipelineConfig
+# By default a model is exported for TPUs as well; that part serves any device here.
+receiver = tf.estimator.export.build_raw_serving_input_receiver_fn(
+    {"x": tf.placeholder(tf.float32, [None, 2])})
+path = estimator.export_saved_model("saved", receiver)
+served = []
+for tags in ["serve"], ["serve", "tpu"]:
+    with tf.Session(graph=tf.Graph()) as sess:
+        told = tf.saved_model.loader.load(sess, tags, path).signature_def["serving_default"]
+        served.append(sess.run(told.outputs["out"].name, {told.inputs["x"].name: x}))
+        called = [op for op in sess.graph.get_operations() if "PartitionedCall" in op.type]
+        assert len(called) == ("tpu" in tags), called
+weights = [estimator.get_variable_value(f"dense/{name}") for name in ("kernel", "bias")]
+np.testing.assert_allclose(served[0], x @ weights[0] + weights[1], rtol=1e-5, atol=1e-6)
+assert (served[0] == served[1]).all()
 """
 MODEL = """
 def model_fn(features, labels, mode):

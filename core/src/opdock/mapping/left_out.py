@@ -40,7 +40,6 @@ CONTRIB: Final[dict[str, str]] = {
 _OUT: Final[dict[str, str]] = {
     **{f"contrib.{package}": why for package, why in CONTRIB.items()},
     "config": "settings of TF 2's runtime",
-    "distribute.cluster_resolver.TPUClusterResolver": "needs a TPU's own runtime",
     "distribute.experimental.TPUStrategy": "needs a TPU's own runtime",
     "experimental": "settings of TF 2's runtime",
     "lite": "a converter for another runtime",

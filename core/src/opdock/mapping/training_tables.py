@@ -6,6 +6,10 @@ from typing import Final
 
 # Internal module -> opdock's modules in which its names are looked up before TF's exports are.
 TRAINING_SOURCES: Final[dict[str, tuple[str, ...]]] = {
+    **{
+        f"python.tpu.{module}": ("opdock.contrib.tpu_export",)
+        for module in ("functional", "ops.tpu_ops", "tpu")
+    },
     "python.training.saver": (
         "opdock.train.saver",
         "opdock.train.saver_builder",

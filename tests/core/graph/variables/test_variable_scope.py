@@ -460,3 +460,18 @@ def test_a_custom_getter_may_ask_for_what_is_there_or_not():
 def test_no_regularizer_may_be_an_empty_value():
     tf.get_variable("v", [2], regularizer={})
     assert not tf.get_collection(tf.GraphKeys.REGULARIZATION_LOSSES)
+
+
+def test_a_scope_takes_the_arguments_of_its_store_in_order():
+    from opdock.python.ops.variable_scope import _get_default_variable_store as current
+
+    with tf.Graph().as_default(), tf.variable_scope("a", dtype=tf.float64) as scope:
+        ones = tf.ones_initializer()
+        made = scope.get_variable(current(), "v", [2, 3], tf.int32, ones, trainable=False)
+        assert made.op.name == "a/v" and made.dtype.base_dtype == tf.int32 and made.shape == [2, 3]
+        assert tf.trainable_variables() == []
+        assert scope.get_variable(var_store=current(), name="w", shape=[]).dtype.base_dtype == (
+            tf.float64
+        )
+        with pytest.raises(TypeError, match="multiple values for argument 'shape'"):
+            scope.get_variable(current(), "x", [2], shape=[3])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import time
@@ -14,6 +15,9 @@ from opdock.contrib.learn.exporting import ExportStrategy
 from opdock.contrib.learn.monitors import ValidationMonitor
 
 __all__ = ["Experiment"]
+
+# Whether evaluations go on, by the last metrics and, if it asks for it, their checkpoint.
+Predicate = Callable[..., bool] | None
 
 
 class Experiment:
@@ -34,7 +38,7 @@ class Experiment:
         delay_workers_by_global_step: a worker begins once those before it have made some steps,
             instead of some seconds after them.
         export_strategies: an `ExportStrategy`, or several, by which to export the model at the end.
-        train_steps_per_iteration: kept for classes that train and evaluate in turns.
+        train_steps_per_iteration: the steps of a turn of `continuous_train_and_eval`.
         checkpoint_and_export: exports in between are not written.
         saving_listeners: told of each checkpoint; for `tf.estimator`'s.
         check_interval_secs: the least time between two looks for a checkpoint.
@@ -139,31 +143,104 @@ class Experiment:
         """`train_and_evaluate` with evaluations as often as `local_eval_frequency` says."""
         return self._alternate(self._local_eval_frequency)
 
-    def continuous_eval(self, delay_secs: float | None = None) -> Any:
-        """Evaluates each new checkpoint until that of the last step of training: its metrics."""
+    def continuous_eval(
+        self, delay_secs: float | None = None, throttle_delay_secs: float | None = None,
+        evaluate_checkpoint_only_once: bool = True, continuous_eval_predicate_fn: Predicate = None,
+        name: str = "continuous",
+    ) -> Any:  # fmt: skip
+        """Evaluates each new checkpoint until that of the last step of training, and exports it.
+
+        Args:
+            delay_secs: how long to wait before the first; `eval_delay_secs` by default.
+            throttle_delay_secs: the least time from one evaluation to the next.
+            evaluate_checkpoint_only_once: whether to wait for a checkpoint that is new.
+            continuous_eval_predicate_fn: is given the last metrics, and their checkpoint if it has
+                an argument `checkpoint_path`; evaluations end where it says no.
+            name: of the evaluations' folder.
+
+        Returns:
+            The last metrics.
+
+        Raises:
+            ValueError: `continuous_eval_predicate_fn` cannot be called.
+        """
+        return self._watch(
+            self._eval_input_fn, name, delay_secs, throttle_delay_secs,
+            evaluate_checkpoint_only_once, continuous_eval_predicate_fn, export=True,
+        )  # fmt: skip
+
+    def continuous_eval_on_train_data(
+        self, delay_secs: float | None = None, throttle_delay_secs: float | None = None,
+        continuous_eval_predicate_fn: Predicate = None, name: str = "continuous_on_train_data",
+    ) -> Any:  # fmt: skip
+        """Does the same on what the model is trained with, and exports nothing."""
+        return self._watch(
+            self._train_input_fn, name, delay_secs, throttle_delay_secs, True,
+            continuous_eval_predicate_fn, export=False,
+        )  # fmt: skip
+
+    def continuous_train_and_eval(
+        self, continuous_eval_predicate_fn: Predicate = None
+    ) -> tuple[Any, Any]:
+        """Trains `train_steps_per_iteration` steps, evaluates and exports, in turns.
+
+        Without that number a turn has a tenth of `train_steps`, or 1,000 steps. The last turn may
+        pass `train_steps`, as in TensorFlow.
+
+        Args:
+            continuous_eval_predicate_fn: see `continuous_eval`; at first it is given None.
+
+        Returns:
+            The last metrics, and what the strategies exported with them; None twice without a turn.
+
+        Raises:
+            ValueError: `continuous_eval_predicate_fn` cannot be called.
+        """
+        goes_on = _standardized(continuous_eval_predicate_fn)
+        steps = self._train_steps_per_iteration
+        if steps is None:
+            steps = 1000 if self._train_steps is None else self._train_steps // 10
+        results, exports, latest = None, None, None
+        while goes_on(results, latest) and not self._is_trained(results):
+            self._train(self._train_monitors, steps=steps)
+            latest = tf.train.latest_checkpoint(self._estimator.model_dir)
+            results = self._evaluate("one_pass", checkpoint_path=latest)
+            exports = self._maybe_export(results)
+        return results, exports
+
+    def test(self) -> Any:
+        """Trains a step and evaluates one, to see that both run: the metrics."""
+        self._train(self._train_monitors, steps=1)
+        results = self._evaluate("one_pass", steps=1)
+        self._maybe_export(results)
+        return results
+
+    def _watch(
+        self, input_fn: Callable[[], Any], name: str, delay_secs: float | None,
+        throttle_secs: float | None, once: bool, predicate: Predicate, export: bool,
+    ) -> Any:  # fmt: skip
+        goes_on = _standardized(predicate)
+        throttle_secs = self._throttle_secs if throttle_secs is None else throttle_secs
         time.sleep(self._eval_delay_secs if delay_secs is None else delay_secs)
         seen, results = None, None
-        while True:
+        while goes_on(results, seen):
             began = time.monotonic()
             latest = tf.train.latest_checkpoint(self._estimator.model_dir)
-            if latest is not None and latest != seen:
+            if latest is None or (once and latest == seen):
+                results = {}  # as for predicates in TensorFlow: nothing new
+            else:
+                results = self._evaluate(name, input_fn, checkpoint_path=latest)
                 seen = latest
-                results = self._evaluate("continuous")
-                steps = self._train_steps
-                if steps is not None and results["global_step"] >= steps:
-                    return results
-            time.sleep(max(0.0, self._throttle_secs - (time.monotonic() - began)))
+                if export:
+                    self._maybe_export(results, checkpoint_path=latest)
+                if self._is_trained(results):
+                    break
+            time.sleep(max(0.0, throttle_secs - (time.monotonic() - began)))
+        return results
 
-    def test(self) -> tuple[Any, list[Any]]:
-        """Trains a step and evaluates one, to see that both run."""
-        steps, self._train_steps = self._train_steps, 1
-        eval_steps, self._eval_steps = self._eval_steps, 1
-        try:
-            self._train(self._train_monitors)
-            results = self._evaluate("one_pass")
-            return results, self._maybe_export(results)
-        finally:
-            self._train_steps, self._eval_steps = steps, eval_steps
+    def _is_trained(self, results: Any) -> bool:
+        """Whether metrics are those of the last step of training."""
+        return bool(results and self._train_steps and results["global_step"] >= self._train_steps)
 
     def run_std_server(self) -> None:
         """Serves this task's part of the cluster, and does not return.
@@ -205,19 +282,32 @@ class Experiment:
             for each in self._export_strategies
         ]
 
-    def _train(self, hooks: list[Any]) -> Any:
+    def _train(self, hooks: list[Any], steps: int | None = None) -> Any:
+        """Trains some steps, or up to the last one."""
+        until = {"max_steps": self._train_steps} if steps is None else {"steps": steps}
         if self._is_own:
-            return self._estimator.fit(
-                input_fn=self._train_input_fn, max_steps=self._train_steps, monitors=hooks
-            )
+            return self._estimator.fit(input_fn=self._train_input_fn, monitors=hooks, **until)
         return self._estimator.train(
-            self._train_input_fn, hooks=hooks, max_steps=self._train_steps,
-            saving_listeners=self._saving_listeners,
-        )  # fmt: skip
+            self._train_input_fn, hooks=hooks, saving_listeners=self._saving_listeners, **until
+        )
 
-    def _evaluate(self, name: str) -> Any:
+    def _evaluate(
+        self, name: str, input_fn: Callable[[], Any] | None = None, steps: int | None = None,
+        checkpoint_path: str | None = None,
+    ) -> Any:  # fmt: skip
         more = {"metrics": self._eval_metrics} if self._is_own else {}
         return self._estimator.evaluate(
-            input_fn=self._eval_input_fn, steps=self._eval_steps, name=name,
-            hooks=self._eval_hooks, **more,
+            input_fn=input_fn or self._eval_input_fn, steps=steps or self._eval_steps, name=name,
+            hooks=self._eval_hooks, checkpoint_path=checkpoint_path, **more,
         )  # fmt: skip
+
+
+def _standardized(predicate: Predicate) -> Callable[[Any, str | None], bool]:
+    """A predicate of metrics and their checkpoint."""
+    if predicate is None:
+        return lambda results, path: True
+    if not callable(predicate):
+        raise ValueError("`continuous_eval_predicate_fn` must be a callable, or None.")
+    if "checkpoint_path" in inspect.signature(predicate).parameters:
+        return lambda results, path: predicate(results, checkpoint_path=path)
+    return lambda results, path: predicate(results)

@@ -84,8 +84,9 @@ class TimeReversedFusedRNN(FusedRNNCell):
     ) -> tuple[Any, Any]:  # fmt: skip
         """Runs the network over the sequence turned around, and turns its outputs back."""
         outputs, state = self._cell(
-            _turned(inputs, sequence_length), initial_state, dtype, sequence_length, scope
-        )
+            _turned(inputs, sequence_length), initial_state=initial_state, dtype=dtype,
+            sequence_length=sequence_length, scope=scope,
+        )  # fmt: skip
         return _turned(outputs, sequence_length), state
 
 

@@ -8,11 +8,12 @@ from opdock.distribute.cluster_resolver.resolver import ClusterResolver
 from opdock.distribute.cluster_resolver.simple import SimpleClusterResolver
 from opdock.distribute.cluster_resolver.slurm import SlurmClusterResolver
 from opdock.distribute.cluster_resolver.tfconfig import TFConfigClusterResolver
+from opdock.distribute.cluster_resolver.tpu import TPUClusterResolver
 from opdock.distribute.cluster_resolver.union import UnionClusterResolver
 
 __all__ = [
     "ClusterResolver", "GCEClusterResolver", "KubernetesClusterResolver", "SimpleClusterResolver",
-    "SlurmClusterResolver", "TFConfigClusterResolver", "UnionResolver",
+    "SlurmClusterResolver", "TFConfigClusterResolver", "TPUClusterResolver", "UnionResolver",
 ]  # fmt: skip
 
 UnionResolver = UnionClusterResolver

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import functools
+import inspect
 import threading
 from collections.abc import Callable, Iterator
 from enum import Enum
@@ -120,8 +121,11 @@ class VariableScope:
         """The local variables of this scope."""
         return self.get_collection(GraphKeys.LOCAL_VARIABLES)
 
-    def get_variable(self, store: VariableStore, name: str, **kwargs: Any) -> Any:
-        """`get_variable` with this scope's prefix and defaults."""
+    def get_variable(self, var_store: VariableStore, name: str, *args: Any, **kwargs: Any) -> Any:
+        """`get_variable` with this scope's prefix and defaults, and the store's arguments."""
+        if args:
+            bound = inspect.signature(var_store.get_variable).bind_partial(name, *args, **kwargs)
+            kwargs = {key: value for key, value in bound.arguments.items() if key != "name"}
         full_name = f"{self.name}/{name}" if self.name else name
         for key in (
             "regularizer",
@@ -145,7 +149,7 @@ class VariableScope:
                 kwargs["initializer"] = self.initializer
             if kwargs.get("dtype") is None:
                 kwargs["dtype"] = self.dtype
-            return store.get_variable(full_name, **kwargs)
+            return var_store.get_variable(full_name, **kwargs)
 
 
 def _check_constant(initializer: Any, dtype: Any) -> None:
