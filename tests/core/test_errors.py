@@ -27,6 +27,8 @@ def test_code_and_message(name):
     assert error.op is None
     assert error.node_def is None
     assert str(error) == "what happened"
+    again = type(error)(error.node_def, error.op, "more of it", error.error_code)
+    assert again.message == "more of it" and again.error_code == CODES[name]
 
 
 def test_the_string_names_the_op_and_the_line():

@@ -85,7 +85,8 @@ class OpError(Exception):
 class _CodedError(OpError):
     _code = UNKNOWN
 
-    def __init__(self, node_def: Any, op: Any, message: str) -> None:
+    def __init__(self, node_def: Any, op: Any, message: str, *code: Any) -> None:
+        # Programs of TensorFlow 2's time give the code as well, as tf_keras does.
         super().__init__(node_def, op, message, self._code)
 
 

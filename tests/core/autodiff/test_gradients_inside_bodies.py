@@ -173,3 +173,72 @@ def test_what_does_not_come_from_the_start_has_its_gradient():
     with tf.Session() as session:
         assert session.run(own, {x: 8.0}) == 1.0
         assert session.run(outer, {x: 1.0}) == 27.0
+
+
+def cubes(x):
+    """A loop over an array: the cube of each number."""
+    return tf.map_fn(lambda row: row**3, x)
+
+
+def test_each_turn_has_gradients_of_its_own_of_an_array_from_outside():
+    x = tf.constant([1.0, 2.0, 3.0])
+    y = cubes(x)
+    jacobian = tf.map_fn(lambda i: tf.gradients(y[i], x)[0], tf.range(3), dtype=tf.float32)
+    # The loop of the next derivative goes back through the turns of this one.
+    flat = tf.reshape(jacobian, [-1])
+    second = tf.map_fn(lambda i: tf.gradients(flat[i], x)[0], tf.range(9), dtype=tf.float32)
+    (slope,) = tf.gradients(y, x)
+    hessian = tf.map_fn(lambda i: tf.gradients(slope[i], x)[0], tf.range(3), dtype=tf.float32)
+    with tf.Session() as session:
+        found, again, of_slope = session.run([jacobian, second, hessian])
+    np.testing.assert_allclose(found, np.diag([3.0, 12.0, 27.0]))
+    np.testing.assert_allclose(of_slope, np.diag([6.0, 12.0, 18.0]))
+    want = np.zeros([3, 3, 3])
+    want[range(3), range(3), range(3)] = [6.0, 12.0, 18.0]
+    np.testing.assert_allclose(again, want.reshape([9, 3]))
+
+
+def test_each_turn_collects_all_that_its_loop_reads_of_an_array_from_outside():
+    x = tf.constant([1.0, 2.0, 3.0])
+    array = tf.TensorArray(tf.float32, 3, clear_after_read=False).unstack(x)
+
+    def of(power):
+        _, total = tf.while_loop(
+            lambda j, _: j < 3, lambda j, s: (j + 1, s + array.read(j) * array.read(2) ** power),
+            [0, 0.0],
+        )  # fmt: skip
+        return tf.gradients(total, x)[0]
+
+    rows = tf.map_fn(of, tf.constant([1.0, 2.0]))
+    with tf.Session() as session:
+        np.testing.assert_allclose(session.run(rows), [[3, 3, 9], [9, 9, 45]])
+
+
+def test_a_function_that_is_called_again_begins_its_gradients_anew():
+    x = tf.constant([1.0, 2.0])
+    y = cubes(x)
+
+    @tf.function
+    def slope(i):
+        return tf.gradients(y[i], x)[0]
+
+    with tf.Session() as session:
+        assert np.array_equal(session.run([slope(0), slope(1)]), [[3, 0], [0, 12]])
+
+
+@pytest.mark.parametrize("traced", [False, True])
+def test_jacobians_of_loops(traced):
+    def nested(x):
+        with tf.GradientTape(persistent=True) as outer:
+            outer.watch(x)
+            with tf.GradientTape(persistent=True) as inner:
+                inner.watch(x)
+                y = cubes(x)
+            first = inner.jacobian(y, x)
+        return first, outer.jacobian(first, x)
+
+    call = tf.function(nested) if traced else nested
+    with tf.Session() as session:
+        first, second = session.run(call(tf.constant([1.0, 2.0])))
+    np.testing.assert_allclose(first, [[3, 0], [0, 12]])
+    np.testing.assert_allclose(second, [[[6, 0], [0, 0]], [[0, 0], [0, 12]]])

@@ -373,3 +373,31 @@ def test_calls_use_what_was_traced_for_their_arguments():
     named = double.get_concrete_function(tf.TensorSpec([3], tf.float32, "named"))
     assert double(tf.ones([3])).numpy().tolist() == [2, 2, 2] and len(runs) == 3
     assert concrete.inputs[0].op.name == named.inputs[0].op.name == "named"
+
+
+def test_derivatives_of_any_order_of_a_function_of_a_variable():
+    v = tf.Variable(1.0)
+    cosine = tf.function(lambda: tf.cos(v))
+    with tf.GradientTape(persistent=True) as tape:
+        y = cosine()
+        found = [y.numpy()]
+        for _ in range(4):
+            (y,) = tape.gradient(y, [v])
+            found.append(y.numpy())
+    want = [np.cos(1), -np.sin(1), -np.cos(1), np.sin(1), np.cos(1)]
+    np.testing.assert_allclose(found, want, rtol=1e-5)
+
+
+def test_arguments_may_be_called_what_no_node_is():
+    assert tf.function(lambda _: _ + _)(tf.constant(1.0)).numpy() == 2.0
+    assert tf.function(lambda _a, **more: _a + more["_b"])(1.0, _b=tf.constant(2.0)).numpy() == 3.0
+
+
+def test_all_tensors_of_a_concrete_function_may_be_given_by_place():
+    spec = tf.TensorSpec([], tf.float32)
+    concrete = tf.function(lambda x, **more: x[0] - x[1] * more["d"]).get_concrete_function(
+        (spec, spec), d=spec
+    )
+    one, two, three = (tf.constant(x) for x in (1.0, 2.0, 3.0))
+    assert concrete(one, two, three).numpy() == -5.0
+    assert concrete(one, d=three, x_1=two).numpy() == -5.0

@@ -165,3 +165,13 @@ def test_a_variable_is_a_target_too():
     with tf.GradientTape(watch_accessed_variables=False) as tape:
         pass
     assert tape.gradient(v, v) is None
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 0), (0, 0)])
+def test_jacobians_without_elements(shape):
+    x = tf.zeros(shape)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        y = x * x
+    assert tape.jacobian(y, x).shape == (*shape, *shape)
+    assert tape.batch_jacobian(y, x).shape == (*shape, shape[1])

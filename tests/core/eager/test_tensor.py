@@ -130,6 +130,13 @@ def test_composites():
     assert tf.sparse.to_dense(sparse).numpy().tolist() == [[0, 5], [0, 0]]
     ragged = tf.ragged.constant([[1], [2, 3]])
     assert (ragged + 1).to_list() == [[2], [3, 4]]
+    assert [row.numpy().tolist() for row in ragged] == [[1], [2, 3]]
+    assert repr(ragged) == str(ragged) == "<tf.RaggedTensor [[1], [2, 3]]>"
+    with pytest.raises(IndexError, match="Row key 2 out of bounds"):
+        ragged[np.int64(2)]
+    told = []
+    tf.function(lambda rows: told.append(repr(rows)))(ragged)
+    assert told[0].startswith("tf.RaggedTensor(values=Tensor(")
 
 
 def test_what_has_no_results_is_none_as_it_has_run():

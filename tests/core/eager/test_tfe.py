@@ -223,3 +223,9 @@ def test_layers_follow_each_other():
     assert (net(x, training=True).numpy() != plain).any() or not plain.any()
     with pytest.raises(TypeError, match="takes only"):
         net.add(3)
+
+
+def test_one_tensor_for_two_arguments_has_a_gradient_for_each():
+    x = tf.constant(3.0)
+    first, second = tfe.gradients_function(lambda a, b: a * a * b)(x, x)
+    assert (first.numpy(), second.numpy()) == (18.0, 9.0)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import opdock as tf
+from opdock.eager.modes import eager_mode
 
 
 @pytest.fixture(autouse=True)
@@ -66,3 +67,16 @@ def test_what_would_wait_for_itself_is_refused() -> None:
     section.execute(lambda: v.assign_add(1))
     with pytest.raises(ValueError, match="requested exclusive resource access"):
         other.execute(lambda: v.assign_add(1))
+
+
+def test_eagerly_a_function_may_have_no_results() -> None:
+    with eager_mode():
+        section, total = tf.CriticalSection(), tf.Variable(0.0)
+
+        def add() -> None:
+            total.assign_add(2.0)
+
+        assert [section.execute(add) for _ in range(2)] == [None, None]
+        assert total.numpy() == 4.0
+        found = section.execute(lambda: (total + 1.0, tf.no_op()))
+        assert found[0].numpy() == 5.0 and found[1] is None

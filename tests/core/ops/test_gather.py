@@ -178,6 +178,17 @@ def test_embedding_lookup_sparse_with_weights(combiner, want):
     assert np.allclose(run(out), want)
 
 
+@pytest.mark.parametrize("combiner", ["sum", "mean"])
+def test_weights_of_other_entries_than_the_ids_are_refused(combiner):
+    ids = tf.SparseTensor([[0, 0], [1, 0], [1, 1]], tf.constant([0, 2, 1], tf.int64), [2, 2])
+    weights = tf.SparseTensor([[0, 0], [0, 1], [1, 0], [1, 1]], [0.5, 11.0, 1.0, 0.1], [2, 2])
+    table = tf.constant([[1.0], [2.0], [3.0]])
+    with pytest.raises(ValueError, match=r"Shapes \(3,\) and \(4,\) are incompatible"):
+        tf.nn.embedding_lookup_sparse(table, ids, weights, combiner=combiner)
+    with pytest.raises(ValueError, match="Dimensions 3 and 4 are not compatible"):
+        tf.nn.safe_embedding_lookup_sparse(table, ids, weights, combiner=combiner)
+
+
 def test_embedding_lookup_sparse_without_weights():
     table = tf.constant([[0.0], [2.0], [4.0]])
     ids = tf.SparseTensor([[0, 0], [0, 1], [1, 0]], tf.constant([1, 2, 1]), [2, 2])

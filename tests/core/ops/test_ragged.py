@@ -308,6 +308,8 @@ def test_strings_of_ragged_rows_are_joined():
         each = session.run(reduce_join(rows, axis=1, separator="-"))
         assert each.tolist() == [b"a-b-c", b"d", b""]
         assert session.run(reduce_join(rows, axis=0)).tolist() == [b"ad", b"b", b"c"]
+        public = tf.strings.reduce_join(rows, axis=1, separator="-")
+        assert session.run(public).tolist() == each.tolist()
         assert session.run(reduce_join(["a", "b"], axis=0)) == b"ab"
     with pytest.raises(ValueError, match="keepdims=True"):
         reduce_join(rows, axis=1, keepdims=True)

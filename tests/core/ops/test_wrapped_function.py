@@ -108,3 +108,26 @@ def test_a_graph_with_a_wrapped_function_goes_out_and_in(session):
     with tf.Graph().as_default(), tf.Session() as other:
         (out,) = tf.import_graph_def(graph_def, return_elements=["out:0"])
         assert other.run(out) == 8.0
+
+
+def test_sparse_and_ragged_arguments(session):
+    def f(rows, cells, scale):
+        return rows * scale, tf.sparse.reduce_sum(cells), {"both": (cells, rows + 1.0)}
+
+    whole = tf.wrap_function(
+        f,
+        [
+            tf.RaggedTensorSpec([None, None], tf.float32),
+            tf.SparseTensorSpec([2, 2], tf.float32),
+            tf.TensorSpec([], tf.float32),
+        ],
+    )
+    rows = tf.ragged.constant([[1.0, 2.0], [3.0]])
+    cells = tf.SparseTensor([[0, 1], [1, 0]], [4.0, 5.0], [2, 2])
+    scaled, total, more = session.run(whole(rows, cells, 2.0))
+    assert scaled.to_list() == [[2.0, 4.0], [6.0]] and total == 9.0
+    assert more["both"][0].values.tolist() == [4.0, 5.0]
+    assert more["both"][1].to_list() == [[2.0, 3.0], [4.0]]
+    # The feeds of a part are the tensors of which the ragged one is made.
+    part = whole.prune([*whole.inputs[:2], whole.inputs[-1]], whole.structured_outputs[0])
+    assert session.run(part(rows.values, rows.row_splits, 3.0)).to_list() == [[3.0, 6.0], [9.0]]

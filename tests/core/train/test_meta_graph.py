@@ -8,6 +8,7 @@ import pytest
 
 import opdock as tf
 from opdock.io import protos
+from opdock.ops.composed import defined_function as function
 from opdock.train.meta_graph import (
     export_scoped_meta_graph,
     import_scoped_meta_graph,
@@ -121,6 +122,26 @@ def test_default_attributes_can_be_left_out() -> None:
         tf.train.import_meta_graph(meta)
     # Who imports finds them in what was imported, as in TensorFlow.
     assert variable.attr["container"].s == b"" and "container" in variable.attr
+
+
+def test_default_attributes_of_functions_can_be_left_out() -> None:
+    @function.Defun(tf.float32, tf.float32)
+    def inner(i: tf.Tensor, j: tf.Tensor) -> tf.Tensor:
+        return tf.complex(i, j, name="both")
+
+    @function.Defun(tf.float32, tf.float32)
+    def outer(i: tf.Tensor, j: tf.Tensor) -> tf.Tensor:
+        return inner(i, j)
+
+    name = outer(tf.constant(1.0), tf.constant(2.0)).name
+    meta = tf.train.export_meta_graph(strip_default_attrs=True)
+    inside = [n for f in meta.graph_def.library.function for n in f.node_def]
+    (both,) = (n for n in inside if n.op == "Complex")
+    assert not {"T", "Tout"} & both.attr.keys()
+    with tf.Graph().as_default() as graph:
+        tf.train.import_meta_graph(meta)
+        with tf.Session() as sess:
+            assert sess.run(graph.get_tensor_by_name(name)) == 1 + 2j
 
 
 def test_graphs_without_variables() -> None:

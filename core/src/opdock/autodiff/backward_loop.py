@@ -127,7 +127,9 @@ class _Backward:
         with plain_scope(self.outer):
             start = self._start(j)
         total = self._variable(start, total_shape(self.body.inputs[j]))
-        self.ends.append(get("AddV2")(total, dense(part)))
+        part = dense(part)
+        lists = part.dtype.base_dtype is dtypes.variant  # what an inner loop recorded for each turn
+        self.ends.append(get("AddN")([total, part]) if lists else get("AddV2")(total, part))
 
     def _total(self, j: int, outputs: list[Tensor]) -> Any:
         """The gradient of a variable, from the results of the backward loop."""

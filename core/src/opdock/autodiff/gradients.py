@@ -112,7 +112,7 @@ def derivatives(
         name_scope(
             name, "gradients", [*ys, *xs, *stop_gradients, *[g for g in grad_ys if g is not None]]
         ) as scope,
-        gradient_scope.entered(scope, colocate_gradients_with_ops),
+        gradient_scope.entered(scope, colocate_gradients_with_ops, graph),
     ):
         colocate = colocate_gradients_with_ops or gradient_scope.colocates()
         targets = [_tensor_of(y, "y") for y in ys]

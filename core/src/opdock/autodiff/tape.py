@@ -13,7 +13,7 @@ from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies
 from opdock.graph.variables.variable import Variable
-from opdock.ops.array import reshape, shape, size
+from opdock.ops.array import reshape, shape
 from opdock.ops.check import assert_equal
 from opdock.ops.composed.loops import while_loop
 from opdock.ops.composed.tensor_array import TensorArray
@@ -218,18 +218,20 @@ class GradientTape:
         finally:
             self._stop()
 
-    def _each(self, count: Any, entry: Callable[[Any], Any], sources: list[Any], stop: Any) -> Any:
-        """The gradients of `count` numbers, stacked; None for sources that none depends on."""
+    def _each(self, numbers: Tensor, axis: int, sources: list[Any], stop: Any) -> Any:
+        """The gradients of each entry along an axis, stacked; None for sources that have none."""
+        count = shape(numbers)[axis]
         persistent, self._persistent = self._persistent, True
         try:
-            connected = self.gradient(
-                self._recorded(lambda: entry(0)), sources, unconnected_gradients=stop
-            )
+            # All numbers depend on what one of them does, and there may be none.
+            connected = self.gradient(numbers, sources, unconnected_gradients=stop)
             live = [s for s, g in zip(sources, connected, strict=True) if g is not None]
 
             def row(i: Tensor, rows: list[Any]) -> Any:
                 made = self.gradient(
-                    self._recorded(lambda: entry(i)), live, unconnected_gradients=stop
+                    self._recorded(lambda: gather(numbers, i, axis=axis)),
+                    live,
+                    unconnected_gradients=stop,
                 )
                 written = [
                     array.write(i, convert_to_tensor(g))
@@ -268,9 +270,7 @@ class GradientTape:
         flat = nest.flatten(sources)
         numbers = self._recorded(lambda: reshape(target, [-1]))
         whole = shape(target)
-        outputs = self._each(
-            size(target), lambda i: gather(numbers, i), flat, unconnected_gradients
-        )
+        outputs = self._each(numbers, 0, flat, unconnected_gradients)
         for at, (source, found) in enumerate(zip(flat, outputs, strict=True)):
             if found is not None:
                 outputs[at] = reshape(found, concat([whole, shape(found)[1:]], 0))
@@ -303,9 +303,7 @@ class GradientTape:
         with control_dependencies([assert_equal(whole[0], given[0])]):
             rows = self._recorded(lambda: reshape(target, concat([whole[:1], [-1]], 0)))
         columns = shape(rows)[1]
-        (found,) = self._each(
-            columns, lambda i: gather(rows, i, axis=1), [source], unconnected_gradients
-        )
+        (found,) = self._each(rows, 1, [source], unconnected_gradients)
         joined = concat([whole, given[1:]], 0)
         if found is None:
             return zeros(joined, target.dtype)

@@ -10,7 +10,9 @@ from typing import Any
 from opdock.autodiff.tape import GradientTape
 from opdock.graph.nodes.composite import IndexedSlices
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.operation import Tensor
 from opdock.graph.variables.variable import Variable
+from opdock.ops.identity import identity
 from opdock.util import nest
 
 __all__ = [
@@ -88,6 +90,7 @@ def make_vjp(f: Function, params: Parameters = None, persistent: bool = True) ->
         for i, arg in enumerate(args):
             if not isinstance(arg, (IndexedSlices, Variable)):
                 given[i] = nest.map_structure(convert_to_tensor, arg)
+        _separate(given, wanted)
         sources = given if params is None else [given[i] for i in wanted]
         with GradientTape(persistent=persistent) as tape:
             tape.watch(sources)
@@ -140,6 +143,15 @@ def gradients_function(f: Function, params: Parameters = None) -> Function:
         return both(*args, **kwargs)[1]
 
     return decorated
+
+
+def _separate(given: list[Any], wanted: list[int]) -> None:
+    """Has arguments that are one tensor be several, each of which has a gradient of its own."""
+    seen: set[int] = set()
+    for i in wanted:
+        if isinstance(given[i], Tensor) and id(given[i]) in seen:
+            given[i] = identity(given[i])
+        seen.add(id(given[i]))
 
 
 def _positions(f: Function, params: Parameters) -> list[int]:

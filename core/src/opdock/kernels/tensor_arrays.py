@@ -92,16 +92,19 @@ class TensorArrayState:
         self._values, self._shapes, self._marks, self._rows = [], [], bytearray(), None
         self.closed = True
 
-    def gradient(self, source: str, prepend: tuple[int, ...] = ()) -> TensorArrayState:
+    def gradient(
+        self, source: str, prepend: tuple[int, ...] = (), anew: bool = False
+    ) -> TensorArrayState:
         """The array of gradients that one computation collects.
 
         Args:
             source: which computation.
             prepend: dimensions that its elements have in front of those of the array's.
+            anew: whether the computation begins, and has none yet.
         """
         with self.lock:
             found = self._gradients.get(source)
-            if found is None:
+            if found is None or anew:
                 fits = None if self.element_shape is None else (*prepend, *self.element_shape)
                 found = TensorArrayState(
                     f"{self.name}@{source}", self.dtype, len(self), fits, self._device, adds=True

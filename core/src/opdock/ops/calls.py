@@ -129,8 +129,8 @@ def _gradient_of_watched(op: Operation, grads: Sequence[Any], backward: Any) -> 
 def _second_gradient(op: Operation, *grads: Any) -> list[Any]:
     """Of the gradient, which is a function as well."""
     flowing = [zeros_like(y) if g is None else g for y, g in zip(op.outputs, grads, strict=True)]
-    kinds = [t.dtype.base_dtype for t in op.inputs]
     first = gradient_function(known_function(op.attrs["f"]))
+    kinds = [t.dtype.base_dtype for t in gradient_function(first).outputs]
     found = symbolic_gradient_op([*op.inputs, *flowing], Tout=kinds, f=first)
     return _that_flow(found, kinds)
 

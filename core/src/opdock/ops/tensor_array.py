@@ -13,7 +13,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from opdock import shapes
+from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.nodes import gradient_scope
+from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import control_dependencies
 from opdock.graph.nodes.traits import Moves, Traits
@@ -185,12 +187,73 @@ def _version(op: Operation) -> str:
 def _gradient_array(op: Operation, flow: Tensor) -> tuple[Tensor, Tensor]:
     """The handle of the array of gradients, and the flow of what comes after it was made."""
     version = _version(op)
-    made = _grad[version](op.inputs[0], flow, source=gradient_scope.current())
+    array = _of_this_turn(op.inputs[0]) if version == "V3" else op.inputs[0]
+    made = _grad[version](array, flow, source=gradient_scope.current())
     if version == "V3":
         handle, out = made
         return handle, out
     with control_dependencies([made.op]):
         return made, identity(flow)
+
+
+def _of_this_turn(array: Tensor) -> Tensor:
+    """The handle of an array from which a call of `tf.gradients` is to get its arrays of gradients.
+
+    A call in the body of a loop, or in a function, is made again each time the body runs. An array
+    that is older has kept the gradients of the time before, and is given new arrays for them first:
+    where the call was made, or, for one of a turn of an earlier loop, in that of the backward loop.
+    """
+    call = gradient_scope.call()
+    if call is None or not isinstance(call.graph, FuncGraph):
+        return array
+    origin, sources = _origin(array)
+    made_in = origin.op.graph
+    graph = call.graph if call.graph._may_capture(made_in) else _backward_of(made_in)
+    if made_in is call.graph or graph is None:
+        return array
+    key = (origin, sources, graph)
+    if key not in call.kept:
+        with graph.as_default():
+            found = origin
+            for source in reversed(sources):
+                found, _ = tensor_array_grad_op(found, 0.0, source=source)
+            new, _ = _grad["WithShape"](found, 0.0, [], source=call.scope, _anew=True)
+            with control_dependencies([new.op]):
+                call.kept[key] = identity(found)
+    kept: Tensor = call.kept[key]
+    return kept
+
+
+def _origin(array: Tensor) -> tuple[Tensor, tuple[str, ...]]:
+    """What made an array, or that of which it has the gradients; and whose, the last ones first.
+
+    Several nodes ask for one array of gradients, and a body has a parameter for one from outside.
+    """
+    sources: list[str] = []
+    while True:
+        op = array.op
+        graph = op.graph
+        outside = graph.outside.get(array) if isinstance(graph, FuncGraph) else None
+        if outside is not None:
+            array = outside
+        elif op.type == "Identity":
+            anew = next((c for c in op.control_inputs if "_anew" in c.attrs), None)
+            if anew is not None and sources[-1:] == [anew.attrs["source"]]:
+                return anew.outputs[0], tuple(sources[:-1])
+            array = op.inputs[0]
+        elif op.type == "TensorArrayGradV3":
+            sources.append(op.attrs["source"])
+            array = op.inputs[0]
+        else:
+            return array, tuple(sources)
+
+
+def _backward_of(body: Graph) -> Graph | None:
+    """The body under way that has the values of another body, which has run before."""
+    graph: Graph | None = get_default_graph()
+    while isinstance(graph, FuncGraph) and not graph._has_values_of(body):
+        graph = graph.outer
+    return graph if isinstance(graph, FuncGraph) else None
 
 
 def _gradients_of_written(op: Operation, flow: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 from collections.abc import Callable, Container, Iterable
@@ -124,8 +125,9 @@ def _known_ops(graph_def: Any) -> Any:
 
 
 def strip_graph_default_attrs(graph_def: Any) -> None:
-    """Removes the attributes that have their default values, in place."""
-    for node in graph_def.node:
+    """Removes the attributes that have their default values, in place; in functions as well."""
+    functions = (function.node_def for function in graph_def.library.function)
+    for node in itertools.chain(graph_def.node, *functions):
         spec = registry.find(node.op)
         if spec is None:
             continue

@@ -189,8 +189,8 @@ class SparseTensor(CompositeTensor):
         index_shape = shapes.with_rank(self._indices.raw_shape, 2)
         value_shape = shapes.with_rank(self._values.raw_shape, 1)
         dims = shapes.with_rank(self._dense_shape.raw_shape, 1)
-        shapes.merge_dim(index_shape[0], value_shape[0])
-        shapes.merge_dim(index_shape[1], dims[0])
+        shapes.Dimension(index_shape[0]).assert_is_compatible_with(value_shape[0])
+        shapes.Dimension(index_shape[1]).assert_is_compatible_with(dims[0])
         self._promised: Shape = None
 
     def _promise(self, shape: Shape) -> None:

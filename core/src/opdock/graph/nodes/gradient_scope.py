@@ -8,14 +8,39 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import Any
 
-_scope: ContextVar[str | None] = ContextVar("gradient_scope", default=None)
-_colocates: ContextVar[bool] = ContextVar("gradient_colocates", default=False)
+
+@dataclass(frozen=True)
+class Call:
+    """The outermost `tf.gradients` call under way.
+
+    Attributes:
+        scope: its name scope, without trailing "/".
+        colocates: whether it puts each gradient on the device of its forward op.
+        graph: the graph in which it was made.
+        kept: what gradient functions have made once for all of the call, by what it is for.
+    """
+
+    scope: str
+    colocates: bool
+    graph: Any
+    kept: dict[Any, Any] = field(default_factory=dict)
+
+
+_call: ContextVar[Call | None] = ContextVar("gradient_scope", default=None)
+
+
+def call() -> Call | None:
+    """The outermost call under way, if there is one."""
+    return _call.get()
 
 
 def current() -> str:
     """The name scope of the outermost `tf.gradients` call under way, without trailing "/"."""
-    return _scope.get() or "gradients"
+    found = _call.get()
+    return "gradients" if found is None else found.scope
 
 
 def within_call() -> str:
@@ -29,19 +54,18 @@ def within_call() -> str:
 
 def colocates() -> bool:
     """Whether the outermost call puts each gradient on the device of its forward op."""
-    return _colocates.get()
+    found = _call.get()
+    return found is not None and found.colocates
 
 
 @contextlib.contextmanager
-def entered(scope: str, colocate: bool) -> Iterator[None]:
+def entered(scope: str, colocate: bool, graph: Any) -> Iterator[None]:
     """Marks a `tf.gradients` call, unless it is part of another one."""
-    if _scope.get() is not None:
+    if _call.get() is not None:
         yield
         return
-    token = _scope.set(scope.rstrip("/") or "gradients")
-    colocating = _colocates.set(colocate)
+    token = _call.set(Call(scope.rstrip("/") or "gradients", colocate, graph))
     try:
         yield
     finally:
-        _colocates.reset(colocating)
-        _scope.reset(token)
+        _call.reset(token)

@@ -81,9 +81,9 @@ def gradient(xp: Any, sig: NodeSig) -> Any:
 )  # fmt: skip
 def gradient_with_flow(xp: Any, sig: NodeSig) -> Any:
     """The same, with the flow of what comes after; elements may have dimensions in front."""
-    source = sig.attrs["source"]
+    source, anew = sig.attrs["source"], sig.attrs.get("_anew", False)
     return lambda handle, flow, prepend=(): (
-        _array(handle).gradient(source, tuple(ints(prepend))), flow
+        _array(handle).gradient(source, tuple(ints(prepend)), anew), flow
     )  # fmt: skip
 
 

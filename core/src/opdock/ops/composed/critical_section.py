@@ -13,6 +13,7 @@ from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import (
     colocate_with,
     control_dependencies,
+    executing_eagerly,
     init_scope,
     name_scope,
 )
@@ -97,7 +98,7 @@ class CriticalSection:
             used = frozenset(t for op in created for t in op.inputs if t.dtype is dtypes.resource)
             self._check(used, exclusive_resource_access)
             flat = [_after(item) for item in nest.flatten(result)]
-            with control_dependencies(flat):
+            with control_dependencies([item for item in flat if item is not None]):
                 with colocate_with(self._handle):
                     released = consume_mutex_lock_op(lock)
                 done = nest.pack_sequence_as(result, joined(flat))
@@ -150,4 +151,6 @@ def _after(item: Any) -> Any:
     """The same, behind the control dependencies that are in force."""
     if hasattr(item, "identity"):
         return item.identity()
+    if item is None and executing_eagerly():  # of an operation that has run
+        return None
     return group(item) if isinstance(item, Operation) else identity(item)

@@ -202,6 +202,10 @@ def embedding_lookup_sparse(
         raise TypeError("sp_ids must be SparseTensor")
     if sp_weights is not None and not isinstance(sp_weights, SparseTensor):
         raise TypeError("sp_weights must be either None or SparseTensor")
+    if sp_weights is not None:
+        for part in ("values", "indices", "dense_shape"):
+            known = getattr(sp_ids, part).shape
+            known.assert_is_compatible_with(getattr(sp_weights, part).shape)
     with name_scope(name, "embedding_lookup_sparse", [*tables, sp_ids.values]) as scope:
         from opdock.ops.sets import unique
 
@@ -283,7 +287,9 @@ def safe_embedding_lookup_sparse(
         known = sparse_ids.get_shape().ndims
         lines = stack([reduce_prod(full[:-1]), full[-1]])
         indices, flat_shape = get("SparseReshape")(sparse_ids.indices, full, lines)
-        weights = None if sparse_weights is None else sparse_weights.values
+        weights: Any = None
+        if sparse_weights is not None:  # of the same entries, as far as is known
+            weights = SparseTensor(sparse_ids.indices, sparse_weights.values, full).values
         keep = sparse_ids.values >= 0
         if weights is not None and combiner != "sum":
             keep = get("LogicalAnd")(keep, weights > 0)

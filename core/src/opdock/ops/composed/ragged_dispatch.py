@@ -70,7 +70,7 @@ OWN: Final = {
     },
     **{
         f"reduce_{kind}": getattr(ragged_math, f"reduce_{kind}")
-        for kind in ("all", "any", "max", "mean", "min", "prod", "sum")
+        for kind in ("all", "any", "join", "max", "mean", "min", "prod", "sum")
     },
     **{
         f"unsorted_segment_{kind}": getattr(ragged_math, f"segment_{kind}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 from opdock.graph.nodes.convert import convert_to_tensor
@@ -34,7 +35,7 @@ def subscript(value: RaggedTensor, key: Any) -> Any:
 
     Raises:
         ValueError: an integer for a ragged dimension, or an ellipsis where the rank is not known.
-        IndexError: more keys than dimensions.
+        IndexError: more keys than dimensions, or no such row, if that is known by then.
         TypeError: a bound of a slice is no integer.
     """
     keys = list(key) if isinstance(key, (list, tuple)) else [key]
@@ -55,6 +56,9 @@ def _rows(value: Any, keys: list[Any]) -> Any:
     if isinstance(first, slice):
         return _columns(_sliced(value, first), rest)
     splits = value.row_splits
+    # By this error Python ends a loop over the rows. How many a graph will have is seen as it runs.
+    if value._has_value() and isinstance(first, Integral) and first >= splits.shape[0].value - 1:
+        raise IndexError(f"Row key {first} out of bounds")
     row = value.values[splits[:-1][first] : splits[1:][first]]
     return _rows(row, rest)
 

@@ -10,7 +10,7 @@ from opdock.dtypes import DType
 from opdock.graph.nodes.composite import CompositeTensor
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.scopes import executing_eagerly, name_scope
+from opdock.graph.nodes.scopes import name_scope
 from opdock.ops.arithmetic import maximum
 from opdock.ops.array import shape as shape_of
 from opdock.ops.cast import cast
@@ -232,12 +232,16 @@ class RaggedTensor(RaggedFactories, CompositeTensor):
         Raises:
             ValueError: the tensor is of a graph: fetch it and ask its value.
         """
-        if executing_eagerly():
+        if self._has_value():
             return self._at_once().to_list()
         raise ValueError(
             "RaggedTensor.to_list() is only supported in eager mode; in graph mode, evaluate the "
             "RaggedTensor first and then use RaggedTensorValue.to_list()."
         )
+
+    def _has_value(self) -> bool:
+        """Whether the parts were computed as they were made, and so have their values."""
+        return all(hasattr(part, "numpy") for part in self._composite_parts())
 
     def _at_once(self) -> RaggedTensorValue:
         values: Any = self.values
@@ -256,6 +260,8 @@ class RaggedTensor(RaggedFactories, CompositeTensor):
         return found
 
     def __repr__(self) -> str:
+        if self._has_value():
+            return f"<tf.RaggedTensor {self.to_list()}>"
         return f"tf.RaggedTensor(values={self._values}, row_splits={self._row_splits})"
 
     def __bool__(self) -> bool:

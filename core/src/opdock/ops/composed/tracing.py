@@ -76,7 +76,8 @@ def traced(
         nest.map_structure(spec_of, results),
     )  # fmt: skip
     concrete._arg_keywords = keywords(parameters.asked)
-    concrete._num_positional_args = _leading_tensors(args)
+    # Each may be given by its place, those in structures and the named ones as well.
+    concrete._num_positional_args = len(concrete._arg_keywords)
     return concrete
 
 
@@ -103,7 +104,8 @@ class _Parameters:
             return leaf._from_components(nest.map_structure(lambda p: self._made(name, p), parts))
         wanted = leaf.name or name
         self.asked.append(wanted)
-        return self._graph.add_input(leaf.dtype, leaf.shape.raw, wanted)
+        # Python takes names that no node may have, `_` for one.
+        return self._graph.add_input(leaf.dtype, leaf.shape.raw, wanted.lstrip("_") or "arg")
 
     def spec(self, name: str, value: Any) -> Any:
         """An argument as the signature has it: specs have names."""
@@ -126,11 +128,6 @@ def keywords(asked: Iterable[str]) -> list[str]:
             proposal = f"{name}_{number}"
         found.append(proposal)
     return found
-
-
-def _leading_tensors(args: Sequence[Any]) -> int:
-    leading = itertools.takewhile(lambda a: isinstance(a, TypeSpec), args)
-    return sum(len(nest.flatten(a, expand_composites=True)) for a in leading)
 
 
 def _result(found: Any) -> Any:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from opdock.graph.control.function_op import DefinedGraph, behind, copy_operations
-from opdock.graph.nodes.composite import IndexedSlices, SparseTensor
+from opdock.graph.nodes.composite import CompositeTensor, IndexedSlices
 from opdock.graph.nodes.convert import convert_to_tensor
 from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.typespec import TensorSpec
+from opdock.graph.nodes.typespec import TensorSpec, TypeSpec
 from opdock.graph.variables.flavour import variable_creator_scope
 from opdock.graph.variables.variable_scope import variable_store
 from opdock.ops.registry import get
@@ -85,7 +85,9 @@ class WrappedFunction:
             raise TypeError(f"{self.name} takes {len(wanted)} arguments, got {len(args)}: {args}")
         found = nest.flatten_up_to(wanted, list(args))
         kinds = map(_is_spec, nest.flatten(wanted))
-        given = [a for a, is_tensor in zip(found, kinds, strict=True) if is_tensor]
+        given = [
+            part for a, is_spec in zip(found, kinds, strict=True) if is_spec for part in _parts(a)
+        ]
         graph = get_default_graph()
         inputs = [_fitting(a, p) for a, p in zip(given, self._arguments, strict=True)]
         inputs += [outer for outer, _ in self.graph.captures]
@@ -159,7 +161,15 @@ class WrappedFunction:
 
 
 def _is_spec(thing: Any) -> bool:
-    return isinstance(thing, TensorSpec)
+    return isinstance(thing, TypeSpec)
+
+
+def _parts(given: Any) -> list[Any]:
+    """The tensors of which an argument is made."""
+    parts: list[Any] = [given]
+    if isinstance(given, CompositeTensor):
+        parts = nest.flatten(given, expand_composites=True)
+    return parts
 
 
 def _unique(name: str) -> str:
@@ -184,7 +194,7 @@ def _refuse_open(needed: set[Operation], values: dict[Tensor, Tensor]) -> None:
 
 def _result(found: Any) -> Any:
     """What a function returned, as a tensor, an operation or None."""
-    if found is None or isinstance(found, (Operation, IndexedSlices, SparseTensor)):
+    if found is None or isinstance(found, (Operation, IndexedSlices, CompositeTensor)):
         return found
     return convert_to_tensor(found)
 
@@ -197,7 +207,8 @@ def wrap_function(fn: Callable[..., Any], signature: Any, name: str | None = Non
 
     Args:
         fn: called once, while the graph is built.
-        signature: nested `tf.TensorSpec`s, for which it gets placeholders, and Python values.
+        signature: nested specs of tensors, sparse and ragged ones too, for which it gets
+            placeholders, and Python values.
         name: a part of the function's name.
 
     Returns:
@@ -213,6 +224,8 @@ def wrap_function(fn: Callable[..., Any], signature: Any, name: str | None = Non
     def placeholder(spec: Any) -> Any:
         if not _is_spec(spec):
             return spec
+        if not isinstance(spec, TensorSpec):
+            return spec._from_components(nest.map_structure(placeholder, spec._component_specs))
         arguments.append(graph.add_input(spec.dtype, spec.shape.raw, spec.name or "args"))
         return arguments[-1]
 
