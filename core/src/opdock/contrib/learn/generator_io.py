@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from types import FunctionType, GeneratorType
-from typing import Any
+from typing import Any, cast
 
 __all__ = ["generator_input_fn"]
 
@@ -80,13 +80,14 @@ def _names(x: Any) -> list[str]:
 def _targets(given: Any, names: list[str]) -> list[str] | None:
     if given is None:
         return None
-    if isinstance(given, str):
-        given = [given]
-    # An array of NumPy's is no Container of strings, whatever `isinstance` says of it.
-    if not isinstance(given, Container) or any(not isinstance(key, str) for key in given):
-        wrong = next((k for k in given if not isinstance(k, str)), given)
-        raise TypeError(f"target_key must be str or Container of str; got {type(wrong).__name__}")
-    for key in given:
+    keys = [given] if isinstance(given, str) else given
+    if not isinstance(keys, Container):
+        raise TypeError(f"target_key must be str or Container of str; got {type(keys).__name__}")
+    found: list[str] = []
+    for key in iter(cast("Iterable[Any]", keys)):
+        if not isinstance(key, str):
+            raise TypeError(f"target_key must be str or Container of str; got {type(key).__name__}")
         if key not in names:
             raise KeyError(f"target_key not in yielded dict. Expected {names} keys; got {key}")
-    return list(given)
+        found.append(key)
+    return found
