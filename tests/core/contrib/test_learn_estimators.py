@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import json
+
 import numpy as np
 import pytest
 
@@ -185,7 +188,6 @@ def test_what_is_wrong_is_said(tmp_path):
     ],
 )
 def test_a_cluster_of_the_environment(monkeypatch, config, expected):
-    import json
 
     if config:
         config["cluster"] = {"ps": ["a:1"], "worker": ["b:2", "c:3"]}
@@ -200,18 +202,76 @@ def test_an_experiment_trains_and_evaluates_what_a_runner_is_given(tmp_path):
     def experiment_fn(run_config, hparams):
         model = learn.LinearRegressor(columns(), config=run_config, optimizer="SGD")
         return learn.Experiment(
-            model, of(targets), of(targets), train_steps=hparams, eval_steps=1,
+            model, of(targets), of(targets), train_steps=hparams.steps, eval_steps=1,
             check_interval_secs=0,
         )  # fmt: skip
 
     config = learn.RunConfig(model_dir=str(tmp_path), save_checkpoints_steps=10)
-    results, exports = learn.learn_runner.run(experiment_fn, run_config=config, hparams=25)
+    settings = tf.contrib.training.HParams(steps=25)
+    results, exports = learn.learn_runner.run(experiment_fn, run_config=config, hparams=settings)
     assert results["global_step"] == 25 and results["loss"] < 1e-2 and exports == []
     assert {p.name for p in tmp_path.glob("eval_*")} == {"eval_validation", "eval_one_pass"}
     with pytest.raises(ValueError, match="non-existent task fly"):
-        learn.learn_runner.run(experiment_fn, schedule="fly", run_config=config)
+        learn.learn_runner.run(experiment_fn, schedule="fly", run_config=config, hparams=settings)
+    with pytest.raises(ValueError, match="must be `HParams` instance"):
+        learn.learn_runner.run(experiment_fn, run_config=config, hparams={"steps": 25})
     with pytest.raises(TypeError, match="did not return an Experiment"):
         learn.learn_runner.run(lambda output_dir: None, output_dir=str(tmp_path))
+
+
+class Schedules(learn.Experiment):
+    """An experiment that says which of its methods is called, and with what settings."""
+
+    def __init__(self, config, steps=None):
+        super().__init__(learn.LinearRegressor(columns(), config=config), None, None)
+        self.steps = steps
+
+    def train(self):
+        return "train"
+
+    def train_and_evaluate(self):
+        return "train_and_evaluate", self.steps
+
+    def run_std_server(self):
+        return "run_std_server"
+
+
+@pytest.mark.parametrize(
+    ("task", "schedule"),
+    [("worker", "train"), ("ps", "run_std_server"), ("odd", "No default schedule"),
+     (None, "Must specify a schedule")],
+)  # fmt: skip
+def test_a_task_of_a_cluster_has_its_schedule(tmp_path, monkeypatch, task, schedule):
+    cluster = {"ps": ["a:1"], "worker": ["b:2"], "odd": ["c:3"]}
+    monkeypatch.setenv("TF_CONFIG", json.dumps({"cluster": cluster, "task": {"type": task}}))
+    config = learn.RunConfig(model_dir=str(tmp_path))
+    run = functools.partial(learn.learn_runner.run, lambda run_config, hparams: Schedules(config))
+    if schedule.islower():
+        assert run(run_config=config) == schedule
+    else:
+        with pytest.raises(ValueError, match=schedule):
+            run(run_config=config)
+
+
+def test_a_tuner_runs_its_trials(tmp_path):
+    class Tuner:
+        left, found = [3, 5], []
+
+        def next_trial(self):
+            return bool(self.left)
+
+        def run_experiment(self, experiment_fn):
+            settings = tf.contrib.training.HParams(steps=self.left.pop())
+            config = learn.RunConfig(model_dir=str(tmp_path / str(settings.steps)))
+            experiment = experiment_fn(run_config=config, hparams=settings)
+            self.found.append(experiment.train_and_evaluate())
+            with pytest.raises(ValueError, match="`hparams` cannot be `None`"):
+                experiment_fn(run_config=config, hparams=None)
+
+    learn.learn_runner.tune(
+        lambda run_config, hparams: Schedules(run_config, hparams.steps), Tuner()
+    )
+    assert Tuner.found == [("train_and_evaluate", 5), ("train_and_evaluate", 3)]
 
 
 def test_an_experiment_exports_by_its_strategies(tmp_path):

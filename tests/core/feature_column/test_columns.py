@@ -137,7 +137,10 @@ def test_a_sequence_has_lengths():
     columns = [fc.indicator_column(ids), fc.sequence_numeric_column("level")]
     level = tf.SparseTensor(COLORS.indices, [0.5, 1.0, 2.0], COLORS.dense_shape)
     words = tf.SparseTensor(COLORS.indices, tf.constant([2, 0, 1], tf.int64), COLORS.dense_shape)
-    made, lengths = run(*SequenceFeatures(columns)({"word": words, "level": level}))
+    dense, steps = SequenceFeatures(columns)({"word": words, "level": level})
+    # As many as there are examples: loops of Keras with such a mask keep their states' shapes.
+    assert steps.shape == dense.shape[:1] == [3]
+    made, lengths = run(dense, steps)
     np.testing.assert_array_equal(lengths, [1, 2, 0])
     np.testing.assert_array_equal(made[1], [[1.0, 1, 0, 0], [2.0, 0, 1, 0]])
 

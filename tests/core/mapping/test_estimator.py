@@ -279,11 +279,50 @@ assert tf.estimator.Estimator(model_fn, "other", before).config.save_checkpoints
 """
 
 
+GENERATED = """
+from tensorflow.contrib.learn.python.learn.learn_io import generator_io
+def examples():
+    for row, label in zip(x, y):
+        yield {"x": row, "label": label}
+given = generator_io.generator_input_fn(
+    examples, target_key="label", batch_size=50, shuffle=False, num_epochs=None)
+classifier = tf.estimator.LinearClassifier(columns, config=config).train(given, steps=20)
+assert classifier.evaluate(evaluated)["accuracy"] > 0.9
+features, labels = generator_io.generator_input_fn(examples, ["label"], 3, shuffle=False)()
+with tf.train.MonitoredSession() as session:
+    found = session.run([features["x"], labels])
+np.testing.assert_equal(found, [x[:3], y[:3]])
+for wrong, kind in ((lambda: [1], "be generator"), (3, "generator function")):
+    try:
+        generator_io.generator_input_fn(wrong)
+    except TypeError as e:
+        assert kind in str(e)
+    else:
+        raise AssertionError
+try:
+    generator_io.generator_input_fn(examples, "other")
+except KeyError as e:
+    assert "target_key not in yielded dict" in str(e)
+else:
+    raise AssertionError
+"""
+TREES = """
+few = np.arange(300, dtype=np.float32)
+def numbers():
+    return tf.data.Dataset.from_tensors(({"a": few, "b": few[::-1] % 7}, few > 150)).repeat()
+trees = tf.estimator.BoostedTreesClassifier(
+    [tf.feature_column.numeric_column(name) for name in "ab"], 1, n_trees=2, max_depth=3,
+    quantile_sketch_epsilon=0.05, config=config)  # more boundaries than buckets
+assert trees.train(numbers, steps=6).evaluate(numbers, steps=1)["accuracy"] > 0.95
+"""
+
+
 @pytest.mark.parametrize(
     "program",
-    [OWN, CANNED, TPU, STRATEGIES, DRIVEN, SDCA, SVM, CONTRIB_SETTINGS],
-    ids=["own", "canned", "tpu", "strategies", "driven", "sdca", "svm", "contrib_settings"],
-)
+    [OWN, CANNED, TPU, STRATEGIES, DRIVEN, SDCA, SVM, CONTRIB_SETTINGS, GENERATED, TREES],
+    ids=["own", "canned", "tpu", "strategies", "driven", "sdca", "svm", "contrib_settings",
+         "generated", "trees"],
+)  # fmt: skip
 def test_a_program_with_estimators(program: str, tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(HEAD + program, encoding="utf-8")
     done = subprocess.run(

@@ -310,6 +310,15 @@ def test_a_missing_feed_names_the_placeholder():
     assert caught.value.op is x.op
 
 
+def test_a_parameter_of_a_function_that_is_not_fed_is_named():
+    signature = [tf.TensorSpec([None], tf.float32, "hungry")]
+    function = tf.function(lambda x: x * 2, input_signature=signature).get_concrete_function()
+    with tf.Session(graph=function.graph) as session:
+        with pytest.raises(tf.errors.InvalidArgumentError, match="placeholder tensor 'hungry'"):
+            session.run(function.outputs)
+        assert session.run(function.outputs[0], {function.inputs[0]: [1.0]}).tolist() == [2]
+
+
 def test_a_feed_that_is_not_needed_is_checked_all_the_same():
     x = tf.placeholder(tf.float32, [2])
     c = tf.constant(1)

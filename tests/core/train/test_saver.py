@@ -184,6 +184,13 @@ def test_one_every_hour_stays(prefix: str, monkeypatch: pytest.MonkeyPatch) -> N
     assert kept == ["m-2.index", "m-4.index", "m-5.index"]
 
 
+def test_a_negative_number_of_checkpoints_is_refused() -> None:
+    """TensorFlow takes it, and removes each checkpoint as soon as it has written it."""
+    tf.Variable(1.0)
+    with pytest.raises(ValueError, match=r"max_to_keep must not be negative, got -1"):
+        tf.train.Saver(max_to_keep=-1)
+
+
 def test_all_stay(prefix: str) -> None:
     tf.Variable(1.0, name="v")
     saver = tf.train.Saver(max_to_keep=None)

@@ -15,6 +15,7 @@ from opdock.data.generator import generator_function
 from opdock.data.options import Options
 from opdock.data.spec import DatasetSpec
 from opdock.data.steps import Made, int64
+from opdock.data.tracked import VariantTracker, keep_inputs
 from opdock.data.util import nest, structure
 from opdock.graph.nodes.composite import CompositeTensor
 from opdock.graph.nodes.convert import convert_to_tensor
@@ -25,6 +26,7 @@ from opdock.graph.nodes.typespec import (
     BatchableTypeSpec,
     register_type_spec_from_value_converter,
 )
+from opdock.graph.variables.trackable import Trackable
 from opdock.ops import data_elements as elements
 
 __all__ = [
@@ -36,7 +38,7 @@ AUTOTUNE: Final = -1
 Fn = Callable[..., Any]
 
 
-class DatasetV2(CompositeTensor):
+class DatasetV2(CompositeTensor, Trackable):
     """A sequence of elements, each a nested structure of tensors.
 
     Args:
@@ -47,6 +49,13 @@ class DatasetV2(CompositeTensor):
 
     def __init__(self, variant_tensor: Tensor) -> None:
         self._variant_tensor_attr = variant_tensor
+        keep_inputs(variant_tensor)
+
+    def _maybe_initialize_trackable(self) -> None:
+        if "_self_dependencies" not in self.__dict__:
+            super()._maybe_initialize_trackable()
+            # By this functions of a model that take the dataset from outside find it.
+            self._track_trackable(VariantTracker(self._variant_tensor), "_variant_tracker")
 
     # ------------------------------------------------------------ what it is
     @property

@@ -259,7 +259,10 @@ def sequence_lengths(entries: Any, elements: int = 1) -> Tensor:
         known = cast(ceil(counts / elements), dtypes.int64)
         # The last examples may have no entries at all.
         missing = shape(entries)[:1] - cast(shape(known)[:1], shape(entries).dtype)
-        return concat([known, zeros(missing, dtype=dtypes.int64)], axis=0, name=scope)
+        lengths = concat([known, zeros(missing, dtype=dtypes.int64)], axis=0, name=scope)
+        # One for each example, where their number is known: loops over masks of it ask.
+        lengths.set_shape(entries.get_shape()[:1])
+        return lengths
 
 
 def combined(column: Any, ids: IdsAndWeights, weights: Any) -> Tensor:

@@ -6,20 +6,28 @@ from typing import Any
 
 from opdock import dtypes, shapes
 from opdock.graph.nodes.collections import GraphKeys, add_to_collection
+from opdock.graph.nodes.constant import constant
+from opdock.graph.nodes.constant_value import constant_value
 from opdock.graph.nodes.convert import convert_to_tensor
+from opdock.graph.nodes.graph import get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.scopes import colocate_with, executing_eagerly, name_scope
 from opdock.lookup.tables import LookupInterface
 from opdock.ops.registry import get
 from opdock.train.saveable import SaveableObject, SaveSpec
 
-__all__ = ["DenseHashTable", "MutableDenseHashTable", "MutableHashTable"]
+__all__ = ["DenseHashTable", "MutableDenseHashTable", "MutableHashTable", "TableSaveable"]
 
 
-class _TableSaveable(SaveableObject):
-    """A table in a checkpoint: its keys and its values."""
+class TableSaveable(SaveableObject):
+    """A table in a checkpoint: its keys and its values.
 
-    def __init__(self, table: _MutableTable, name: str) -> None:
+    Args:
+        table: what has `export()` and a `resource_handle`.
+        name: the checkpoint's name of the table.
+    """
+
+    def __init__(self, table: Any, name: str) -> None:
         keys, values = table.export()
         specs = [SaveSpec(keys, "", f"{name}-keys"), SaveSpec(values, "", f"{name}-values")]
         super().__init__(table, specs, name)
@@ -57,7 +65,7 @@ class _MutableTable(LookupInterface):
         self._resource_handle = self._create_resource()
         self._table_name = self._resource_handle.op.name.split("/")[-1]
         if checkpoint and not executing_eagerly():
-            add_to_collection(GraphKeys.SAVEABLE_OBJECTS, _TableSaveable(self, name))
+            add_to_collection(GraphKeys.SAVEABLE_OBJECTS, TableSaveable(self, name))
 
     def _create_resource(self) -> Tensor:
         raise NotImplementedError
@@ -76,7 +84,7 @@ class _MutableTable(LookupInterface):
 
     def _gather_saveables_for_checkpoint(self) -> dict[str, Any]:
         """What a Saver that is given the table saves, by part: makers that take a name."""
-        return {"table": lambda name=self._name: _TableSaveable(self, name)}
+        return {"table": lambda name=self._name: TableSaveable(self, name)}
 
     def size(self, name: str | None = None) -> Tensor:
         """The number of entries, an int64 scalar."""
@@ -218,8 +226,8 @@ class DenseHashTable(_MutableTable):
 
     def _create_resource(self) -> Tensor:
         return get("MutableDenseHashTableV2")(  # type: ignore[no-any-return]
-            self._empty_key, self._deleted_key, **self._attrs(), value_shape=self._value_shape,
-            initial_num_buckets=self._buckets,
+            _here(self._empty_key), _here(self._deleted_key), **self._attrs(),
+            value_shape=self._value_shape, initial_num_buckets=self._buckets,
         )  # fmt: skip
 
     def _exported_shape(self, shape: shapes.Shape) -> shapes.Shape:
@@ -233,6 +241,12 @@ class DenseHashTable(_MutableTable):
     def erase(self, keys: Any, name: str | None = None) -> Operation:
         """The same as `remove`."""
         return self.remove(keys, name)
+
+
+def _here(tensor: Tensor) -> Tensor:
+    """A constant in the graph that is being built: models have tables made in theirs."""
+    value = None if tensor._op.graph is get_default_graph() else constant_value(tensor)
+    return tensor if value is None else constant(value, tensor.dtype)
 
 
 class MutableDenseHashTable(DenseHashTable):

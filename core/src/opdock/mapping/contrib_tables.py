@@ -309,6 +309,20 @@ CONTRIB: Final[dict[str, dict[str, str]]] = {
         }
         for kind in ("numpy", "pandas")
     },
+    "contrib.learn.python.learn.learn_io.generator_io": {
+        "generator_input_fn": "opdock.contrib.learn.generator_io:generator_input_fn",
+    },
+    "contrib.learn.python.learn.learn_io.data_feeder": {
+        name: f"opdock.contrib.learn.data_feeder:{name}"
+        for name in (
+            "DataFeeder",
+            "StreamingDataFeeder",
+            "check_array",
+            "setup_predict_data_feeder",
+            "setup_processor_data_feeder",
+            "setup_train_data_feeder",
+        )
+    },
     "contrib.learn.python.learn.preprocessing.categorical_vocabulary": {
         "CategoricalVocabulary": "opdock.contrib.learn.preprocessing:CategoricalVocabulary",
     },

@@ -18,13 +18,11 @@ from opdock.graph.nodes.constant import constant
 from opdock.graph.nodes.default_session import get_provided_session
 from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Tensor
-from opdock.graph.nodes.scopes import executing_eagerly, name_scope
+from opdock.graph.nodes.scopes import control_dependencies, executing_eagerly, name_scope
 from opdock.graph.serial.function_def import FunctionLibraryReader
 from opdock.graph.variables.flavour import VariableAggregation, VariableSynchronization
 from opdock.graph.variables.resource_variable import ResourceVariable
-from opdock.graph.variables.trackable import Trackable
-from opdock.graph.variables.trackable_resources import CapturableResource, TrackableAsset
-from opdock.graph.variables.tracked_attributes import AutoTrackable
+from opdock.graph.variables.trackable import VARIABLE_VALUE_KEY, Trackable
 from opdock.graph.variables.tracked_containers import DictWrapper, ListWrapper
 from opdock.io import protos
 from opdock.io.tensor_proto import make_ndarray
@@ -32,6 +30,15 @@ from opdock.ops.composed.concrete_function import ConcreteFunction, add_body
 from opdock.ops.control import group
 from opdock.ops.io import restore_v2_op
 from opdock.saved_model import revived, utils
+from opdock.saved_model.loaded import (
+    CallableObject,
+    LoadedAsset,
+    LoadedConstant,
+    LoadedObject,
+    LoadedResource,
+    LoadedTable,
+    table_types,
+)
 from opdock.saved_model.restored_function import (
     RestoredFunction,
     restored,
@@ -42,48 +49,11 @@ from opdock.shapes import TensorShape
 from opdock.train.tracking.util import object_metadata
 from opdock.util import nest
 
-__all__ = ["LoadedObject", "load_objects", "load_objects_around"]
+__all__ = ["load_objects", "load_objects_around"]
 
 
 # Gives an object an attribute: the object, its name, its value.
 _Setter = Callable[[Any, str, Any], None]
-
-
-class LoadedObject(AutoTrackable):
-    """An object whose class the model does not tell: its attributes are those that were saved."""
-
-
-class CallableObject(LoadedObject):
-    """One that could be called when it was saved."""
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Calls the object as the saved one was called."""
-        return vars(self)["__call__"](*args, **kwargs)
-
-
-class LoadedResource(LoadedObject, CapturableResource):
-    """A table or another resource that a function of the model makes.
-
-    Attributes:
-        initializer: the operation that fills it.
-    """
-
-    initializer: Any = None
-
-
-class LoadedAsset(LoadedObject, TrackableAsset):
-    """A file of the model."""
-
-
-class LoadedConstant(LoadedObject):
-    """A value that functions of the model use.
-
-    Attributes:
-        value: a tensor.
-    """
-
-    def __init__(self, value: Tensor) -> None:
-        self.value = value
 
 
 def load_objects(meta: Any, export_dir: str) -> Any:
@@ -232,7 +202,7 @@ class _Loader:
         Raises:
             NotFoundError: it has none there.
         """
-        key = self._keys.get(number)
+        key = self._keys.get(number, {}).get(VARIABLE_VALUE_KEY)
         if key is None:
             raise errors.NotFoundError(
                 None, None,
@@ -295,13 +265,17 @@ class _Loader:
         return restored_signature(proto, *self._parts(proto.concrete_function_name))
 
     def _make_resource(self, proto: Any, number: int) -> LoadedResource:
-        if self._nodes[number].saveable_objects:
+        contents = self._keys.get(number)
+        if contents is None:
+            return LoadedResource()
+        types = table_types(utils.get_variables_path(self._dir), contents)
+        if types is None:
             raise errors.UnimplementedError(
                 None, None,
-                f"The model in {self._dir!r} holds a table whose contents are in its checkpoint, "
-                "which opdock does not restore.",
+                f"The model in {self._dir!r} holds a resource whose contents {list(contents)} are "
+                "in its checkpoint, which opdock can restore for tables only.",
             )  # fmt: skip
-        return LoadedResource()
+        return LoadedTable(contents, types)
 
     # ------------------------------------------------------------ what they depend on
     def _attach(self, owning: int, name: str, number: int) -> None:
@@ -330,9 +304,13 @@ class _Loader:
         if begin is None:
             return
         # A call, so that what the body knows by name outlasts it where operations run at once.
-        found = begin()
+        found = nest.flatten(begin())
+        if isinstance(resource, LoadedTable):
+            self._handle(resource)
+            with control_dependencies(found):
+                found = nest.flatten(resource.restored(self._prefix))
         if not self._graph.eager:
-            resource.initializer = group(*nest.flatten(found))
+            resource.initializer = group(*found)
             add_to_collection(GraphKeys.TABLE_INITIALIZERS, resource.initializer)
 
     # ------------------------------------------------------------ functions
@@ -374,7 +352,7 @@ class _Loader:
             (function,) = vars(resource)["_create_resource"].concrete_functions
             with self._graph.as_default(), name_scope(f"{self._scope}/"):
                 results, _ = add_body(function._body(), function.captured_inputs)
-            resource._resource_handle = results[0]
+            resource.made_in(self._graph, results[0])
         handle: Tensor = resource.resource_handle
         return handle
 
@@ -384,15 +362,15 @@ class _Loader:
         return constant(utils.get_variables_path(self._dir), dtypes.string)
 
     @cached_property
-    def _keys(self) -> dict[int, str]:
-        """The checkpoint's keys of the variables, by their numbers in the model."""
+    def _keys(self) -> dict[int, dict[str, str]]:
+        """The checkpoint's keys of what objects hold, by the objects' numbers in the model."""
         tracked = object_metadata(utils.get_variables_path(self._dir)).nodes
-        found: dict[int, str] = {}
+        found: dict[int, dict[str, str]] = {}
         waiting, pairs = [(0, 0)], {0: 0}
         while waiting:
             ours, theirs = waiting.pop()
             for attribute in tracked[theirs].attributes:
-                found[ours] = attribute.checkpoint_key
+                found.setdefault(ours, {})[attribute.name] = attribute.checkpoint_key
             for pair in self._steps(self._nodes[ours], tracked[theirs]):
                 if pair[0] not in pairs and max(pair[1], 0) < len(tracked):
                     pairs[pair[0]] = pair[1]

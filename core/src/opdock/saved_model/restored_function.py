@@ -18,7 +18,7 @@ from opdock.graph.nodes.operation import Tensor
 from opdock.graph.nodes.typespec import TensorSpec, TypeSpec
 from opdock.graph.variables.trackable import Trackable
 from opdock.graph.variables.variable import Variable
-from opdock.ops.composed.concrete_function import ConcreteFunction, plain_name
+from opdock.ops.composed.concrete_function import ConcreteFunction, plain_name, scope_of
 from opdock.ops.composed.function import Function
 from opdock.ops.composed.tracing import keywords
 from opdock.saved_model.nested_structure_coder import StructureCoder
@@ -81,7 +81,7 @@ class RestoredFunction(Function, Trackable):
         self.concrete_functions = list(concrete)
         self._arguments = _full_arg_spec(coder.decode_proto(spec.fullargspec))
         self._is_method = spec.is_method
-        name = plain_name(concrete[0].name) if concrete else "function"
+        name = scope_of(plain_name(concrete[0].name)) if concrete else "function"
         super().__init__(self._apply, name, signature)
         # By this `tf_inspect` finds the arguments of the function that was saved.
         self._tf_decorator = TFDecorator("tf.function", self._apply, "", self._arguments)

@@ -48,7 +48,7 @@ class Saver:
 
     Raises:
         TypeError: `var_list` holds something other than variables.
-        ValueError: there are no variables, or names clash.
+        ValueError: there are no variables, names clash, or `max_to_keep` is negative.
     """
 
     def __init__(
@@ -66,6 +66,9 @@ class Saver:
             )
         if write_version not in (1, 2):
             raise RuntimeError(f"Unexpected write_version: {write_version}")
+        if max_to_keep is not None and max_to_keep < 0:
+            # TensorFlow removes each checkpoint as soon as it has written it then.
+            raise ValueError(f"max_to_keep must not be negative, got {max_to_keep}; None keeps all")
         self._var_list = var_list
         self._reshape = reshape
         self._sharded = sharded

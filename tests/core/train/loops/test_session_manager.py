@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import pytest
 
 import opdock as tf
@@ -78,3 +80,51 @@ def test_waiting_ends(monkeypatch):
     with tf.Session(server.target) as chief:
         chief.run(v.initializer)
         assert manager.wait_for_session(server.target).run(v) == 1
+
+
+@pytest.mark.parametrize("kind", ["supervised", "monitored", "recovering"])
+def test_a_checkpoint_that_is_cut_off_is_not_the_end_of_input(tmp_path, kind):
+    tf.get_variable("v", [100], initializer=tf.ones_initializer())
+    step = tf.assign_add(tf.train.get_or_create_global_step(), 1)
+    saver = tf.train.Saver()
+    with tf.Session() as sess:
+        sess.run(tf.global_variables_initializer())
+        path = saver.save(sess, str(tmp_path / "model.ckpt"))
+
+    def cut_off():
+        data = tmp_path / "model.ckpt.data-00000-of-00001"
+        data.write_bytes(data.read_bytes()[:100])
+
+    def recovered():
+        with tf.train.MonitoredTrainingSession(
+            checkpoint_dir=str(tmp_path), save_checkpoint_secs=None, save_summaries_steps=None,
+            hooks=[Aborting(cut_off)],
+        ) as sess:  # fmt: skip
+            while not sess.should_stop():
+                sess.run(step)
+
+    if kind == "recovering":
+        begin = recovered
+    elif kind == "supervised":
+        cut_off()
+        begin = tf.train.Supervisor(logdir=str(tmp_path), saver=saver).managed_session().__enter__
+    else:
+        cut_off()
+        begin = functools.partial(tf.train.MonitoredTrainingSession, checkpoint_dir=str(tmp_path))
+    with pytest.raises(tf.errors.DataLossError, match="Read fewer bytes than requested: key v"):
+        begin()
+    with tf.Session() as sess, pytest.raises(tf.errors.OutOfRangeError):
+        saver.restore(sess, path)  # as TensorFlow's does
+
+
+class Aborting(tf.train.SessionRunHook):
+    """Ends the first session, after which another one is made."""
+
+    def __init__(self, first):
+        self.first = first
+
+    def before_run(self, run_context):
+        if self.first:
+            self.first()
+            self.first = None
+            raise tf.errors.AbortedError(None, None, "gone")

@@ -126,6 +126,18 @@ def test_the_checkpoint_service(tmp_path):
     assert tf.train.latest_checkpoint(str(tmp_path)) == sv.save_path + "-0"
 
 
+def test_what_ends_before_there_is_a_session_is_no_good_end():
+    tf.Variable(1)
+    end = tf.errors.OutOfRangeError(None, None, "no more")
+
+    def init_fn(session):
+        raise end
+
+    sv = tf.train.Supervisor(init_fn=init_fn)
+    with pytest.raises(tf.errors.OutOfRangeError, match="no more"), sv.managed_session():
+        raise AssertionError
+
+
 def test_what_only_a_chief_may():
     with tf.device("/cpu:0"):
         tf.Variable(1)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import opdock as tf
-from opdock.contrib.learn.estimator import BaseEstimator
+from opdock.contrib.learn.contracts import Evaluable, Trainable
 from opdock.contrib.learn.exporting import ExportStrategy
 from opdock.contrib.learn.monitors import ValidationMonitor
 
@@ -58,10 +58,11 @@ class Experiment:
         train_steps_per_iteration: int | None = None, checkpoint_and_export: bool = False,
         saving_listeners: Any = None, check_interval_secs: float = 5,
     ) -> None:  # fmt: skip
-        self._is_own = isinstance(estimator, BaseEstimator)
+        self._is_own = isinstance(estimator, Evaluable) and isinstance(estimator, Trainable)
         if not self._is_own and not all(hasattr(estimator, n) for n in ("train", "evaluate")):
+            lacks = "Trainable" if isinstance(estimator, Evaluable) else "Evaluable"
             raise ValueError(
-                "`estimator` must implement `tf.contrib.learn.Evaluable` or "
+                f"`estimator` must implement `tf.contrib.learn.{lacks}` or "
                 "`tf.estimator.Estimator`."
             )
         if not self._is_own and eval_metrics is not None:

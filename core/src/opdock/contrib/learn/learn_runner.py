@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, Final
 
 from opdock.contrib.learn.experiment import Experiment
 from opdock.contrib.learn.run_config import RunConfig, TaskType
+from opdock.contrib.training import HParams
 
-__all__ = ["run"]
+__all__ = ["run", "tune"]
 
 _SCHEDULES: Final = {
     TaskType.MASTER: "train_and_evaluate",
@@ -52,7 +54,7 @@ def run(
         experiment = _checked(experiment_fn(output_dir=output_dir))
     else:
         experiment = _configured(experiment_fn, run_config, hparams)
-    name = schedule or _schedule_of(experiment.estimator.config)
+    name = schedule or _schedule_of(run_config or experiment.estimator.config)
     if not hasattr(experiment, name):
         raise ValueError(f"Schedule references non-existent task {name}")
     task = getattr(experiment, name)
@@ -70,26 +72,54 @@ def _checked(experiment: Any) -> Experiment:
     return experiment
 
 
-def _configured(experiment_fn: Callable[..., Any], run_config: Any, hparams: Any) -> Experiment:
+def _configured(
+    experiment_fn: Callable[..., Any], run_config: Any, hparams: Any, require_hparams: bool = False
+) -> Experiment:
     if not isinstance(run_config, RunConfig):
         raise ValueError("`run_config` must be `tf.contrib.learn.RunConfig` instance")
     if not run_config.model_dir:
         raise ValueError("Must specify a model directory `model_dir` in `run_config`.")
+    if hparams is not None and not isinstance(hparams, HParams):
+        raise ValueError("`hparams` must be `HParams` instance")
+    if require_hparams and hparams is None:
+        raise ValueError("`hparams` cannot be `None`.")
     expected = run_config.uid()
     experiment = _checked(experiment_fn(run_config=run_config, hparams=hparams))
     config = experiment.estimator.config
-    found = config.uid() if hasattr(config, "uid") else None
-    if found != expected:
+    if not hasattr(config, "uid"):
+        raise RuntimeError(
+            "Pass `run_config` argument of the `experiment_fn` to the Estimator in Experiment. It "
+            "is likely a different `RunConfig` is passed to `Estimator` or the `config` "
+            "constructor argument in `Estimator` is not set."
+        )
+    if config.uid() != expected:
         raise RuntimeError(
             "`RunConfig` instance is expected to be used by the `Estimator` inside the "
-            f"`Experiment`. expected {expected}, but got {found}"
+            f"`Experiment`. expected {expected}, but got {config.uid()}"
         )
     return experiment
 
 
 def _schedule_of(config: Any) -> str:
-    if not config.cluster_spec or not config.task_type:
+    """The schedule of a task of a cluster; of who trains alone "train_and_evaluate"."""
+    cluster = config.cluster_spec if config else None
+    if not cluster or sum(len(cluster.job_tasks(job)) for job in cluster.jobs) <= 1:
         return "train_and_evaluate"
+    if not config.task_type:
+        raise ValueError("Must specify a schedule")
     if config.task_type not in _SCHEDULES:
         raise ValueError(f"No default schedule for task type: {config.task_type}")
     return _SCHEDULES[config.task_type]
+
+
+def tune(experiment_fn: Callable[..., Any], tuner: Any) -> None:
+    """Runs an experiment for each trial of a tuner.
+
+    Args:
+        experiment_fn: a function of `run_config` and `hparams`.
+        tuner: has `next_trial()`, whether there is another one, and `run_experiment`, which gets
+            the function and calls it with the trial's settings.
+    """
+    made = functools.partial(_configured, experiment_fn, require_hparams=True)
+    while tuner.next_trial():
+        tuner.run_experiment(made)

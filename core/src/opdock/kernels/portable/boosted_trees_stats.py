@@ -43,7 +43,11 @@ def make_stats_summary(xp: Any, sig: NodeSig) -> Callable[..., Any]:
         stats = _doubles(xp, gradients[:, :1], hessians[:, :1])
         sums = []
         for values in features:
-            bucket = _places(xp, "bucketized_features", values, buckets)
+            # Boundaries of quantiles may be more than were asked for. TF adds what lies beyond the
+            # last bucket to the next node's first; it belongs to the last, of which none is right.
+            last = xp.full_like(values, buckets - 1)
+            inside = xp.where(values > last, last, values)
+            bucket = _places(xp, "bucketized_features", inside, buckets)
             total = sum_at(xp, stats, node * buckets + bucket, splits * buckets)
             sums.append(xp.reshape(xp.astype(total, xp.float32), (splits, buckets, 2)))
         if not sums:

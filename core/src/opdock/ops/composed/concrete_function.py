@@ -6,6 +6,7 @@ becomes a part of the graph, it is optimised and differentiated like anything el
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ from opdock.ops.registry import get
 from opdock.shapes import Shape
 from opdock.util import nest
 
-__all__ = ["ConcreteFunction", "add_body", "plain_name"]
+__all__ = ["ConcreteFunction", "add_body", "plain_name", "scope_of"]
 
 
 def add_body(body: FuncGraph, arguments: Sequence[Tensor]) -> tuple[list[Tensor], list[Operation]]:
@@ -155,7 +156,7 @@ class ConcreteFunction(Trackable, SavedFunction):
         if graph.eager:
             made = run_body(self._body_for(given), [*given, *self._captures()], graph)
             return _filled(self.structured_outputs, made) if made else self.structured_outputs
-        with name_scope(plain_name(self.name)):
+        with name_scope(scope_of(plain_name(self.name))):
             results, effects = add_body(self._body(), [*given, *self._captures()])
         flat = nest.flatten(self.structured_outputs, expand_composites=True)
         if not flat or all(leaf is None for leaf in flat):
@@ -239,6 +240,11 @@ def _tensors(signature: Any, values: Any) -> Iterator[Tensor]:
             yield convert_to_tensor(value, spec.dtype)
         elif isinstance(spec, TypeSpec):
             yield from nest.flatten(value, expand_composites=True)
+
+
+def scope_of(name: str) -> str:
+    """A name scope for a function's name, which need be none: TensorFlow 2 has "<lambda>"."""
+    return re.sub(r"^[^A-Za-z0-9.]+|[^A-Za-z0-9_./-]", "", name) or "function"
 
 
 def plain_name(name: str) -> str:

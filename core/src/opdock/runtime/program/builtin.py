@@ -240,7 +240,7 @@ def _pass_all(node: Node, resources: ResourceManager) -> Callable[..., Any]:
 
 def _placeholder(node: Node, resources: ResourceManager) -> Callable[..., Any]:
     dtype = proto_name(node.out_dtypes[0])
-    shape = node.attrs.get("shape")
+    shape = node.attrs.get("shape") or node.attrs.get("_shape")  # the latter of a parameter
     text = f"You must feed a value for placeholder tensor '{node.name}' with dtype {dtype}"
     if shape:
         text += f" and shape {shapes.text(shape)}"
@@ -300,6 +300,7 @@ BUILTINS: Final[dict[str, Bind]] = {
     "ControlTrigger": _nothing,
     "IdentityN": _pass_all,
     "Placeholder": _placeholder,
+    "_Arg": _placeholder,
     "PlaceholderV2": _placeholder,
     "RefSelect": _ref_select,
     "_DeadValue": _dead,

@@ -18,11 +18,12 @@ Attrs = Mapping[str, Any]
 def make_stats_summary(
     attrs: Attrs, node_ids: Array, gradients: Array, hessians: Array, features: Any
 ) -> Array:
-    """Example by example."""
-    sums = np.zeros((len(features), attrs["max_splits"], attrs["num_buckets"], 2))
+    """Example by example; the last bucket takes what lies beyond it."""
+    last = attrs["num_buckets"] - 1
+    sums = np.zeros((len(features), attrs["max_splits"], last + 1, 2))
     for f, buckets in enumerate(features):
         for i, node in enumerate(node_ids):
-            sums[f, node, buckets[i]] += (gradients[i, 0], hessians[i, 0])
+            sums[f, node, min(buckets[i], last)] += (gradients[i, 0], hessians[i, 0])
     return sums
 
 

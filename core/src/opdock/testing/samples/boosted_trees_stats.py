@@ -31,6 +31,7 @@ def stats_summary(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
     for count in (1, 2):
         inputs = [_NODES, *_statistics(rng, 1, 1), columns[:count]]
         yield Sample(inputs, _SIZES, f"features{count}")
+    yield Sample([*inputs[:-1], [columns[0] + 2]], _SIZES, "beyond")
 
 
 @samples("BoostedTreesAggregateStats")
@@ -115,9 +116,9 @@ def sparse_split(dtype: np.dtype[Any], rng: Sampler) -> Iterable[Sample]:
 def beyond() -> Iterable[ErrorSample]:
     """A node and a bucket that are not there."""
     numbers = [np.ones((1, 1), np.float32)] * 2
-    zero, four = np.zeros(1, np.int32), np.full(1, 4, np.int32)
+    zero, four, below = (np.full(1, value, np.int32) for value in (0, 4, -1))
     yield ErrorSample([four, *numbers, [zero]], _SIZES, match=r"node_ids must be in \[0, 3\)")
-    yield ErrorSample([zero, *numbers, [four]], _SIZES, match="bucketized_features must be in")
+    yield ErrorSample([zero, *numbers, [below]], _SIZES, match="bucketized_features must be in")
 
 
 @error_samples("BoostedTreesCalculateBestFeatureSplit")

@@ -176,7 +176,7 @@ class SessionManager:
         if not saver or not (directory or path):
             return sess, False
         if path:
-            saver.restore(sess, path)
+            _restore(saver, sess, path)
             return sess, True
         waited = 0.0
         state = get_checkpoint_state(directory)
@@ -187,7 +187,7 @@ class SessionManager:
             time.sleep(self._recovery_wait_secs)
             waited += self._recovery_wait_secs
             state = get_checkpoint_state(directory)
-        saver.restore(sess, state.model_checkpoint_path)
+        _restore(saver, sess, state.model_checkpoint_path)
         saver.recover_last_checkpoints(state.all_model_checkpoint_paths)
         return sess, True
 
@@ -260,6 +260,19 @@ def what_is_missing(ready_op: Any, sess: Session, what: str) -> str | None:
     if value is None or value.dtype == np.int32 or value.size == 0:
         return None
     return "Variables not initialized: " + ", ".join(name.decode() for name in value)
+
+
+def _restore(saver: Any, sess: Session, path: str) -> None:
+    """Restores a checkpoint.
+
+    Raises:
+        DataLossError: a file of it is cut off. The saver calls that OutOfRangeError, which training
+            takes for the end of its input, and so for a good one.
+    """
+    try:
+        saver.restore(sess, path)
+    except errors.OutOfRangeError as e:
+        raise errors.DataLossError(e.node_def, e.op, e.message) from e
 
 
 def _name(op: Any) -> str:

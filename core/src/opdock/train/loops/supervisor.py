@@ -252,6 +252,7 @@ class Supervisor:
         Yields:
             The session.
         """
+        begun = False
         with contextlib.ExitStack() as at_end:
             try:
                 sess = self.prepare_or_wait_for_session(
@@ -259,9 +260,12 @@ class Supervisor:
                 )
                 # Whatever still waits in a thread is cancelled; nobody is left to be told more.
                 at_end.callback(_close, sess)
+                begun = True
                 yield sess
             except Exception as e:
                 self.request_stop(e)
+                if not begun:  # Nothing ends well that has not begun.
+                    raise
             finally:
                 self.stop(close_summary_writer=close_summary_writer)
 
