@@ -32,7 +32,8 @@ class Kernel:
         self._types: list[Any] | None = None
         (device,) = program.devices
         most = cl.kernel_work_group_info.WORK_GROUP_SIZE
-        self.largest = int(self._call.get_work_group_info(most, device))
+        largest: Any = self._call.get_work_group_info(most, device)
+        self.largest = int(largest)
 
     def again(self) -> Kernel:
         """One with arguments of its own."""
