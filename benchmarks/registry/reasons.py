@@ -28,7 +28,7 @@ _STEPS: Final = (
     "forward; back it is a loop"
 )
 _TAPS: Final = "the portable kernel: a pass over the whole array for each place of a window"
-_REJECTION: Final = "few numbers: some thirty calls of NumPy's, 0.7 µs each, for normals and choice"
+_REJECTION: Final = "few numbers: some twenty calls of NumPy's, 0.7 µs each, for normals and choice"
 _COMPLEX: Final = "quotients of complex numbers by NumPy, which mind overflow"
 _SIGNED: Final = "NumPy's remainder, a call of C's fmod for each number"
 _FEW: Final = "few numbers, in NumPy until a process has drawn enough to load the compiler"
@@ -40,7 +40,6 @@ REASONS: Final = {
     "SpaceToBatch* BatchToSpace*": "NumPy copies pieces of two elements, 8 bytes, 4 ns for each",
     "Regex* StaticRegex*": _PATTERNS,
     "Unicode* Parse* Serialize* Deserialize*": _PIECES,
-    "SparseCross": "columns of strings are split by rows, objects of Python's",
     "SdcaFprint String* AsString Decode* Encode* ReduceJoin* Substr UnsortedSegmentJoin": _STRINGS,
     "Betainc* Lgamma* Erfinv* Ndtri*": _SCIPY,
     "RandomGammaGrad": "sums of 4 to 70 terms, in the tail of 24, in doubles: 0.8 ns a term",

@@ -65,6 +65,14 @@ def test_a_filters_gradient_is_the_sum_over_all_places(
     np.testing.assert_allclose(found, wanted, rtol=1e-10, atol=1e-10)
 
 
+@pytest.mark.parametrize(("batch", "channels", "outputs"), [(0, 3, 5), (2, 0, 5), (2, 3, 0)])
+def test_nothing_adds_up_to_zero(batch: int, channels: int, outputs: int) -> None:
+    where = _window((6, 9, 7), (2, 3, 2), 1, 1, "SAME")
+    x, grad = np.ones((batch, 6, 9, 7, channels)), np.ones((batch, *where.out, outputs))
+    found = im2col.conv_backward_filter(x, grad, where, channels)
+    assert found.shape == (2, 3, 2, channels, outputs) and not found.any()
+
+
 def test_small_planes_are_unfolded_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there are many outputs, a product for each plane and its sum would take longer."""
     monkeypatch.delattr(im2col, "_filter_by_lines")

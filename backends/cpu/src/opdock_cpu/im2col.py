@@ -180,7 +180,7 @@ def _lines(padded: Array, where: windows.Window) -> Array:
         (*outer, step * where.strides[-1], step * where.dilations[-1], channel),
         writeable=False,
     )
-    return np.ascontiguousarray(view).reshape(*view.shape[:-2], -1)
+    return np.ascontiguousarray(view).reshape(*view.shape[:-2], view.shape[-2] * view.shape[-1])
 
 
 def _filter_by_lines(padded: Array, grad: Array, where: windows.Window) -> Array:
