@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -74,3 +78,38 @@ def test_a_step_sees_what_is_in_use(opencl):
             session.run(kept.initializer)
             after, peak, same = session.run(asked)
     assert before + (1 << 20) <= after <= peak <= limit == same
+
+
+def test_a_broken_cache_ends_no_program(opencl, tmp_path):
+    """PyOpenCL keeps the Python of its calls in a database on disk."""
+    program = (
+        "import opdock as tf\n"
+        "with tf.device('/device:OPENCL:0'), tf.Session() as session:\n"
+        "    print(session.run(tf.matmul([[1.0, 2.0]], [[3.0], [4.0]])))\n"
+    )
+    env = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    for _ in range(2):
+        ran = subprocess.run(
+            [sys.executable, "-c", program], env=env, capture_output=True, text=True, check=False
+        )
+        assert "[[11.]]" in ran.stdout, ran.stderr
+        kept = [file for file in Path(tmp_path).rglob("*pyopencl*") if file.is_file()]
+        for file in kept:
+            file.write_bytes(b"no database " * 100)
+
+
+def test_a_flag_that_was_not_raised_serves_again(opencl):
+    raised, other = opencl.flag(), opencl.flag()
+    opencl.copy_into(opencl.upload(np.ones(1, np.int32)), raised, 0)
+    assert opencl.read_int(raised) == 1 and opencl.read_int(other) == 0
+    assert opencl.flag() is other
+    assert opencl.read_int(opencl.flag()) == 0
+
+
+def test_groups_are_no_larger_than_a_kernel_allows(opencl, monkeypatch):
+    source = "__kernel void size(__global int* x) { x[0] = get_local_size(0); }"
+    kernel = opencl.kernel(source, "size")
+    monkeypatch.setattr(kernel, "largest", 8)
+    out = opencl.upload(np.zeros(1, np.int32))
+    opencl.launch(kernel, 100, out)
+    assert opencl.read_int(out) == 8

@@ -20,12 +20,12 @@ _HEAD = """
 #define BATCH i64 batches,
 #if L > 1
 #define MATRIX int lane = LOCAL_ID(0); i64 batch = GROUP_ID(0);
+#define SHARED LOCAL
+#define SYNC BARRIER
 #else
 #define MATRIX int lane = 0; i64 batch = GLOBAL_ID(0); if (batch >= batches) return;
-#undef LOCAL
-#undef BARRIER
-#define LOCAL
-#define BARRIER
+#define SHARED
+#define SYNC
 #endif
 #define EACH(i, from, to) for (int i = (from) + lane; i < (to); i += L)
 // The elements behind row and column k, `width` of each row: rows an item, or elements an item.
@@ -42,20 +42,20 @@ _HEAD = """
 # Row exchanges by the largest element; a column of zeros is passed over, and told by the flag.
 _LU = """
 KERNEL void lu(BATCH GLOBAL T* a, GLOBAL int* order, GLOBAL int* flag, int n) {
-  LOCAL T top[L];
-  LOCAL int at[L];
+  SHARED T top[L];
+  SHARED int at[L];
   MATRIX
   a += batch * n * n;
   order += batch * n;
   EACH(i, 0, n) order[i] = i;
-  BARRIER;
+  SYNC;
   for (int k = 0; k < n; ++k) {
     T best = -1;
     int row = k;
     EACH(i, k, n) { T v = fabs(a[(i64)i * n + k]); if (v > best) { best = v; row = i; } }
     top[lane] = best;
     at[lane] = row;
-    BARRIER;
+    SYNC;
     if (lane == 0) {
       for (int j = 1; j < L; ++j)
         if (top[j] > top[0] || (top[j] == top[0] && at[j] < at[0])) {
@@ -67,20 +67,20 @@ KERNEL void lu(BATCH GLOBAL T* a, GLOBAL int* order, GLOBAL int* flag, int n) {
       order[p] = kept;
       if (!(top[0] > 0)) *flag = 1;
     }
-    BARRIER;
+    SYNC;
     int pivot = at[0], found = top[0] > 0;
     if (pivot != k) EACH(j, 0, n) {
       T kept = a[(i64)k * n + j];
       a[(i64)k * n + j] = a[(i64)pivot * n + j];
       a[(i64)pivot * n + j] = kept;
     }
-    BARRIER;
+    SYNC;
     if (found) EACH(i, k + 1, n) a[(i64)i * n + k] /= a[(i64)k * n + k];
-    BARRIER;
+    SYNC;
     int rest = n - k - 1;
     if (found) TRAILING(i, j, rest, rest)
       a[(i64)i * n + j] -= a[(i64)i * n + k] * a[(i64)k * n + j];
-    BARRIER;
+    SYNC;
   }
 }
 """
@@ -98,7 +98,7 @@ KERNEL void substitute(BATCH GLOBAL const T* a, GLOBAL T* x, GLOBAL int* flag, i
       if (d == 0 && lane == 0) *flag = 1;
       EACH(j, 0, m) x[(i64)k * m + j] /= d;
     }
-    BARRIER;
+    SYNC;
     int from = lower ? k + 1 : 0, to = lower ? n : k;
 #if LINES
     EACH(r, from, to) {
@@ -111,7 +111,7 @@ KERNEL void substitute(BATCH GLOBAL const T* a, GLOBAL T* x, GLOBAL int* flag, i
       x[(i64)r * m + j] -= a[(i64)r * rs + (i64)k * cs] * x[(i64)k * m + j];
     }
 #endif
-    BARRIER;
+    SYNC;
   }
 }
 KERNEL void permute(GLOBAL const T* x, GLOBAL const int* order, GLOBAL T* y, i64 total, int n,
@@ -159,13 +159,13 @@ KERNEL void cholesky(BATCH GLOBAL T* a, GLOBAL int* flag, int n) {
       if (!(d > 0)) *flag = 1;
       a[(i64)k * n + k] = sqrt(d);
     }
-    BARRIER;
+    SYNC;
     T d = a[(i64)k * n + k];
     EACH(i, k + 1, n) a[(i64)i * n + k] /= d;
-    BARRIER;
+    SYNC;
     int rest = n - k - 1;
     TRAILING(i, j, rest, i - k) a[(i64)i * n + j] -= a[(i64)i * n + k] * a[(i64)j * n + k];
-    BARRIER;
+    SYNC;
   }
 }
 """
@@ -173,7 +173,7 @@ KERNEL void cholesky(BATCH GLOBAL T* a, GLOBAL int* flag, int n) {
 # with 1.
 _QR = """
 KERNEL void reflect(BATCH GLOBAL T* a, GLOBAL T* taus, int m, int n) {
-  LOCAL T part[L];
+  SHARED T part[L];
   MATRIX
   int steps = m < n ? m : n;
   a += batch * m * n;
@@ -182,18 +182,18 @@ KERNEL void reflect(BATCH GLOBAL T* a, GLOBAL T* taus, int m, int n) {
     T mine = 0;
     EACH(i, k + 1, m) mine += a[(i64)i * n + k] * a[(i64)i * n + k];
     part[lane] = mine;
-    BARRIER;
+    SYNC;
     T total = 0, alpha = a[(i64)k * n + k];
     for (int j = 0; j < L; ++j) total += part[j];
     T norm = sqrt(alpha * alpha + total), beta = alpha < 0 ? norm : -norm;
     T tau = total > 0 ? (beta - alpha) / beta : 0;
-    BARRIER;
+    SYNC;
     if (tau != 0) {
       EACH(i, k + 1, m) a[(i64)i * n + k] /= alpha - beta;
       if (lane == 0) a[(i64)k * n + k] = beta;
     }
     if (lane == 0) taus[k] = tau;
-    BARRIER;
+    SYNC;
     EACH(j, k + 1, n) {
       T w = a[(i64)k * n + j];
       for (int i = k + 1; i < m; ++i) w += a[(i64)i * n + k] * a[(i64)i * n + j];
@@ -201,7 +201,7 @@ KERNEL void reflect(BATCH GLOBAL T* a, GLOBAL T* taus, int m, int n) {
       a[(i64)k * n + j] -= w;
       for (int i = k + 1; i < m; ++i) a[(i64)i * n + j] -= w * a[(i64)i * n + k];
     }
-    BARRIER;
+    SYNC;
   }
 }
 KERNEL void rebuild(BATCH GLOBAL const T* a, GLOBAL const T* taus, GLOBAL T* q, int m, int n,
@@ -248,7 +248,7 @@ class Dense:
         self._macros = {"T": TYPES[as_dtype(dtype).name], "LINES": int(device.is_cpu)}
 
     def kernel(self, source: str, name: str, lanes: int = 1) -> Any:
-        """A kernel of a program that may use BATCH, MATRIX, EACH, T and L."""
+        """A kernel of a program that may use BATCH, MATRIX, SHARED, SYNC, EACH, T and L."""
         return self.device.kernel(_HEAD + source, name, L=lanes, **self._macros)
 
     def groups(self, source: str, name: str, batch: int, size: int, *args: Any) -> None:

@@ -24,23 +24,23 @@ _HEAD: Final = """
 _EIGEN: Final = """
 KERNEL void eigen(BATCH GLOBAL T* a, GLOBAL T* v, GLOBAL T* values, GLOBAL T* vectors, int n,
                   int wanted) {
-  LOCAL int turned[1];
+  SHARED int turned[1];
   MATRIX
   a += batch * n * n;
   v += batch * n * n;
   values += batch * n;
   EACH(i, 0, n) for (int j = i + 1; j < n; ++j) a[(i64)i * n + j] = a[(i64)j * n + i];
   if (lane == 0) turned[0] = 1;
-  BARRIER;
+  SYNC;
   for (int sweep = 0; sweep < SWEEPS && turned[0]; ++sweep) {
-    BARRIER;
+    SYNC;
     if (lane == 0) turned[0] = 0;
     for (int p = 0; p < n - 1; ++p) for (int q = p + 1; q < n; ++q) {
-      BARRIER;
+      SYNC;
       T first = a[(i64)p * n + p], last = a[(i64)q * n + q], off = a[(i64)p * n + q];
       int turn = fabs(off) > EPS * sqrt(fabs(first) * fabs(last)) && fabs(off) > TINY;
       if (turn && lane == 0) turned[0] = 1;
-      BARRIER;
+      SYNC;
       if (turn) {
         ROTATION(first, last, off)
         EACH(k, 0, n) {
@@ -48,15 +48,15 @@ KERNEL void eigen(BATCH GLOBAL T* a, GLOBAL T* v, GLOBAL T* values, GLOBAL T* ve
           if (wanted) TURN(v[(i64)k * n + p], v[(i64)k * n + q])
         }
       }
-      BARRIER;
+      SYNC;
       if (turn) {
         ROTATION(first, last, off)
         EACH(k, 0, n) TURN(a[(i64)p * n + k], a[(i64)q * n + k])
       }
     }
-    BARRIER;
+    SYNC;
   }
-  BARRIER;
+  SYNC;
   EACH(k, 0, n) {
     T d = a[(i64)k * n + k];
     int rank = 0;
@@ -74,17 +74,17 @@ KERNEL void eigen(BATCH GLOBAL T* a, GLOBAL T* v, GLOBAL T* values, GLOBAL T* ve
 _SINGULAR: Final = """
 KERNEL void singular(BATCH GLOBAL T* u, GLOBAL T* v, GLOBAL T* values, GLOBAL T* left,
                      GLOBAL T* right, GLOBAL T* lengths, int m, int n, int width, int wanted) {
-  LOCAL T part[3 * L];
-  LOCAL int turned[1];
+  SHARED T part[3 * L];
+  SHARED int turned[1];
   MATRIX
   u += batch * m * n;
   v += batch * n * n;
   values += batch * n;
   lengths += batch * n;
   if (lane == 0) turned[0] = 1;
-  BARRIER;
+  SYNC;
   for (int sweep = 0; sweep < SWEEPS && turned[0]; ++sweep) {
-    BARRIER;
+    SYNC;
     if (lane == 0) turned[0] = 0;
     for (int p = 0; p < n - 1; ++p) for (int q = p + 1; q < n; ++q) {
       T mine[3];
@@ -96,7 +96,7 @@ KERNEL void singular(BATCH GLOBAL T* u, GLOBAL T* v, GLOBAL T* values, GLOBAL T*
         mine[2] += x * y;
       }
       for (int j = 0; j < 3; ++j) part[3 * lane + j] = mine[j];
-      BARRIER;
+      SYNC;
       T first = 0, last = 0, off = 0;
       for (int j = 0; j < L; ++j) {
         first += part[3 * j];
@@ -105,22 +105,22 @@ KERNEL void singular(BATCH GLOBAL T* u, GLOBAL T* v, GLOBAL T* values, GLOBAL T*
       }
       int turn = fabs(off) > EPS * sqrt(first * last) && fabs(off) > TINY;
       if (turn && lane == 0) turned[0] = 1;
-      BARRIER;
+      SYNC;
       if (turn) {
         ROTATION(first, last, off)
         EACH(k, 0, m) TURN(u[(i64)k * n + p], u[(i64)k * n + q])
         if (wanted) EACH(k, 0, n) TURN(v[(i64)k * n + p], v[(i64)k * n + q])
       }
-      BARRIER;
+      SYNC;
     }
-    BARRIER;
+    SYNC;
   }
   EACH(k, 0, n) {
     T total = 0;
     for (int i = 0; i < m; ++i) total += u[(i64)i * n + k] * u[(i64)i * n + k];
     lengths[k] = sqrt(total);
   }
-  BARRIER;
+  SYNC;
   T top = 0;
   for (int k = 0; k < n; ++k) top = lengths[k] > top ? lengths[k] : top;
   left += batch * m * width;
@@ -135,7 +135,7 @@ KERNEL void singular(BATCH GLOBAL T* u, GLOBAL T* v, GLOBAL T* values, GLOBAL T*
         for (int i = 0; i < m; ++i) left[(i64)i * width + rank] = u[(i64)i * n + k] / s;
     }
   }
-  BARRIER;
+  SYNC;
   if (!wanted || lane) return;
   // Columns that no value defines: unit vectors made orthogonal to those before, twice.
   int known = 0;

@@ -51,7 +51,7 @@ OPENCL_C = codegen.Dialect(
     types=TYPES,
     kernel="__kernel void",
     pointer="__global ",
-    function="inline ",
+    function="inline __attribute__((always_inline)) ",
     index="get_global_id(0)",
     prelude=_PRELUDE,
 )
