@@ -144,3 +144,20 @@ def test_a_variable_without_a_value_gets_zeros_once(use_resource: bool) -> None:
         np.testing.assert_array_equal(session.run(variable), np.zeros([2, 3]))
         with pytest.raises(tf.errors.InvalidArgumentError, match="input is already initialized: v"):
             session.run(zeros)
+
+
+def test_checkpoints_are_read_by_the_names_that_contrib_gave_the_arguments(tmp_path):
+    framework = tf.contrib.framework
+    path = str(tmp_path / "model.ckpt")
+    with tf.Graph().as_default(), tf.Session() as session:
+        tf.get_variable("a/v", initializer=[1.0, 2.0])
+        session.run(tf.global_variables_initializer())
+        tf.train.Saver().save(session, path)
+    assert framework.list_variables(checkpoint_dir=str(tmp_path)) == [("a/v", [2])]
+    assert framework.load_checkpoint(filepattern=path).has_tensor("a/v")
+    assert framework.load_variable(checkpoint_dir=path, name="a/v").tolist() == [1, 2]
+    with tf.Graph().as_default(), tf.Session() as session:
+        found = tf.get_variable("w", [2])
+        framework.init_from_checkpoint(checkpoint_dir=path, assignment_map={"a/v": "w"})
+        session.run(tf.global_variables_initializer())
+        assert session.run(found).tolist() == [1, 2]

@@ -16,9 +16,10 @@ def _public(*names: str) -> dict[str, str]:
 GLOBAL_STEP: Final = _of_train(
     "assert_global_step", "create_global_step", "get_global_step", "get_or_create_global_step"
 )
-CHECKPOINTS: Final = _of_train(
-    "init_from_checkpoint", "list_variables", "load_checkpoint", "load_variable"
-)
+CHECKPOINTS: Final = {
+    name: f"opdock.contrib.framework.checkpoint_utils:{name}"
+    for name in ("init_from_checkpoint", "list_variables", "load_checkpoint", "load_variable")
+}
 
 _EXPERIMENTAL: Final = {"experimental": "opdock.util.deprecation:experimental"}
 
