@@ -97,6 +97,10 @@ def test_a_saver_needs_no_session(tmp_path):
     v.assign([0.0, 0.0])
     saver.restore(path)
     assert v.numpy().tolist() == [1.0, 2.0]
+    twice = tfe.Saver([v, v])
+    assert twice.save(str(tmp_path / "twice")) == str(tmp_path / "twice")
+    with pytest.raises(ValueError, match="the same name: "):
+        tfe.Saver([v, tf.Variable([3.0], name="v")])
     with tf.Graph().as_default(), pytest.raises(RuntimeError, match="eager execution"):
         tfe.Saver([v])
 
