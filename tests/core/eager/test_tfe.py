@@ -97,6 +97,10 @@ def test_a_saver_needs_no_session(tmp_path):
     v.assign([0.0, 0.0])
     saver.restore(path)
     assert v.numpy().tolist() == [1.0, 2.0]
+    twice = tfe.Saver([v, v])
+    assert twice.save(str(tmp_path / "twice")) == str(tmp_path / "twice")
+    with pytest.raises(ValueError, match="the same name: "):
+        tfe.Saver([v, tf.Variable([3.0], name="v")])
     with tf.Graph().as_default(), pytest.raises(RuntimeError, match="eager execution"):
         tfe.Saver([v])
 
@@ -229,3 +233,17 @@ def test_one_tensor_for_two_arguments_has_a_gradient_for_each():
     x = tf.constant(3.0)
     first, second = tfe.gradients_function(lambda a, b: a * a * b)(x, x)
     assert (first.numpy(), second.numpy()) == (18.0, 9.0)
+    row = [[1.0, 2.0]]
+    first, second = tfe.gradients_function(lambda a, b: a * b)(row, row)
+    assert first.numpy().tolist() == second.numpy().tolist() == row
+
+
+def test_arguments_that_are_not_differentiated_for_stay_what_they_are():
+    seen = []
+
+    def scaled(x, *how):
+        seen.append(how)
+        return tf.reduce_sum(x) * how[0][1]
+
+    (slope,) = tfe.gradients_function(scaled, params=[0])([1.0, 2.0], [1, 3], "same")
+    assert slope.numpy().tolist() == [3.0, 3.0] and seen == [([1, 3], "same")]

@@ -81,17 +81,20 @@ def make_vjp(f: Function, params: Parameters = None, persistent: bool = True) ->
         A function of the same arguments that returns (value, vjp); `vjp(dy)` gives a gradient for
         each of the arguments asked for, with ones for a `dy` that is None.
     """
-    wanted = _positions(f, params)
+    asked = None if params is None else _positions(f, params)
 
     @functools.wraps(f)
     def decorated(*args: Any, **kwargs: Any) -> tuple[Any, Function]:
         assert not kwargs, "The gradient function can't take keyword arguments."
         given = list(args)
-        for i, arg in enumerate(args):
-            if not isinstance(arg, (IndexedSlices, Variable)):
-                given[i] = nest.map_structure(convert_to_tensor, arg)
+        wanted = range(len(given)) if asked is None else asked
+        for i in wanted:  # what is not differentiated for may be anything, a list of strides say
+            if isinstance(given[i], dict):
+                given[i] = nest.map_structure(convert_to_tensor, given[i])
+            elif not isinstance(given[i], (IndexedSlices, Variable)):
+                given[i] = convert_to_tensor(given[i])
         _separate(given, wanted)
-        sources = given if params is None else [given[i] for i in wanted]
+        sources = [given[i] for i in wanted]
         with GradientTape(persistent=persistent) as tape:
             tape.watch(sources)
             # A tensor that is returned as it is has a gradient for itself.
@@ -145,7 +148,7 @@ def gradients_function(f: Function, params: Parameters = None) -> Function:
     return decorated
 
 
-def _separate(given: list[Any], wanted: list[int]) -> None:
+def _separate(given: list[Any], wanted: Sequence[int]) -> None:
     """Has arguments that are one tensor be several, each of which has a gradient of its own."""
     seen: set[int] = set()
     for i in wanted:
@@ -154,15 +157,13 @@ def _separate(given: list[Any], wanted: list[int]) -> None:
         seen.add(id(given[i]))
 
 
-def _positions(f: Function, params: Parameters) -> list[int]:
+def _positions(f: Function, params: Sequence[int] | Sequence[str]) -> list[int]:
     """The arguments by their positions.
 
     Raises:
         ValueError: one is asked for twice, by two kinds of names, or is not there.
     """
     names = list(inspect.signature(f).parameters)
-    if params is None:
-        return list(range(len(names)))
     if not params or not all(isinstance(p, (int, str)) for p in params):
         raise ValueError(f"params must be all strings or all integers; got {params}.")
     found = [

@@ -31,6 +31,8 @@ class Saver:
                 "tfe.Saver can only be used when eager execution is enabled. Use tf.train.Saver "
                 "when building graphs."
             )
+        if isinstance(var_list, (list, tuple)):  # which may have a variable more than once
+            var_list = list({id(v): v for v in var_list}.values())
         self._saver = saver.Saver(var_list=var_list)
 
     def save(self, file_prefix: str, global_step: Any = None) -> str | None:
