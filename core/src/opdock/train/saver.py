@@ -67,7 +67,6 @@ class Saver:
         if write_version not in (1, 2):
             raise RuntimeError(f"Unexpected write_version: {write_version}")
         if max_to_keep is not None and max_to_keep < 0:
-            # TensorFlow removes each checkpoint as soon as it has written it then.
             raise ValueError(f"max_to_keep must not be negative, got {max_to_keep}; None keeps all")
         self._var_list = var_list
         self._reshape = reshape

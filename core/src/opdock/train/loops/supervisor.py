@@ -252,7 +252,7 @@ class Supervisor:
         Yields:
             The session.
         """
-        begun = False
+        sess = None
         with contextlib.ExitStack() as at_end:
             try:
                 sess = self.prepare_or_wait_for_session(
@@ -260,11 +260,10 @@ class Supervisor:
                 )
                 # Whatever still waits in a thread is cancelled; nobody is left to be told more.
                 at_end.callback(_close, sess)
-                begun = True
                 yield sess
             except Exception as e:
                 self.request_stop(e)
-                if not begun:  # Nothing ends well that has not begun.
+                if sess is None:  # Nothing ends well that has not begun.
                     raise
             finally:
                 self.stop(close_summary_writer=close_summary_writer)
