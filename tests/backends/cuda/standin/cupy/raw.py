@@ -47,7 +47,7 @@ class RawModule:
 def _compiled(code, options):
     if COMPILER is None:
         raise RuntimeError("no C++ compiler runs the CUDA text here (apt install g++)")
-    barriers = "true" if re.search(r"\bBARRIER;", code) else "false"
+    barriers = "true" if re.search(r"\bBARRIER(;|$)", code, re.MULTILINE) else "false"
     text = f'#define OD_BARRIERS {barriers}\n#include "{SHIM}"\n{code}\n'
     for name in dict.fromkeys(re.findall(r"(?:KERNEL|__global__)\s+void\s+(\w+)\s*\(", code)):
         text += f"OD_ENTRY({name})\n"
