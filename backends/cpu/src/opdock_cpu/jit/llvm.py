@@ -22,8 +22,8 @@ from typing import Any, Final
 from opdock.plugin import finalizer, kept, sheltered
 
 __all__ = [
-    "Code", "available", "compile_ir", "load_cached", "optimized", "started", "why_not",
-    "why_not_started", "wide",
+    "Code", "available", "compile_ir", "load_cached", "optimized", "started", "vector_bytes",
+    "why_not", "why_not_started",
 ]  # fmt: skip
 
 _lock = threading.Lock()
@@ -169,10 +169,26 @@ def _identity() -> str:
     return f"{llvmlite.__version__} {platform.machine()} {processor}"
 
 
+_ADDITION = """
+define <16 x float> @add(<16 x float> %x, <16 x float> %y) {
+  %z = fadd <16 x float> %x, %y
+  ret <16 x float> %z
+}
+"""
+
+
 @cache
-def wide() -> bool:
-    """Whether the processor has vectors of 512 bits."""
-    return re.search(r"(?<![-\w])avx512f\b", _identity()) is not None
+def vector_bytes() -> int:
+    """The bytes of the processor's vectors: 16, 32 or 64."""
+    if not _wanted():
+        flags = (("avx512f", 64), ("avx", 32))
+        said = re.findall(r"(?<![-\w])\w+", _identity())
+        return next((size for flag, size in flags if flag in said), 16)
+    import llvmlite.binding as llvm
+
+    # What a named processor has, LLVM alone knows.
+    code = _machine()[0].emit_assembly(llvm.parse_assembly(_ADDITION))
+    return next((size for name, size in (("%zmm", 64), ("%ymm", 32)) if name in code), 16)
 
 
 def _processor() -> str:

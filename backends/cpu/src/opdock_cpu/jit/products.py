@@ -20,8 +20,8 @@ from opdock_cpu.jit.team import ATTRIBUTES
 
 __all__ = ["Tile", "laid_out", "lay_out", "multiply"]
 
-_WIDTH: Final = {"float": 8, "double": 4}
-"""Numbers of a vector."""
+_SIXTEEN: Final = 32
+"""Bytes of the widest vectors of which there are sixteen registers: of wider ones are more."""
 _VECTORS: Final = {4: 2, 2: 4, 1: 8}
 """By the rows of a tile, its most vectors: all sums stay in sixteen registers."""
 _SIZE: Final = {"float": 4, "double": 8}
@@ -109,7 +109,7 @@ def laid_out(product: codegen.Product, kind: str) -> int:
 
 
 def _panel(kind: str, rows: int = 1) -> Tile:
-    return Tile(kind, rows, _PANEL, _WIDTH[kind] * (2 if llvm.wide() else 1))
+    return Tile(kind, rows, _PANEL, llvm.vector_bytes() // _SIZE[kind])
 
 
 def lay_out(code: Code, product: codegen.Product, kind: str, b: str, to: str) -> None:
@@ -141,16 +141,17 @@ def multiply(
     """
     m, n, k = product.shape
     into = _Into(code, kind, product.a.strides, product.result.strides[0], a, c, k)
-    left = 0
+    left, vector = 0, llvm.vector_bytes()
     if laid_out:
         columns, count = _panel(kind).columns, _panels(product, kind)
         left = columns * count
         with _each(code, 0, columns, count) as column:
             theirs = code.at(kind, laid_out, code.put(f"mul i64 {column}, {k}"))
-            for rows, first, times in _rows(m, (8, *_VECTORS) if llvm.wide() else _VECTORS):
+            for rows, first, times in _rows(m, (8, *_VECTORS) if vector > _SIXTEEN else _VECTORS):
                 into.put(_panel(kind, rows), first, times, theirs, columns, column)
+    most = min(vector, _SIXTEEN) // _SIZE[kind]
     for rows, first, count in _rows(m, _VECTORS) if left < n else ():
-        for vectors, width, start, times in _columns(left, n, _VECTORS[rows], _WIDTH[kind]):
+        for vectors, width, start, times in _columns(left, n, _VECTORS[rows], most):
             tile = Tile(kind, rows, vectors, width)
             with _each(code, start, tile.columns, times) as column:
                 theirs = code.at(kind, b, column)
