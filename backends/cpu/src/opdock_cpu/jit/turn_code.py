@@ -75,10 +75,6 @@ class _Writer:
         self.tiles: set[Tile] = set()
         """The functions that products call."""
 
-    def function(self) -> str:
-        """The whole function."""
-        raise NotImplementedError
-
     # ------------------------------------------------------------ what there is
     def _word(self, kind: str = "i64", at: int | None = None) -> str:
         if at is None:

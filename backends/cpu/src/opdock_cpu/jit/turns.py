@@ -150,9 +150,11 @@ def source(entry: str, turns: codegen.Turns, shares: int = 1) -> str:
         shares: into how many the rows are divided.
     """
     needed = sorted({need for line in _lines(turns) for need in render.needs(line)})
-    writers = [Begin(turns), Turn(turns)] if shares == 1 else [
-        Begin(turns), Count(turns), Share(turns, turns.apart // shares)
-    ]  # fmt: skip
+    writers: list[Begin | Turn] = [Begin(turns)]
+    if shares == 1:
+        writers.append(Turn(turns))
+    else:
+        writers += [Count(turns), Share(turns, turns.apart // shares)]
     functions = [writer.function() for writer in writers]
     tiles = sorted({tile for writer in writers for tile in writer.tiles})
     parts = [definition(name, kind) for name, kind in needed]
