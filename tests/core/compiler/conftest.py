@@ -23,6 +23,12 @@ def on_melder(meld):
 
 
 @pytest.fixture
+def clusters_alone(on_melder, monkeypatch):
+    """Elementwise ops are gathered, and no pattern of a backend's comes before."""
+    monkeypatch.setenv("OPDOCK_DISABLE_PASSES", "fuse")
+
+
+@pytest.fixture
 def x():
     return tf.placeholder(tf.float32, [2, 3], name="x")
 

@@ -12,15 +12,9 @@ from opdock import errors, plugin
 from opdock.plugin import CLUSTER, KernelTable
 from tests.core.compiler import melder
 
+pytestmark = pytest.mark.usefixtures("clusters_alone")
 X = np.array([[-1.5, 0.25, 3.0], [0.5, -0.0, 10.0]], np.float32)
 B = np.array([1.0, -2.0, 0.5], np.float32)
-
-
-@pytest.fixture(autouse=True)
-def on_melder(meld, monkeypatch):
-    monkeypatch.setenv("OPDOCK_DISABLE_PASSES", "fuse")
-    with tf.device(meld):
-        yield
 
 
 @pytest.fixture

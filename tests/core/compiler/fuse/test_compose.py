@@ -9,15 +9,9 @@ import opdock as tf
 from opdock.plugin import CLUSTER
 from tests.core.compiler import melder
 
+pytestmark = pytest.mark.usefixtures("clusters_alone")
 X = np.array([[-1.5, 0.25, 3.0], [0.5, -0.0, 10.0]], np.float32)
 W = np.array([[1, 2, 3], [0, -1, 2], [3, 1, 0.5]], np.float32)
-
-
-@pytest.fixture(autouse=True)
-def on_melder(meld, monkeypatch):
-    monkeypatch.setenv("OPDOCK_DISABLE_PASSES", "fuse")
-    with tf.device(meld):
-        yield
 
 
 @pytest.fixture
