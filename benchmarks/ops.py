@@ -10,10 +10,10 @@
     python benchmarks/ops.py --peer ... --floor benchmarks/ops.json    # is any much slower now?
     python benchmarks/ops.py --write-choices                           # what are the rows of?
 
-A row is an op at a size: "MatMul.usual", "MatMul.grad.large". Its arguments are a conformance
-sample's, grown (`registry/enlarge.py`); which sample is grown how is kept in
-`registry/choices.json`. Both libraries run the same GraphDef in turns, and a row on whose result
-they differ has no ratio.
+A row is an op at a size: "MatMul.usual", "MatMul.grad.large"; "MatMul.usual.float64" is one of
+another element type. Its arguments are a conformance sample's, grown (`registry/enlarge.py`); which
+sample is grown how is kept in `registry/choices.json`. Both libraries run the same GraphDef in
+turns, and a row on whose result they differ has no ratio.
 """
 
 from __future__ import annotations
@@ -44,6 +44,8 @@ from workloads.agree import apart
 
 EFFORT = Effort(rounds=5, seconds=0.04, least=2, warm=0.04, pause=0.0, patience=240.0)
 TOLERANCE = 1e-3
+HALF = 2e-2
+"""The same where numbers have ten bits, some of whose sums do as well."""
 
 
 class Pair:
@@ -53,7 +55,7 @@ class Pair:
         self.setting = setting
         self.workers: dict[str, Worker] = {}
 
-    def measure(self, folder: Path) -> dict[str, Any]:
+    def measure(self, folder: Path, tolerance: float) -> dict[str, Any]:
         """Seconds of a step in each library, or what was wrong."""
         for side in self.setting.sides:
             if side.library not in self.workers:
@@ -68,7 +70,7 @@ class Pair:
             ours = heads["opdock"]["values"]
             for library in heads.keys() - {"opdock"}:
                 gap = apart(ours, heads[library]["values"])
-                if not gap <= TOLERANCE:
+                if not gap <= tolerance:
                     wrong[library] = {"error": f"results are {gap:.1e} apart"}
         found: dict[str, Any] = {}
         if "opdock" in heads and heads.keys() - wrong.keys() - {"opdock"}:
@@ -97,9 +99,15 @@ def why(text: str) -> str:
     return text.partition(" in binary running on ")[0]
 
 
+def table(name: str) -> str:
+    """Which table a row is in."""
+    last = name.rsplit(".", 1)[-1]
+    return last if last in programs.SIZES else "types"
+
+
 def usual(row: Row) -> bool:
     """Whether it is what most programs compute."""
-    return row.size == "usual" and not row.backward
+    return row.size == "usual" and not row.backward and not row.also
 
 
 def rounded(value: float) -> float:
@@ -115,7 +123,9 @@ def measured(setting: Setting, chosen: Sequence[Row]) -> Iterator[dict[str, Any]
             about = programs.write(row, Path(place), choices.get(row.name))
             if about is None:
                 continue
-            found = {"name": row.name, "about": about["about"], **pair.measure(Path(place))}
+            tolerance = HALF if row.also == "float16" else TOLERANCE
+            times = pair.measure(Path(place), tolerance)
+            found = {"name": row.name, "about": about["about"], **times}
         print(told(found), file=sys.stderr, flush=True)
         yield found
     pair.close(list(pair.workers))
@@ -343,9 +353,21 @@ def written(
             name = f"benchmarks: ops on {about['device']} beside {peer}"
             report.replace(args.write, {name: device_section(about, found, peer)})
         else:
-            report.replace(args.write, {"benchmarks: ops": section(about, found, peer)})
+            write_tables(args.write, about, found, peer)
     if args.write_floor:
         floors.write(args.write_floor, about, found, peer)
+
+
+def write_tables(
+    page: Path, about: dict[str, Any], found: Sequence[dict[str, Any]], peer: str
+) -> None:
+    """Puts each table that has rows into a page."""
+    tables: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
+    for row in found:
+        tables[table(row["name"])].append(row)
+    for name, rows in tables.items():
+        title = "benchmarks: ops" + ("" if name == "usual" else f", {name}")
+        report.replace(page, {title: section(about, rows, peer)})
 
 
 def told_of(setting: Setting) -> dict[str, Any]:

@@ -29,6 +29,8 @@ SIZES = {"small": 1, "usual": 1 << 16, "large": 1 << 21}
 _LONG = 2.0
 """Seconds that a first step may take: what windows as large as images make takes minutes."""
 _PREFERRED = ("float32", "int32", "bool", "complex64", "string")
+_ALSO = ("float64", "float16", "int64", "int32", "uint8")
+"""Other element types that are common, each a row of usual size."""
 
 
 @dataclass(frozen=True)
@@ -39,16 +41,24 @@ class Row:
         op: the op type.
         size: a key of SIZES.
         backward: whether its gradient is computed too.
+        also: an element type other than the op's own row has, or "".
     """
 
     op: str
     size: str
     backward: bool
+    also: str = ""
 
     @property
     def name(self) -> str:
-        """As on the command line: "MatMul.usual", "MatMul.grad.usual"."""
-        return f"{self.op}{'.grad' if self.backward else ''}.{self.size}"
+        """On the command line: "MatMul.usual", "MatMul.grad.usual", "MatMul.usual.float64"."""
+        words = [self.op, "grad" if self.backward else "", self.size, self.also]
+        return ".".join(filter(None, words))
+
+    @property
+    def dtype(self) -> dtypes.DType | None:
+        """The element type; None for one that is rare."""
+        return dtypes.as_dtype(self.also) if self.also else element_type(self.op)
 
 
 def rows() -> Iterator[Row]:
@@ -60,6 +70,9 @@ def rows() -> Iterator[Row]:
         for backward in (False, True) if has_gradient(spec) else (False,):
             for size in SIZES:
                 yield Row(op, size, backward)
+            for also in others(op):
+                if not backward or dtypes.as_dtype(also).is_floating:
+                    yield Row(op, "usual", backward, also)
 
 
 def choices() -> dict[str, int]:
@@ -87,6 +100,12 @@ def element_type(op: str) -> dtypes.DType | None:
     return next((possible[name] for name in _PREFERRED if name in possible), None)
 
 
+def others(op: str) -> list[str]:
+    """The other common element types that an op takes."""
+    possible = {d.name for d in possible_dtypes(registry.get(op))} - {element_type(op).name}
+    return [name for name in _ALSO if name in possible]
+
+
 def write(row: Row, folder: Path, choice: int | None = None) -> dict[str, Any] | None:
     """Writes graph and inputs.
 
@@ -100,7 +119,7 @@ def write(row: Row, folder: Path, choice: int | None = None) -> dict[str, Any] |
         The names that a library needs to run them, and the `choice`; None if no sample can be made
         so large.
     """
-    dtype = element_type(row.op)
+    dtype = row.dtype
     assert dtype is not None
     found = [s for s in samples_for(row.op, numpy_dtype(dtype.name)) if usable(s, row.backward)]
     spec = registry.get(row.op)

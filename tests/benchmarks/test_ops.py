@@ -12,7 +12,10 @@ import pytest
 
 import opdock as tf
 
-ROWS = ["MatMul.usual", "Conv2D.grad.usual", "SegmentSum.usual", "ApplyAdam.small", "Tile.usual"]
+ROWS = [
+    "MatMul.usual", "Conv2D.grad.usual", "SegmentSum.usual", "ApplyAdam.small", "Tile.usual",
+    "MatMul.grad.usual.float64", "Add.usual.int64", "Mean.usual.float16",
+]  # fmt: skip
 
 
 @pytest.fixture
@@ -26,6 +29,7 @@ def test_there_are_rows_for_most_ops(programs: Any) -> None:
     rows = [row.name for row in programs.rows()]
     assert len(rows) == len(set(rows)) > 1_000
     assert set(ROWS) < set(rows)
+    assert {"MatMul.usual.float32", "Add.grad.usual.int64", "Add.large.float64"}.isdisjoint(rows)
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -33,6 +37,7 @@ def test_a_row_is_a_program(name: str, programs: Any, tmp_path: Path) -> None:
     row = next(row for row in programs.rows() if row.name == name)
     about = programs.write(row, tmp_path)
     assert about is not None
+    assert about["about"].startswith(row.also or "float32")
     if row.size == "usual":
         assert about["elements"] >= programs.SIZES["usual"] // 16
     names = json.loads((tmp_path / "names.json").read_text(encoding="utf-8"))
@@ -51,7 +56,7 @@ def test_which_call_a_row_is_of_does_not_depend_on_the_clock(
 ) -> None:
     rows, choices = {row.name: row for row in programs.rows()}, programs.choices()
     assert choices.keys() <= rows.keys()
-    assert set(ROWS) - {"ApplyAdam.small"} < choices.keys()
+    assert {row for row in ROWS if row.endswith(".usual")} < choices.keys()
     found = []
     for seconds in (1e-9, 1e3):
         ticks = itertools.count(0.0, seconds)
@@ -97,6 +102,18 @@ def test_a_section_names_what_is_slower_and_later_figures_count(tmp_path: Path) 
     text = ops.section(found, rows, "tensorflow")
     assert "1 rows, 1 below 1.0 of tensorflow, geometric mean 0.50" in text
     assert "| StringLength.usual | 2 | 1 | 0.50 | string 9: each string" in text
+    page = tmp_path / "page.md"
+    tables = ("ops", "ops, large", "ops, types")
+    sections = "".join(
+        f"<!-- begin: benchmarks: {t} -->\n<!-- end: benchmarks: {t} -->\n" for t in tables
+    )
+    page.write_text(sections, encoding="utf-8")
+    named = [{**rows[0], "name": name} for name in ("A.usual", "A.grad.large", "A.usual.int64")]
+    ops.write_tables(page, about, named, "tensorflow")
+    told = page.read_text(encoding="utf-8")
+    assert [told.index(f"| {row['name']} |") for row in named] == sorted(
+        told.index(f"| {row['name']} |") for row in named
+    )
 
 
 def test_floors_are_kept_and_name_what_is_below(tmp_path: Path) -> None:
