@@ -102,8 +102,8 @@ def element_type(op: str) -> dtypes.DType | None:
 
 def others(op: str) -> list[str]:
     """The other common element types that an op takes."""
-    possible = {d.name for d in possible_dtypes(registry.get(op))} - {element_type(op).name}
-    return [name for name in _ALSO if name in possible]
+    own, possible = element_type(op), possible_dtypes(registry.get(op))
+    return [d.name for d in map(dtypes.as_dtype, _ALSO) if d in possible - {own}]
 
 
 def write(row: Row, folder: Path, choice: int | None = None) -> dict[str, Any] | None:
