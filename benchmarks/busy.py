@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-WAYS = ("burn", "quota")
+WAYS = ("burn", "quota", "tests")
+_TESTS = Path(__file__).resolve().parents[1] / "tests" / "core" / "ops"
 _GROUPS = Path("/sys/fs/cgroup")
 _MEMBERS = "cgroup.procs"
 _PERIOD = "100000"
@@ -26,13 +29,17 @@ def busy(way: str | None, threads: int) -> Iterator[None]:
     Args:
         way: "burn" for as many processes that only compute as each library has threads; "quota"
             for the time of one processor, whatever the number of threads: by a control group
-            where one may be made, else by keeping all on one processor. None for neither.
+            where one may be made, else by keeping all on one processor; "tests" for `pytest -n`
+            with as many processes as threads, beside. None for none of them.
         threads: of each library.
     """
     if way is None:
         yield
     elif way == "burn":
         with burning(threads):
+            yield
+    elif way == "tests":
+        with testing(threads):
             yield
     else:
         with one_processor():
@@ -50,6 +57,22 @@ def burning(count: int) -> Iterator[None]:
         for process in processes:
             process.kill()
             process.wait()
+
+
+@contextlib.contextmanager
+def testing(count: int) -> Iterator[None]:
+    """Tests of this repository beside, in so many processes, again and again."""
+    words = [sys.executable, "-m", "pytest", "-q", "-n", str(count), "-p", "no:cacheprovider"]
+    loop = f"while :; do {shlex.join([*words, str(_TESTS)])}; done"
+    shell = subprocess.Popen(
+        ["/bin/sh", "-c", loop], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        yield
+    finally:
+        os.killpg(shell.pid, signal.SIGKILL)
+        shell.wait()
 
 
 @contextlib.contextmanager

@@ -183,24 +183,25 @@ def section(about: dict[str, Any], rows: Sequence[dict[str, Any]], peer: str) ->
     return "\n\n".join([report.line(about, {}), told, *table])
 
 
-def device_section(about: dict[str, Any], rows: Sequence[dict[str, Any]], peer: str) -> str:
-    """What a page says of a device: how many rows, how its ops are computed, and the lowest ten."""
+def lowest_section(about: dict[str, Any], rows: Sequence[dict[str, Any]], peer: str) -> str:
+    """How many rows there are, on a device how its ops are computed, and the lowest ten."""
     compared = [r for r in rows if peer in r.get("ratios", ())]
     lowest = sorted(compared, key=lambda r: r["ratios"][peer])[:10]
     ways = collections.Counter(way for r in compared for way in r.get("how", ()))
     body = [
         (
-            r["name"], ", ".join(r.get("how", ())), r["about"],
+            r["name"], *([", ".join(r.get("how", ()))] if ways else []), r["about"],
             report.milliseconds(r["steps"]["opdock"]), report.milliseconds(r["steps"][peer]),
             f"{r['ratios'][peer]:.2f}",
         )
         for r in lowest
     ]  # fmt: skip
-    heads = ("row", "by", "arguments", "opdock, ms", f"{peer}, ms", f"{peer} / opdock")
+    by = ("by",) if ways else ()
+    heads = ("row", *by, "arguments", "opdock, ms", f"{peer}, ms", f"{peer} / opdock")
     told = ", ".join(f"{count} {way}" for way, count in ways.most_common())
-    table = [report.rows_of(heads, body, words=3)] if body else []
-    parts = (report.line(about, {}), f"{summary(compared, peer)} ({told}). The lowest:", *table)
-    return "\n\n".join(parts)
+    table = [report.rows_of(heads, body, words=2 + len(by))] if body else []
+    head = summary(compared, peer) + (f" ({told})" if told else "")
+    return "\n\n".join((report.line(about, {}), f"{head}. The lowest:", *table))
 
 
 def summary(compared: Sequence[dict[str, Any]], peer: str) -> str:
@@ -351,7 +352,7 @@ def written(
     if args.write:
         if "device" in about:
             name = f"benchmarks: ops on {about['device']} beside {peer}"
-            report.replace(args.write, {name: device_section(about, found, peer)})
+            report.replace(args.write, {name: lowest_section(about, found, peer)})
         else:
             write_tables(args.write, about, found, peer)
     if args.write_floor:
@@ -361,13 +362,16 @@ def written(
 def write_tables(
     page: Path, about: dict[str, Any], found: Sequence[dict[str, Any]], peer: str
 ) -> None:
-    """Puts each table that has rows into a page."""
+    """Puts each table that has rows into a page; beside TensorFlow all that are slower count."""
     tables: dict[str, list[dict[str, Any]]] = collections.defaultdict(list)
     for row in found:
         tables[table(row["name"])].append(row)
     for name, rows in tables.items():
         title = "benchmarks: ops" + ("" if name == "usual" else f", {name}")
-        report.replace(page, {title: section(about, rows, peer)})
+        if peer == "tensorflow":
+            report.replace(page, {title: section(about, rows, peer)})
+        else:
+            report.replace(page, {f"{title}, beside {peer}": lowest_section(about, rows, peer)})
 
 
 def told_of(setting: Setting) -> dict[str, Any]:

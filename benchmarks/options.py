@@ -49,7 +49,7 @@ def parser(description: str) -> argparse.ArgumentParser:
     p.add_argument(
         "--busy",
         choices=WAYS,
-        help="ratios on a busy machine: beside burning processes, or with one processor's time",
+        help="ratios on a busy machine: beside processes, on one processor's time, beside tests",
     )
     p.add_argument(
         "--processor",

@@ -21,6 +21,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from busy import WAYS
 from compare import Side
 from options import chosen, peer
 
@@ -47,11 +48,18 @@ def commands(peers: Sequence[Side]) -> dict[str, list[str]]:
         "whole": ["whole.py", "--turns", "3", *first, *write],
         "threads": ["side_by_side.py", "--seconds", "5", *first, *write],
     }
-    for way in ("burn", "quota"):
+    for way in WAYS:
         found[f"suite_{way}"] = ["run.py", "--busy", way, *every]
         found[f"whole_{way}"] = ["whole.py", "--turns", "3", "--busy", way, *first]
     if first:
-        found["ops"] = ["ops.py", "*.usual", "--threads", "1", "--processor", *first, *write]
+        alone = ["--threads", "1", "--processor", *first, *write]
+        for name, rows in (
+            ("ops", "*.usual"),
+            ("ops_small", "*.small"),
+            ("ops_types", "*.usual.*"),
+        ):
+            found[name] = ["ops.py", rows, *alone]
+        found["ops_large"] = ["ops.py", "*.large", *first, *write]
     for library in ("jax", "torch"):
         if importlib.util.find_spec(library):  # both are in one process there
             device = ["--peer", library, "--device", f"{library}:0"]

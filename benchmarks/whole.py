@@ -5,8 +5,9 @@
 
 The programs are those of `tests/programs/real`, unchanged: where they import opdock, TensorFlow's
 process finds `tensorflow.compat.v1`; and `transformer_4` and `transformer_12` of that many layers.
-Each run is a process of its own, in a new folder, in turns. `--busy burn` and `--busy quota` count
-the clock's time beside two burning processes, or with the time of one processor.
+Each run is a process of its own, in a new folder, in turns. `--busy burn`, `quota` and
+`tests` count the clock's time beside two burning processes, with the time of one processor, and
+beside `pytest -n 2`.
 """
 
 from __future__ import annotations

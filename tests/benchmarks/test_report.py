@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -236,6 +237,31 @@ def test_burning_processes_end(monkeypatch: pytest.MonkeyPatch) -> None:
     with busy.busy("burn", 2):
         assert [p.poll() for p in started] == [None, None]
     assert all(p.poll() is not None for p in started)
+
+
+def test_tests_run_beside_again_and_again_and_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import busy
+
+    def pids() -> list[str]:
+        return [path.stem for path in tmp_path.glob("*.pid")]
+
+    def runs(pid: str) -> bool:
+        stat = Path("/proc", pid, "stat")
+        return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+    (tmp_path / "test_one.py").write_text(
+        "import os, pathlib\n"
+        "def test_it():\n"
+        "    pathlib.Path(__file__).with_name(f'{os.getpid()}.pid').touch()\n"
+    )
+    monkeypatch.setattr(busy, "_TESTS", tmp_path)
+    with busy.busy("tests", 1):
+        while len(pids()) < 2:
+            time.sleep(0.01)
+    while any(map(runs, pids())):
+        time.sleep(0.01)
 
 
 def test_a_quota_is_the_kernels_or_one_processor(
