@@ -277,6 +277,11 @@ class Compiler:
         found = whole(node, condition, body, self.placer)
         return found.why if isinstance(found, Undecided) else found
 
+    def sums(self, whole: Whole) -> Compiled | None:
+        """What many turns of a loop have kept, added up; None where they keep nothing."""
+        home = whole.node.target
+        return None if whole.sums is None else self._finish(whole.sums.block, home, memory_of(home))
+
     def _bodies(
         self, node: Node, freely: bool = False,
         told: tuple[Sequence[Shape], Mapping[int, Shape]] | None = None,

@@ -255,7 +255,12 @@ class Engine:
         if isinstance(whole, Undecided):
             note(f"turn by turn until its shapes are known: {whole.why}")
             return TurnsByShape(functools.partial(self._turns, services, node), whole.read)
-        return ManyTurns(whole, cast("MakeTurns", bind_kernel(whole.node, services.resources)))
+        call = cast("MakeTurns", bind_kernel(whole.node, services.resources))
+        sums = self.compiler.sums(whole)
+        if sums is None:
+            return ManyTurns(whole, call)
+        note("what its turns only add up is added up after many of them")
+        return ManyTurns(whole, call, self._bind(services, sums))
 
     @collector_waits()
     def _turns(

@@ -362,6 +362,17 @@ class Count(Turn):
     def _after(self, name: str, place: str) -> str:
         return self._kept(("after", name))
 
+    def _take(self, i: int, item: codegen.Item, values: str) -> None:
+        """The element; where none is there to add to, zeros are, so that shares only add."""
+        super()._take(i, item, values)
+        if item.adds:
+            size = math.prod(item.shape) * item.dtype.size
+            left = self._code.put(f"select i1 {self._values[f't{i}']}, i64 0, i64 {size}")
+            place = self._values[f"a{i}"]
+            self._code.add(
+                f"call void @llvm.memset.p0.i64(ptr {place}, i8 0, i64 {left}, i1 false)"
+            )
+
 
 class Share(Turn):
     """`share(args, share, shares)`: all turns that there are, of some rows.
@@ -388,6 +399,7 @@ class Share(Turn):
     def _look(self, arrays: Sequence[Sequence[str]]) -> None:
         for i, (array, item) in enumerate(self._indexed(arrays)):
             self._take(i, item, array[0])
+            self._values[f"t{i}"] = "true"
 
     def _mark(self, arrays: Sequence[Sequence[str]]) -> None:
         """Who counted has done so."""

@@ -41,6 +41,7 @@ _MOST_SHARES: Final = min(16, max(4, 2 * (os.cpu_count() or 1)))
 """What the machine has decides, not how many threads a session may have."""
 _BEGIN: Final = -1
 """In the place of how many turns there may be: what is the same in all of them is computed."""
+_ZEROS: Final = "declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"
 
 
 def _lines(turns: codegen.Turns) -> list[Any]:
@@ -160,7 +161,7 @@ def source(entry: str, turns: codegen.Turns, shares: int = 1) -> str:
     parts = [definition(name, kind) for name, kind in needed]
     parts += [*functions, *(tile.function() for tile in tiles)]
     parts.append(_entry(entry, turns) if shares == 1 else _shared_entry(entry, turns))
-    return "\n".join([*parts, metadata()])
+    return "\n".join([_ZEROS, *parts, metadata()])
 
 
 def _entered(code: Code) -> None:

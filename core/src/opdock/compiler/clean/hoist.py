@@ -7,7 +7,8 @@ turn follows, so what fails there would have failed in that turn.
 from __future__ import annotations
 
 from opdock import shapes
-from opdock.compiler.ir.block import FEED, Block, Node, Value
+from opdock.compiler.ir.block import Block, Node, Value
+from opdock.compiler.ir.copies import copied, fed
 from opdock.compiler.ir.state import has_effect
 from opdock.graph.nodes.traits import Cost
 
@@ -35,7 +36,7 @@ def hoist(block: Block, on_host: bool) -> Block | None:
         return None
     before = _before(block, fixed, results)
     first = block.feeds[0].node
-    given = {v: _feed(v, len(block.feeds) + i, first) for i, v in enumerate(results)}
+    given = {v: fed(v, len(block.feeds) + i, first) for i, v in enumerate(results)}
     for value, feed in given.items():
         feed.node.attrs["stays"] = True
         why = "hoist: every turn computes the same"
@@ -111,13 +112,13 @@ def _before(block: Block, fixed: list[Node], results: list[Value]) -> Block:
     before = Block(fetches=results, within=block.within)
     mapping: dict[Value, Value] = {}
     for i, value in enumerate(block.feeds):
-        mapping[value] = _feed(value, i, value.node)
+        mapping[value] = fed(value, i, value.node)
         before.feeds.append(mapping[value])
         before.nodes.append(mapping[value].node)
     for node in fixed:
         for value in node.inputs:
             if value.node.is_const and value not in mapping:  # the turns may use it too
-                mapping[value] = Value(_copy(value.node), 0)
+                mapping[value] = Value(copied(value.node), 0)
                 before.nodes.append(mapping[value].node)
         inputs = [mapping.get(v, v) for v in node.inputs]
         if node.is_alias:
@@ -127,22 +128,3 @@ def _before(block: Block, fixed: list[Node], results: list[Value]) -> Block:
             before.nodes.append(node)
     before.sweep()
     return before
-
-
-def _feed(value: Value, index: int, like: Node) -> Value:
-    """A feed for a value, where another feed's values are."""
-    node = Node(
-        FEED, value.node.name, spec=None, attrs={**like.attrs, "index": index}, inputs=[],
-        out_dtypes=[value.dtype], out_shapes=[value.shape], origin=value.node.origin,
-        requested=like.requested, order=value.node.id,
-    )  # fmt: skip
-    node.target = like.target
-    return Value(node, 0)
-
-
-def _copy(constant: Node) -> Node:
-    return Node(
-        constant.op, constant.name, spec=constant.spec, attrs=constant.attrs, inputs=[],
-        out_dtypes=constant.out_dtypes, out_shapes=list(constant.out_shapes),
-        origin=constant.origin, requested=constant.requested, order=constant.id,
-    )  # fmt: skip

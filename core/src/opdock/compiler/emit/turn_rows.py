@@ -17,7 +17,7 @@ __all__ = ["rows_apart"]
 def rows_apart(turns: Turns) -> int:
     """How many rows there are, or 0 if one takes something of another, or that cannot be said."""
     rows = {stage.shape[0] for stage in turns.stages if stage.shape}
-    if len(rows) != 1 or any(item.adds for item in turns.arrays):
+    if len(rows) != 1:
         return 0
     count = rows.pop()
     known = _Known(turns, count)

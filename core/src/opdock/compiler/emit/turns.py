@@ -23,6 +23,7 @@ from opdock.compiler.emit.turn_stages import (
     Wanted,
     item_of,
 )
+from opdock.compiler.emit.turn_sums import Sums, sums_of
 from opdock.compiler.emit.turn_views import picked
 from opdock.compiler.fuse.instead import declined
 from opdock.compiler.ir.block import FEED, Block, Node, Value
@@ -35,6 +36,8 @@ __all__ = ["Array", "Undecided", "Whole", "whole"]
 
 _MAX_STEPS: Final = 256
 """The most steps of a loop that is compiled: compile times grow with them."""
+_LITTLE: Final = 1 << 12
+"""Elements of a turn below which threads have nothing to share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ class Whole:
         node: a node of the type `TURNS`, with its kernel.
         variables: for each of the turns' variables its index among the loop's; or a constant.
         arrays, pops, pushes: the same for arrays and lists.
+        sums: what is added up after many turns. What these push last is what it keeps.
     """
 
     node: Node
@@ -67,6 +71,7 @@ class Whole:
     arrays: tuple[Array, ...]
     pops: tuple[int, ...]
     pushes: tuple[int, ...]
+    sums: Sums | None = None
 
     @property
     def turns(self) -> Turns:
@@ -99,8 +104,31 @@ def whole(loop: Node, condition: Block, body: Block, placer: Placer) -> Whole | 
     target = loop.target
     if target is None or not target.is_open or TURNS not in target.index or not target.is_host:
         return "its device compiles no loops"
+    plain = _whole(loop, condition, body, placer, None)
+    if isinstance(plain, Undecided) or (isinstance(plain, Whole) and not _gains(plain.turns)):
+        return plain
+    sums = sums_of(condition, body)
+    if sums is None:
+        return plain
+    later = _whole(loop, condition, body, placer, sums)
+    if isinstance(later, Whole) and (isinstance(plain, str) or later.turns.apart):
+        return later
+    return plain
+
+
+def _gains(turns: Turns) -> bool:
+    """Whether a loop may gain by adding up later: threads share neither its rows nor its work."""
+    return not turns.apart and turns.work >= _LITTLE
+
+
+def _whole(
+    loop: Node, condition: Block, body: Block, placer: Placer, sums: Sums | None
+) -> Whole | Undecided | str:
+    """A loop as one call, with sums that are added up later."""
+    target = loop.target
+    assert target is not None
     try:
-        reader = _Reader(condition, body, target.name)
+        reader = _Reader(condition, body, target.name, sums)
         turns = reader.turns()
     except Unsaid as e:
         return Undecided(str(e), frozenset(i for i, _ in elements_read(body)))
@@ -120,7 +148,8 @@ class _Touch:
     """What a turn does with one element.
 
     Attributes:
-        place: the array, or which of the loop's variables is the list.
+        place: the array, or which of the loop's variables is the list; of what is kept for sums,
+            the value.
         item: the element's type and shape.
         index: of an array, where.
         value: what is written or pushed.
@@ -135,8 +164,10 @@ class _Touch:
 class _Reader:
     """Reads what a turn does, node by node, and puts it together by shapes."""
 
-    def __init__(self, condition: Block, body: Block, device: str) -> None:
+    def __init__(self, condition: Block, body: Block, device: str, sums: Sums | None) -> None:
         self._body, self._condition, self._device = body, condition, device
+        self._sums = sums
+        self._later = frozenset[Node]() if sums is None else sums.nodes
         self._same: dict[Value, Value] = {}  # what a value is, where it is another one
         self._names: dict[Value, Name] = {}  # what is not computed, but found
         self._handles: dict[Value, Array] = {}
@@ -156,6 +187,8 @@ class _Reader:
             raise Otherwise("its condition reads arrays")
         condition = self._made.alone(self._condition.fetches[:1], "vc")
         self._walk(self._body)
+        for value in () if self._sums is None else self._sums.kept:
+            self._name("l", None, _Touch(value, item_of(value), value=self._resolved(value)))
         indices = [t.index for t in self._touches["a"].values() if t.index is not None]
         places = self._made.alone(indices, "vpc")
         wanted = self._wanted()
@@ -183,8 +216,9 @@ class _Reader:
         variables = (
             key if kind == "v" else key.node.const() for kind, key in self._variables
         )  # fmt: skip
-        places = (tuple(t) for t in self._touches.values())
-        return Whole(node, tuple(variables), *places)
+        arrays, pops, pushes = (tuple(t) for t in self._touches.values())
+        own = tuple(place for place in pushes if isinstance(place, int))
+        return Whole(node, tuple(variables), arrays, pops, own, self._sums)
 
     # ------------------------------------------------------------ nodes
     def _walk(self, block: Block) -> None:
@@ -192,7 +226,7 @@ class _Reader:
             raise Otherwise("it works on variables")
         self._names.update({value: ("v", i) for i, value in enumerate(block.feeds)})
         for node in block.nodes:
-            if node.op == FEED or node.is_const:
+            if node.op == FEED or node.is_const or node in self._later:
                 continue
             if node.requested not in ("", self._device) or LABEL_ATTR in node.attrs:
                 raise Otherwise(f"a device or a kernel was asked for '{node.name}'")
@@ -273,8 +307,9 @@ class _Reader:
         """What is left to the next turn, written and pushed."""
         found = []
         feeds, fetches = self._body.feeds, map(self._resolved, self._body.fetches)
+        later = () if self._sums is None else self._sums.variables
         for i, (before, value) in enumerate(zip(feeds, fetches, strict=True)):
-            if value in (before, self._lists.get(i)):
+            if i in later or value in (before, self._lists.get(i)):
                 continue
             item = item_of(before, changes=True)
             if item_of(value, changes=True) != item:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from opdock import shapes
 from opdock.compiler.emit.turns import Array, Whole
+from opdock.dtypes import DType
 from opdock.kernels.expr.elements import unwrap
 from opdock.kernels.expr.turns import WRITTEN, Item, MakeSome, MakeTurns, Rows
 from opdock.kernels.tensor_arrays import TensorArrayState
 from opdock.kernels.tensor_lists import TensorList
 from opdock.runtime.cancellation import Cancellation, check
 from opdock.shapes import Shape
+
+if TYPE_CHECKING:
+    from opdock.runtime.program.program import Program
 
 __all__ = ["ManyTurns", "TurnsByShape"]
 
@@ -34,10 +38,11 @@ class ManyTurns:
     Args:
         whole: the loop as one call.
         call: what its kernel is bound to.
+        sums: what adds up what many turns have kept, where they keep something.
     """
 
-    def __init__(self, whole: Whole, call: MakeTurns) -> None:
-        self._whole, self._call = whole, call
+    def __init__(self, whole: Whole, call: MakeTurns, sums: Program | None = None) -> None:
+        self._whole, self._call, self._sums = whole, call, sums
         turns = whole.turns
         # What is pushed lies in memory of the call's until the list has it.
         pushed = sum(shapes.num_elements(i.shape) or 0 for i in turns.pushes)
@@ -69,7 +74,7 @@ class ManyTurns:
         Raises:
             CancelledError: the step is to end.
         """
-        found = self._variables(values)
+        found = self._variables(values) if self._adds_to(values) else None
         states = [_state(values[a.variable], a) for a in self._whole.arrays]
         if found is None or any(s is None for s in states):
             return values, 0
@@ -109,8 +114,9 @@ class ManyTurns:
         ]
         if any(rows is None for rows in pops):
             return 0, 0
+        own = len(whole.pushes)
         lists = [values[place] for place in whole.pushes]
-        if not all(_takes(v, i) for v, i in zip(lists, turns.pushes, strict=True)):
+        if not all(_takes(v, i) for v, i in zip(lists, turns.pushes[:own], strict=True)):
             return 0, 0
         most = min([most, *map(len, pops)])
         pushes = [np.empty((most, *item.shape), item.dtype.np) for item in turns.pushes]
@@ -118,10 +124,30 @@ class ManyTurns:
         for place in whole.pops:
             values[place] = unwrap(values[place]).without(count)
         device = None if whole.node.target is None else whole.node.target.device
-        for place, added in zip(whole.pushes, pushes, strict=True):
+        for place, added in zip(whole.pushes, pushes[:own], strict=True):
             kept = added if count == most else added[:count].copy()
             values[place] = unwrap(values[place]).push_rows(kept, device)
+        if count:
+            self._add_up(values, [kept[:count] for kept in pushes[own:]])
         return count, most
+
+    def _adds_to(self, values: Sequence[Any]) -> bool:
+        """Whether the variables that are sums are arrays as the program says."""
+        sums = self._whole.sums
+        return sums is None or all(
+            _alike(values[i], feed.dtype, feed.shape)
+            for i, feed in zip(sums.variables, sums.block.feeds, strict=False)
+        )
+
+    def _add_up(self, values: list[Any], kept: Sequence[Any]) -> None:
+        """Adds what turns have kept, one behind the other."""
+        if self._sums is None or self._whole.sums is None:
+            return
+        variables = self._whole.sums.variables
+        rows = [k.reshape(-1, *k.shape[2:]) for k in kept]
+        found = self._sums.call([*(values[i] for i in variables), *rows])
+        for i, value in zip(variables, found, strict=True):
+            values[i] = value
 
     def _variables(self, values: Sequence[Any]) -> list[Any] | None:
         """The variables as arrays, of which those that change are nobody else's."""
@@ -151,9 +177,14 @@ class ManyTurns:
 
 
 def _is(value: Any, item: Item, lead: tuple[int, ...] = ()) -> bool:
-    """Whether it is a host array, or number, of a type and a shape, behind leading dimensions."""
+    """Whether it is a host array, or number, of an item's type and shape, behind others."""
+    return _alike(value, item.dtype, (*lead, *item.shape))
+
+
+def _alike(value: Any, dtype: DType, shape: Shape) -> bool:
+    """Whether it is a host array, or number, of a type and a shape."""
     host = isinstance(value, (np.ndarray, np.generic))
-    return host and value.dtype == item.dtype.np and value.shape == (*lead, *item.shape)
+    return host and value.dtype == dtype.np and value.shape == shape
 
 
 class TurnsByShape:
