@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, cast
 
 from opdock import dtypes, errors
+from opdock.autodiff.staying import Staying
 from opdock.dtypes import DType
 from opdock.graph.control.func_graph import FuncGraph
 from opdock.graph.nodes.graph import Graph, get_default_graph
@@ -105,10 +106,16 @@ class Recording:
             outer = self.invariant(tensor)
             if outer is not None:
                 return graph._adopt(outer)
+        if (again := self.again(graph, tensor)) is not None:
+            return again
         index = self._lists.get(tensor)
         if index is None:
             index = self._lists[tensor] = self.record(tensor)
         return graph.pop(self.op.outputs[index], tensor)
+
+    def again(self, graph: BackwardGraph, tensor: Tensor) -> Tensor | None:
+        """A tensor of the forward body that the backward body makes by itself, if it is one."""
+        return None
 
     def place(self, parameter: Tensor) -> int:
         """Which of the body's parameters it is."""
@@ -152,6 +159,14 @@ class LoopRecording(Recording):
         with plain_scope(op.graph):
             zero = get("Const")(value=_int32(0), dtype=dtypes.int32)
         self._turns = self._add_variable(zero, _plus_one)
+        self._staying = Staying(op, self.invariant)
+
+    def again(self, graph: BackwardGraph, tensor: Tensor) -> Tensor | None:
+        """What is the same in all turns."""
+        made = self._staying.again(graph, tensor, graph._adopt)
+        if len(made) > 1:  # each of these may be asked for
+            graph._captured.update(zip(tensor.op.outputs, made, strict=True))
+        return made[tensor.value_index] if made else None
 
     @property
     def turns(self) -> Tensor:

@@ -199,3 +199,57 @@ def test_explain_says_so():
         session.run(fetches)
         told = [word for row in session.explain(fetches).rows for word in row.means]
     assert "what its turns only add up is added up after many of them" in told
+
+
+@pytest.mark.parametrize("layer", ["LSTM", "GRU", "SimpleRNN"])
+def test_layers_that_read_their_weights_in_each_turn(layer, loops, monkeypatch):
+    """Keras's cells read variables, and cut pieces out of them, in the loop."""
+    x = tf.placeholder_with_default(X[:30].transpose(1, 0, 2), (None, 30, WIDTH))
+    y = getattr(tf.keras.layers, layer)(WIDTH, return_sequences=True)(x)
+    variables = tf.trainable_variables()
+    grads = tf.gradients(tf.sin(y), variables)
+    values = [0.2 * RNG.randn(*v.shape.as_list()) for v in variables]
+
+    def run():
+        with tf.Session() as session:
+            for v, value in zip(variables, values, strict=True):
+                v.load(value, session)
+            return [session.run([y, *grads]) for _ in range(3)][-1]
+
+    together = run()
+    forward, backward = (found for found in loops.values())
+    assert backward[0] == len(variables)
+    assert forward[1] == backward[1] == ROWS
+    assert min(forward[2], backward[2]) >= 20
+    monkeypatch.setenv("OPDOCK_DISABLE_PASSES", "turns")
+    for a, b in zip(together, run(), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4 * np.abs(b).max())
+
+
+def test_a_variable_without_a_value_is_told_by_the_op():
+    v = tf.get_variable("mine", initializer=WEIGHTS, use_resource=True)
+    _, h = tf.while_loop(
+        lambda i, _: i < TURNS, lambda i, h: (i + 1, tf.tanh(tf.matmul(h, v))), [0, _fed(START)]
+    )
+    with (
+        tf.Session() as session,
+        pytest.raises(tf.errors.FailedPreconditionError, match="reading resource variable mine"),
+    ):
+        session.run(h)
+
+
+def test_a_variable_is_read_anew_in_each_step(loops):
+    v = tf.get_variable("mine", initializer=WEIGHTS, use_resource=True)
+    _, h = tf.while_loop(
+        lambda i, _: i < TURNS, lambda i, h: (i + 1, tf.tanh(tf.matmul(h, v))), [0, _fed(START)]
+    )
+    with tf.Session() as session:
+        session.run(v.initializer)
+        one = [session.run(h) for _ in range(3)][-1]
+        session.run(v.assign(8.0 * v))
+        other = session.run(h)
+        np.testing.assert_array_equal(session.run(h), other)
+        session.run(v.assign(v / 8.0))
+        np.testing.assert_array_equal(session.run(h), one)
+    assert any(found[2] for found in loops.values())
+    assert np.abs(one - other).max() > 1e-3

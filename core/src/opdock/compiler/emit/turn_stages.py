@@ -29,8 +29,8 @@ __all__ = ["Composition", "Draft", "Name", "Otherwise", "Unsaid", "Wanted", "ite
 
 Name = tuple[str, Any]
 """A name of `View` before it is known which there are: ("v", index among the loop's variables),
-("c", the value of a constant) for what becomes a variable too, ("s", what is kept) for what
-becomes a temporary."""
+("h", such an index of a handle) for what is read there and ("c", the value of a constant), which
+become variables too, ("s", what is kept) for what becomes a temporary."""
 Shape = tuple[int, ...]
 _FLOATS: Final = frozenset({dtypes.float32, dtypes.float64})
 _MOST_BYTES: Final = 1 << 20
@@ -214,7 +214,7 @@ class Composition:
 
     def _constant(self, base: Value) -> bool:
         kind, index = self._names.get(base, ("", 0))
-        return base.node.is_const or (kind == "v" and self._stays(index))
+        return base.node.is_const or kind == "h" or (kind == "v" and self._stays(index))
 
     def _ready(self, value: Value) -> int:
         """The first stage that finds a value in memory."""

@@ -22,6 +22,13 @@ from opdock.compiler.ir.copies import copied, fed
 __all__ = ["Sums", "sums_of"]
 
 _ADDITIONS: Final = frozenset({"Add", "AddV2", "AddN"})
+_PLACED: Final = {
+    "ConcatV2": slice(0, -1), "ExpandDims": slice(0, 1), "Pad": slice(0, 1),
+    "Reshape": slice(0, 1), "Squeeze": slice(0, 1), "StridedSliceGrad": slice(4, 5),
+    "Transpose": slice(0, 1),
+}  # fmt: skip
+"""What puts elements somewhere among zeros, and which inputs these are of: a sum of such is one of
+the sum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +116,23 @@ class _Finder:
         if value == feed:
             return 1
         node = value.node
-        if node.op in _ADDITIONS and all(v.shape == feed.shape for v in node.inputs):
-            found.append(node)
+        found.append(node)
+        if node.op in _ADDITIONS and all(v.shape == value.shape for v in node.inputs):
             return sum(self._times(feed, self._resolved(v), found) for v in node.inputs)
-        if value.shape == feed.shape and rows_of(node):
-            found.append(node)
-            return 0
-        return math.inf
+        if (data := _placed(node)) is not None:
+            inner = sum(self._times(feed, self._resolved(v), found) for v in data)
+            return math.inf if inner else 0
+        return 0 if rows_of(node) else math.inf
+
+
+def _placed(node: Node) -> Sequence[Value] | None:
+    """What a node puts somewhere, in places that are known; None for others."""
+    where = _PLACED.get(node.op)
+    if where is None:
+        return None
+    data = node.inputs[where]
+    known = all(v.node.is_const for v in node.inputs if v not in data)
+    return data if known and shapes.is_fully_defined(node.out_shapes[0]) else None
 
 
 def rows_of(node: Node) -> Sequence[int]:

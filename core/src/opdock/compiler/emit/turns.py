@@ -56,12 +56,24 @@ class Array:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """Where a loop finds a value that turns only read: in a variable of the session's.
+
+    Attributes:
+        variable: the loop's variable that is its handle.
+    """
+
+    variable: int
+
+
+@dataclass(frozen=True, slots=True)
 class Whole:
     """A loop that can be run as one call, and where what it works on is found.
 
     Attributes:
         node: a node of the type `TURNS`, with its kernel.
-        variables: for each of the turns' variables its index among the loop's; or a constant.
+        variables: for each of the turns' variables its index among the loop's, or by which of them
+            it is held; or a constant.
         arrays, pops, pushes: the same for arrays and lists.
         sums: what is added up after many turns. What these push last is what it keeps.
     """
@@ -173,6 +185,7 @@ class _Reader:
         self._handles: dict[Value, Array] = {}
         self._touches: dict[str, dict[Any, _Touch]] = {"a": {}, "p": {}, "l": {}}  # by place
         self._lists: dict[int, Value] = {}  # by the variable, what a turn leaves of it
+        self._held: dict[int, Value] = {}  # by the variable that is a handle, what is read there
         self._variables: dict[Name, Item] = {}
         self._made = Composition(self._resolved, self._names, self._stays)
 
@@ -213,12 +226,10 @@ class _Reader:
 
     def found(self, node: Node) -> Whole:
         """Where what the loop works on is found, with the node of its turns."""
-        variables = (
-            key if kind == "v" else key.node.const() for kind, key in self._variables
-        )  # fmt: skip
+        variables = tuple(map(_place, self._variables))
         arrays, pops, pushes = (tuple(t) for t in self._touches.values())
         own = tuple(place for place in pushes if isinstance(place, int))
-        return Whole(node, tuple(variables), arrays, pops, own, self._sums)
+        return Whole(node, variables, arrays, pops, own, self._sums)
 
     # ------------------------------------------------------------ nodes
     def _walk(self, block: Block) -> None:
@@ -232,6 +243,8 @@ class _Reader:
                 raise Otherwise(f"a device or a kernel was asked for '{node.name}'")
             if node.traits.moves is not None:
                 self._touch(node, node.traits.moves)
+            elif node.op == "ReadVariableOp":
+                self._read(node)
             elif (row := picked(node)) is not None and self._reads_row(node, *row):
                 continue
             elif node.is_alias:
@@ -241,6 +254,14 @@ class _Reader:
 
     def _resolved(self, value: Value) -> Value:
         return self._same.get(value, value)
+
+    def _read(self, node: Node) -> None:
+        """Takes a node that reads what a handle holds; one that writes there is not taken."""
+        variable = self._variable(self._resolved(node.inputs[0]))
+        if not self._stays(variable):
+            raise Otherwise("a variable is another one in each turn")
+        self._held[variable] = Value(node, 0)
+        self._names[Value(node, 0)] = ("h", variable)
 
     def _touch(self, node: Node, moves: Moves) -> None:
         inputs = [self._resolved(v) for v in node.inputs]
@@ -330,6 +351,17 @@ class _Reader:
         for draft in drafts:
             for spot in (*draft.inputs, *draft.results):
                 kind, what = name = spot.name
-                if kind in ("v", "c") and name not in self._variables:
-                    value = self._body.feeds[what] if kind == "v" else what
+                if kind in ("v", "h", "c") and name not in self._variables:
+                    if kind == "c":
+                        value = what
+                    else:
+                        value = self._held[what] if kind == "h" else self._body.feeds[what]
                     self._variables[name] = changing.get(name) or item_of(value)
+
+
+def _place(name: Name) -> Any:
+    """Where a variable of this name is found: see `Whole.variables`."""
+    kind, what = name
+    if kind == "c":
+        return what.node.const()
+    return Held(what) if kind == "h" else what

@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from opdock import shapes
-from opdock.compiler.emit.turns import Array, Whole
+from opdock import errors, shapes
+from opdock.compiler.emit.turns import Array, Held, Whole
 from opdock.dtypes import DType
 from opdock.kernels.expr.elements import unwrap
 from opdock.kernels.expr.turns import WRITTEN, Item, MakeSome, MakeTurns, Rows
 from opdock.kernels.tensor_arrays import TensorArrayState
 from opdock.kernels.tensor_lists import TensorList
 from opdock.runtime.cancellation import Cancellation, check
+from opdock.runtime.resources import Cell
 from opdock.shapes import Shape
 
 if TYPE_CHECKING:
@@ -153,7 +154,11 @@ class ManyTurns:
         """The variables as arrays, of which those that change are nobody else's."""
         found = []
         for place, item in zip(self._whole.variables, self._whole.turns.variables, strict=True):
-            value = values[place] if isinstance(place, int) else place
+            value = place
+            if isinstance(place, int):
+                value = values[place]
+            elif isinstance(place, Held):
+                value = _held(values[place.variable])
             if not _is(value, item):
                 return None
             found.append(
@@ -179,6 +184,13 @@ class ManyTurns:
 def _is(value: Any, item: Item, lead: tuple[int, ...] = ()) -> bool:
     """Whether it is a host array, or number, of an item's type and shape, behind others."""
     return _alike(value, item.dtype, (*lead, *item.shape))
+
+
+def _held(handle: Any) -> Any:
+    """The value of a variable; None where it has none, of which the op that reads it tells."""
+    with contextlib.suppress(errors.OpError):
+        return handle.read() if isinstance(handle, Cell) else None
+    return None
 
 
 def _alike(value: Any, dtype: DType, shape: Shape) -> bool:
