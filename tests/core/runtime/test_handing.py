@@ -209,7 +209,8 @@ def test_a_call_that_only_lacks_a_processor_is_told_from_one_that_waits() -> Non
         begun.clear()
         handed = handing.hand_over(call, (), Cancellation("closed"))
         begun.wait()
-        while handed._queues() is not queues:  # it is so sooner or later
-            pass
+        with handed._changed:
+            while handed._queues() is not queues:  # it is so sooner or later
+                pass
         over.set()
         handed.outcome()

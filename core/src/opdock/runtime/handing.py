@@ -37,6 +37,9 @@ _LOOK: Final = 0.02
 """Seconds after which a function that has used no processor time is taken to wait."""
 _BUSY: Final = 0.1
 """The part of that time for which one that computes has a processor at the least."""
+_GLANCES: Final = 8
+_GLANCE: Final = 0.001
+"""How often it is looked at whether a thread is ready to run, and seconds from one to the next."""
 
 
 class Handed:
@@ -122,14 +125,18 @@ class Handed:
     def _queues(self) -> bool:
         """Whether the thread is ready to run, and waits for a processor alone, where Linux tells.
 
-        On a busy machine a function that computes may have had none for a while.
+        On a busy machine a function that computes may have had none for a while. Nor is one ready
+        that is to get the interpreter next, which who looks has: so it looks more than once.
         """
-        try:
-            with open(f"/proc/self/task/{self._thread}/stat", "rb") as file:
-                state = file.read().rpartition(b")")[2].split()
-        except OSError:
-            return False
-        return state[:1] == [b"R"]
+        for _ in range(_GLANCES):
+            try:
+                with open(f"/proc/self/task/{self._thread}/stat", "rb") as file:
+                    state = file.read().rpartition(b")")[2].split()
+            except OSError:
+                return False
+            if state[:1] == [b"R"] or self._changed.wait(_GLANCE):
+                return True
+        return False
 
     def _used(self) -> float:
         if self._clock is None:
