@@ -218,7 +218,7 @@ def _square(name, rows=ROWS):
     ("name", "rows"),
     [
         ("each by itself", ROWS), ("of all rows", 0), ("of another row", 0), ("transposed", 0),
-        ("folded", 0), ("folded by row", 0), ("a product from the left", 0),
+        ("folded", 0), ("folded by row", ROWS), ("a product from the left", 0),
         ("a product with itself", 0), ("a product from the right", ROWS), ("a vector", 0),
     ],
 )  # fmt: skip

@@ -141,8 +141,10 @@ class _Writer:
             results = [self._access(view, writes=True) for view in stage.results]
             at = _whole(stage)
             results[at:] = [
-                result._replace(cell=self._kept((id(stage), i)))
+                # Each has room for 8 bytes, whatever is folded there.
+                result._replace(cell=self._from("i64", self._kept((id(stage), i)), row))
                 for i, result in enumerate(results[at:])
+                for row in result.strides[:1]
             ]
             nest(code, stage, self._walked(stage.shape), inputs, results)
             return

@@ -57,8 +57,6 @@ class _Known:
             # Temporaries would be everybody's; what is left of the turn is written once.
             views = (*stage.inputs, *stage.results)
             return not stage.folds and all(map(self._is_number, views))
-        if stage.folds:
-            return False
         reads = all(self._read(view, stage.shape) for view in stage.inputs)
         return reads and all(self._in_row(view, stage.shape) for view in stage.results)
 
