@@ -207,6 +207,7 @@ def _square(name, rows=ROWS):
         "transposed": lambda h: tf.tanh(tf.transpose(h)),
         "folded": lambda h: h - tf.reduce_mean(h, 0),
         "folded by row": lambda h: h - tf.reduce_mean(h, 1, keepdims=True),
+        "of its parts": lambda h: tf.nn.softmax(tf.nn.leaky_relu(4 * h)),
         "a product from the left": lambda h: tf.tanh(tf.matmul(_fed(np.eye(rows, dtype="f4")), h)),
         "a product with itself": lambda h: tf.tanh(tf.matmul(h, h)),
         "a product from the right": lambda h: tf.tanh(tf.matmul(h, _fed(np.eye(rows, dtype="f4")))),
@@ -218,7 +219,7 @@ def _square(name, rows=ROWS):
     ("name", "rows"),
     [
         ("each by itself", ROWS), ("of all rows", 0), ("of another row", 0), ("transposed", 0),
-        ("folded", 0), ("folded by row", ROWS), ("a product from the left", 0),
+        ("folded", 0), ("folded by row", ROWS), ("of its parts", ROWS), ("a product from the left", 0),
         ("a product with itself", 0), ("a product from the right", ROWS), ("a vector", 0),
     ],
 )  # fmt: skip
@@ -231,6 +232,27 @@ def test_rows_that_take_something_of_others_stay_together(name, rows, monkeypatc
     assert max(made) >= 20
     monkeypatch.setenv("OPDOCK_DISABLE_PASSES", "turns")
     np.testing.assert_allclose(one, _run(h, 2), rtol=1e-4, atol=1e-4)
+
+
+def test_attention_goes_row_by_row(monkeypatch, made, apart):
+    """Softmaxes and weighted sums of what a row may look at, and gradients of it all."""
+    memory, kernel = _fed(RNG.randn(ROWS, 7, WIDTH).astype("f4")), _fed(WEIGHTS[:WIDTH, :WIDTH])
+
+    def body(i, h):
+        scores = tf.reduce_sum(tf.tanh(memory + tf.expand_dims(tf.matmul(h, kernel), 1)), 2)
+        seen = tf.reduce_sum(memory * tf.expand_dims(tf.nn.softmax(scores), 2), 1)
+        return i + 1, tf.tanh(seen + tf.matmul(h, kernel))
+
+    start = _fed(RNG.randn(ROWS, WIDTH).astype("f4"))
+    _, h = tf.while_loop(lambda i, _: i < TURNS, body, [0, start])
+    fetches = [h, *tf.gradients(h, [memory, kernel, start])]
+    one = _run(fetches, 2)
+    assert apart == [ROWS, ROWS] and min(made) >= 20
+    for a, b in zip(one, _run(fetches, 1), strict=True):
+        np.testing.assert_array_equal(a, b)
+    monkeypatch.setenv("OPDOCK_DISABLE_PASSES", "turns")
+    for a, b in zip(one, _run(fetches, 2), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4 * np.abs(b).max())
 
 
 def test_explain_says_that_rows_are_shared(monkeypatch):

@@ -27,7 +27,9 @@ from opdock.compiler.emit.turn_sums import Sums, sums_of
 from opdock.compiler.emit.turn_views import picked
 from opdock.compiler.fuse.instead import declined
 from opdock.compiler.ir.block import FEED, Block, Node, Value
+from opdock.compiler.place.ladder import expand
 from opdock.compiler.place.placer import Placer
+from opdock.compiler.place.target import Target
 from opdock.graph.nodes.traits import Moves
 from opdock.kernels.expr.turns import TURNS, Item, Turns
 from opdock.kernels.select.selection import LABEL_ATTR
@@ -140,7 +142,7 @@ def _whole(
     target = loop.target
     assert target is not None
     try:
-        reader = _Reader(condition, body, target.name, sums)
+        reader = _Reader(condition, body, target, placer, sums)
         turns = reader.turns()
     except Unsaid as e:
         return Undecided(str(e), frozenset(i for i, _ in elements_read(body)))
@@ -176,8 +178,11 @@ class _Touch:
 class _Reader:
     """Reads what a turn does, node by node, and puts it together by shapes."""
 
-    def __init__(self, condition: Block, body: Block, device: str, sums: Sums | None) -> None:
-        self._body, self._condition, self._device = body, condition, device
+    def __init__(
+        self, condition: Block, body: Block, target: Target, placer: Placer, sums: Sums | None
+    ) -> None:
+        self._body, self._condition = body, condition
+        self._target, self._placer = target, placer
         self._sums = sums
         self._later = frozenset[Node]() if sums is None else sums.nodes
         self._same: dict[Value, Value] = {}  # what a value is, where it is another one
@@ -237,20 +242,39 @@ class _Reader:
             raise Otherwise("it works on variables")
         self._names.update({value: ("v", i) for i, value in enumerate(block.feeds)})
         for node in block.nodes:
-            if node.op == FEED or node.is_const or node in self._later:
-                continue
-            if node.requested not in ("", self._device) or LABEL_ATTR in node.attrs:
-                raise Otherwise(f"a device or a kernel was asked for '{node.name}'")
-            if node.traits.moves is not None:
-                self._touch(node, node.traits.moves)
-            elif node.op == "ReadVariableOp":
-                self._read(node)
-            elif (row := picked(node)) is not None and self._reads_row(node, *row):
-                continue
-            elif node.is_alias:
-                self._same[Value(node, 0)] = self._resolved(node.inputs[0])
-            else:
-                self._made.add(node)
+            if node not in self._later:
+                self._take(node)
+
+    def _take(self, node: Node) -> None:
+        if node.op == FEED or node.is_const:
+            return
+        if node.requested not in ("", self._target.name) or LABEL_ATTR in node.attrs:
+            raise Otherwise(f"a device or a kernel was asked for '{node.name}'")
+        if node.traits.moves is not None:
+            self._touch(node, node.traits.moves)
+        elif node.op == "ReadVariableOp":
+            self._read(node)
+        elif (row := picked(node)) is not None and self._reads_row(node, *row):
+            return
+        elif node.is_alias:
+            self._same[Value(node, 0)] = self._resolved(node.inputs[0])
+        else:
+            self._add(node)
+
+    def _add(self, node: Node) -> None:
+        """Takes a node that computes something, or else the parts that its op decomposes into."""
+        try:
+            self._made.add(node)
+        except Unsaid:
+            raise
+        except Otherwise:
+            choice, _ = self._placer.decompose(node, self._target)
+            if choice is None:
+                raise
+            parts, outputs = expand(self._body, node, choice)
+            for part in parts:
+                self._take(part)
+            self._same.update((old, self._resolved(new)) for old, new in outputs.items())
 
     def _resolved(self, value: Value) -> Value:
         return self._same.get(value, value)
