@@ -31,17 +31,57 @@ def walks():
     gc.callbacks.remove(note)
 
 
-def test_it_waits_and_walks_much_once(walks):
+@pytest.fixture
+def nothing_frozen():
+    """The tests' own modules are, and then the collector walks what is new."""
+    gc.unfreeze()
     gc.collect()
+    yield
+    gc.freeze()
+
+
+def young():
+    return {id(o) for generation in (0, 1) for o in gc.get_objects(generation)}
+
+
+@pytest.mark.usefixtures("nothing_frozen")
+def test_it_waits_and_much_is_old_then(walks):
     walks.clear()
     with collector_waits():
         made = [[] for _ in range(MANY)]
         with collector_waits():
             made += [[] for _ in range(MANY)]
         assert not walks
+    assert not walks
+    assert young().isdisjoint(map(id, made))
+
+
+@pytest.mark.usefixtures("nothing_frozen")
+def test_of_much_that_is_made_in_a_row_the_rest_is_walked(walks):
+    walks.clear()
+    made = []
+    for walked in (0, 0, 0, 0, 1, 1):
+        with collector_waits():
+            made += [[] for _ in range(MANY)]
+        assert len(walks) == walked
+        walks.clear()
+    assert young().isdisjoint(map(id, made))
+    gc.collect()
+    walks.clear()
+    with collector_waits():
+        made += [[] for _ in range(MANY)]
+    assert not walks
+
+
+def test_what_the_user_has_frozen_stays_so(walks):
+    gc.freeze()
+    frozen = gc.get_freeze_count()
+    walks.clear()
+    with collector_waits():
+        made = [[] for _ in range(MANY)]
     assert walks == [1]
-    young = {id(o) for generation in (0, 1) for o in gc.get_objects(generation)}
-    assert young.isdisjoint(map(id, made))
+    assert young().isdisjoint(map(id, made))
+    assert gc.get_freeze_count() == frozen
 
 
 def test_little_is_left_to_its_own_time(walks):

@@ -131,8 +131,8 @@ def _distributions(folder: str) -> Iterator[tuple[str, str]]:
     except OSError:
         return
     for name in names:
-        stem, extension = os.path.splitext(name)
-        if extension.lower() in _FOLDERS:
+        if name.lower().endswith(_FOLDERS):  # of many names few are
+            stem, _ = os.path.splitext(name)
             yield _spelled(stem.partition("-")[0]), os.path.join(folder, name)
 
 

@@ -3,9 +3,10 @@
 Compiling makes many objects and drops almost none before its end, so the collector would walk all
 of them, and the user's graph, again and again: the cost would grow faster than the graph. What
 modules make as they are imported stays for good: the walks were a sixth of a process's first
-session. At the end all that is new counts as old: what modules made, without a walk; what a program
-is made of after one, since it may be dropped, and the collector looks at what is old only once
-enough has become so before its eyes.
+session. At the end all that is new counts as old, without a walk: what modules made stays, and what
+a program is made of goes with its last user. What hangs together in circles, such as graphs, waits
+for the collector, which looks at what is old only once enough has become so before its eyes: so
+after a few programs in a row the next one is walked.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ _lock = threading.RLock()
 _waiting: Final[set[int]] = set()
 _YOUNG: Final = 1  # the generation that is walked with those younger; what is left is old then
 _MANY: Final = 10_000  # objects from which on that pays
+_SPARED: Final = 4
+"""Programs that become old without a walk between two looks at all that is old."""
 _was_on = False
+_spared = _looks = 0
 
 
 class _Left(ContextDecorator):
@@ -68,12 +72,25 @@ class collector_waits(_Left):
     def _let_go(self) -> None:
         with _lock:
             last = _waiting == {id(self)} and _was_on
+            # Before the collector may run: it would at once.
+            walk = last and gc.get_count()[0] > _MANY and not _are_old(self._lasting)
             if last:
                 gc.enable()
             _waiting.discard(id(self))
-        if last and gc.get_count()[0] > _MANY:
-            if self._lasting and not gc.get_freeze_count():  # what the user has frozen stays so
-                gc.freeze()
-                gc.unfreeze()
-            else:
-                gc.collect(_YOUNG)
+        if walk:
+            gc.collect(_YOUNG)
+
+
+def _are_old(lasting: bool) -> bool:
+    """Has all that is new count as old from now on, if that may be without a walk."""
+    global _spared, _looks
+    looks = gc.get_stats()[-1]["collections"]
+    if looks != _looks:
+        _spared, _looks = 0, looks
+    # What the user has frozen stays so.
+    if gc.get_freeze_count() or (_spared == _SPARED and not lasting):
+        return False
+    _spared += not lasting
+    gc.freeze()
+    gc.unfreeze()
+    return True

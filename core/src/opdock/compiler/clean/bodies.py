@@ -69,10 +69,10 @@ def tell(block: Block, given: Sequence[Shape], elements: Mapping[int, Shape]) ->
     """
     for feed, shape in zip(block.feeds, given, strict=True):
         if shape is not None:
-            feed.node.out_shapes[0] = shape
+            feed.node.has_shape(0, shape)
     for i, element in elements_read(block):
         if i in elements:
-            element.node.out_shapes[element.index] = elements[i]
+            element.node.has_shape(element.index, elements[i])
 
 
 def elements_read(block: Block) -> Iterator[tuple[int, Value]]:
@@ -117,4 +117,4 @@ def _fit(feeds: Sequence[Value], given: Sequence[Value]) -> bool:
 def _narrow(feed: Value, given: Value) -> None:
     """A branch runs with the shapes of this call; a loop's may change from turn to turn."""
     if shapes.is_compatible(given.shape, feed.shape):
-        feed.node.out_shapes[0] = shapes.merge(given.shape, feed.shape)
+        feed.node.has_shape(0, shapes.merge(given.shape, feed.shape))

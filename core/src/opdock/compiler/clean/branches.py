@@ -5,6 +5,7 @@ An If becomes the nodes of its branch; a While that never turns becomes its inpu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from opdock import errors, shapes
@@ -105,7 +106,7 @@ def _branch(node: Node, effects: set[Node]) -> tuple[list[Node], list[Value]] | 
     return body.nodes, results
 
 
-def _body(function: FuncGraph, given: list[Value]) -> Block | None:
+def _body(function: FuncGraph, given: Sequence[Value]) -> Block | None:
     """The nodes of a function with its arguments put in; None where the shapes do not fit."""
     feeds = [
         (t, t._dtype, shapes.merge(v.shape, t._shape))

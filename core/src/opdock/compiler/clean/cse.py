@@ -45,9 +45,12 @@ def cse(block: Block) -> None:
 
 
 class _Seen:
-    """The nodes so far. Few have the inputs of another, so attributes are mostly not looked at."""
+    """The nodes so far. Few have the first input of another of their op, and fewer all of them, so
+    the rest is mostly not looked at."""
 
     def __init__(self) -> None:
+        # By op and first input: no other has it so far.
+        self._only: dict[str, dict[Value, Node | None]] = {}
         self._alone: dict[Any, Node | None] = {}  # by op, place, inputs: no other has them so far
         self._first: dict[Any, Node] = {}  # by all that counts
 
@@ -60,6 +63,19 @@ class _Seen:
         """
         if node.spec is None or not node.out_dtypes or not node.traits.merge:
             return None
+        if version is None and node.inputs:
+            only = self._only.get(node.op)
+            if only is None:
+                only = self._only[node.op] = {}
+            other = only.setdefault(node.inputs[0], node)
+            if other is node:
+                return None
+            if other is not None:
+                only[node.inputs[0]] = None
+                self._compared(other, None)
+        return self._compared(node, version)
+
+    def _compared(self, node: Node, version: Any) -> Node | None:
         rough = (node.op, version, node.target, *node.inputs)
         if rough not in self._alone:
             self._alone[rough] = node

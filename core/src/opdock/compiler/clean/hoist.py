@@ -6,6 +6,8 @@ turn follows, so what fails there would have failed in that turn.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from opdock import shapes
 from opdock.compiler.ir.block import Block, Node, Value
 from opdock.compiler.ir.copies import copied, fed
@@ -79,7 +81,7 @@ def _grows(node: Node) -> bool:
     return made is not None and given is not None and made > given
 
 
-def _size(values: list[Value]) -> int | None:
+def _size(values: Sequence[Value]) -> int | None:
     total = 0
     for value in values:
         count = shapes.num_elements(value.shape)
@@ -94,7 +96,7 @@ def _used_in_turns(block: Block, moved: set[Node]) -> list[Value]:
     found: dict[Value, None] = {}
     seen: set[Node] = set(moved)
     stack = list(block.targets)
-    values = list(block.fetches)
+    values: Sequence[Value] = list(block.fetches)
     while values or stack:
         found.update((v, None) for v in values if v.node in moved)
         stack += [v.node for v in values]

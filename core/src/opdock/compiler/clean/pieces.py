@@ -13,6 +13,7 @@ input is brought once what came before is written.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 
 from opdock import dtypes
 from opdock.compiler.ir.block import Block, Node, Value
@@ -142,7 +143,7 @@ def _group(node: Node) -> dict[str, object]:
 
 
 def _derived(
-    node: Node, op: str, name: str, attrs: dict[str, object], inputs: list[Value],
+    node: Node, op: str, name: str, attrs: dict[str, object], inputs: Sequence[Value],
     out_dtypes: list[dtypes.DType],
 ) -> Node:  # fmt: skip
     made = Node(

@@ -8,7 +8,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Final
 
 from opdock import errors, shapes
-from opdock.compiler.ir.block import FEED, Block, Node, Value
+from opdock.compiler.ir.block import FEED, Block, Node, Value, value_of
 from opdock.compiler.ir.order import in_order
 from opdock.compiler.ir.state import variable_name
 from opdock.dtypes import DType
@@ -97,7 +97,7 @@ def _with_function(
     stand_ins = dict(zip(made.waits, block.targets[len(others) :], strict=True))
     for node in inner.nodes:
         if node.origin in stand_ins:
-            node.control.append(stand_ins[node.origin])
+            node.control = [*node.control, stand_ins[node.origin]]
     give(inner, sources)
     results = dict(zip(plain, block.fetches, strict=False))
     results.update(zip(made.tensors, inner.fetches, strict=True))
@@ -124,6 +124,7 @@ def as_written(
     block = Block()
     nodes: dict[Operation, Node] = {}
     values: dict[Tensor, Value] = {}
+    alike = _Alike()
     for i, (tensor, dtype, shape) in enumerate(feeds):
         node = Node(
             FEED, tensor.name, spec=None, attrs={"index": i}, inputs=[], out_dtypes=[dtype],
@@ -142,12 +143,13 @@ def as_written(
         t for t, v in fed.items() if _has_shaped(t) or not shapes.is_compatible(v.shape, t._shape)
     }
     for op in _in_order(roots, fed, arrived, stands):
-        node = nodes[op] = _node(op, nodes, values, stands)
-        results = zip(op.outputs, node.values(), strict=True)
-        if fed.keys().isdisjoint(op.outputs):
-            values.update(results)
-        else:
-            values.update((t, v) for t, v in results if t not in fed)
+        node = nodes[op] = _node(op, nodes, values, stands, alike)
+        outputs = op.outputs
+        if len(outputs) == 1 and outputs[0] not in fed:
+            values[outputs[0]] = value_of((node, 0))
+        elif outputs:
+            made = zip(outputs, node.values(), strict=True)
+            values.update((t, v) for t, v in made if t not in fed)
         if doubtful and not doubtful.isdisjoint(op._inputs):
             _doubt(node)
             doubtful.update(op.outputs)
@@ -309,19 +311,40 @@ def _topological(order: list[Operation]) -> list[Operation]:
     return found
 
 
+class _Alike:
+    """The types and the shapes of single results, each made once: most nodes of a program share
+    them with others."""
+
+    __slots__ = ("shapes", "types")
+
+    def __init__(self) -> None:
+        self.types: dict[int, Sequence[DType]] = {}  # by identity: types have a hash of Python's
+        self.shapes: dict[Shape, Sequence[Shape]] = {}
+
+
 def _node(
     op: Operation,
     nodes: dict[Operation, Node],
     values: dict[Tensor, Value],
     stands: dict[Tensor, Tensor],
+    alike: _Alike,
 ) -> Node:
     # Most steps go on from nothing.
     given = [stands.get(t, t) for t in op._inputs] if stands else op._inputs
     outputs = op.outputs
+    if len(outputs) == 1:
+        dtype, shape = outputs[0]._dtype, outputs[0]._shape
+        types, known = alike.types.get(id(dtype)), alike.shapes.get(shape)
+        if types is None:
+            types = alike.types[id(dtype)] = (dtype,)
+        if known is None:
+            known = alike.shapes[shape] = (shape,)
+    else:
+        types, known = tuple(map(_dtype, outputs)), tuple(map(_shape, outputs))
     node = Node(
         op._spec.name, op._name, spec=op._spec, attrs=op.attrs,
-        inputs=list(map(values.__getitem__, given)), out_dtypes=list(map(_dtype, outputs)),
-        out_shapes=list(map(_shape, outputs)), origin=op, requested=op._device, order=op._id,
+        inputs=tuple([values[t] for t in given]), out_dtypes=types, out_shapes=known, origin=op,
+        requested=op._device, order=op._id,
     )  # fmt: skip
     if op._control_inputs:
         node.control = [nodes[c] for c in op._control_inputs if c in nodes]
@@ -338,7 +361,7 @@ def lone_node(op: Operation) -> Node:
 
 def _release_constants(block: Block) -> None:
     """A constant waits for nothing: what it was made to wait for, its consumers wait for."""
-    waits: dict[Node, list[Node]] = {}
+    waits: dict[Node, Sequence[Node]] = {}
     kept = {*block.targets, *(v.node for v in block.fetches)}
     for node in block.nodes:
         if node.control:

@@ -164,7 +164,7 @@ class Members:
                 copy = node.inputs[i]
                 if copy.node.op == COPY and copy.node.attrs["from"] == memory_of(node.target):
                     found.setdefault(node, {})[i] = copy
-                    node.inputs[i] = copy.node.inputs[0]
+                    node.takes(i, copy.node.inputs[0])
         block.sweep()
         return found
 

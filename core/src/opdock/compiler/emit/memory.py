@@ -65,14 +65,10 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
     keeps = [s for step in schedule.steps for s in _keeps(step)]
     lent = _escaping(schedule, root, keeps)
     escaping = lent | {root[s] for s in schedule.fetches}
-    group_end = group_ends(schedule, last, root)
+    group_end = group_ends(last, root)
     plan, buffers, forms = MemoryPlan(), Buffers(), Forms()
     held: dict[int, _Held] = {}
-    dying: dict[int, dict[int, None]] = {}
-    for r, end in group_end.items():
-        dying.setdefault(end, {})[r] = None
     for i, step in enumerate(schedule.steps):
-        ends_here = dying.get(i, {})
         found: list[int | None] = []
         for j, slot in enumerate(step.outputs if share else ()):
             form = _form(step, j, escaping, root, forms)
@@ -80,7 +76,8 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
                 found.append(None)
                 continue
             over = _writes_over(step, j) if form.nbytes >= _IN_PLACE_FROM else ()
-            buffer = _in_place(step, over, form, root, ends_here, held)
+            ending = [slot for slot in [step.inputs[k] for k in over] if group_end[root[slot]] == i]
+            buffer = _in_place(step, ending, form, root, held)
             if buffer is None:
                 buffer = buffers.take(form)
             found.append(buffer)
@@ -90,10 +87,11 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
             step.out = found[0]
         elif any(b is not None for b in found):
             step.outs = tuple(found)
-        for r in ends_here:
-            dead = held.pop(r, None)
-            if dead is not None:
-                buffers.give(dead[1])
+        # What ends here has a slot that the step takes or makes.
+        for slot in (*step.inputs, *step.outputs) if held else ():
+            r = root[slot]
+            if group_end[r] == i and r in held:
+                buffers.give(held.pop(r)[1])
     plan.buffers = buffers.planned
     plan.blocks = {target: block.size for target, block in buffers.blocks.items()}
     plan.planned_bytes = buffers.nbytes
@@ -108,14 +106,15 @@ def plan_memory(schedule: Schedule, share: bool = True) -> MemoryPlan:
     return plan
 
 
-def last_uses(schedule: Schedule) -> dict[int, int]:
-    """For each slot the step that uses it last; for fetches the one after all."""
-    last: dict[int, int] = {}
+def last_uses(schedule: Schedule) -> list[int]:
+    """For each slot the step that uses it last; for fetches the one after all, -1 for no step."""
+    last = [-1] * schedule.n_slots
     for i, step in enumerate(schedule.steps):
         for slot in step.inputs:
             last[slot] = i
         for slot in step.outputs:
-            last.setdefault(slot, i)
+            if last[slot] < 0:
+                last[slot] = i
     for slot in schedule.fetches:
         last[slot] = len(schedule.steps)
     return last
@@ -189,11 +188,11 @@ def _keeps(step: Step) -> list[int]:
     return [step.inputs[i] for i in inputs] + [step.outputs[i] for i in outputs]
 
 
-def group_ends(schedule: Schedule, last: dict[int, int], root: list[int]) -> dict[int, int]:
-    """For each representative of `aliases` the step that uses any of its slots last."""
-    ends: dict[int, int] = {}
-    for slot, end in last.items():
-        ends[root[slot]] = max(end, ends.get(root[slot], -1))
+def group_ends(last: Sequence[int], root: Sequence[int]) -> list[int]:
+    """For each representative of `aliases` the step that uses any of its slots last, or -1."""
+    ends = [-1] * len(last)
+    for r, end in zip(root, last, strict=True):
+        ends[r] = max(ends[r], end)
     return ends
 
 
@@ -212,6 +211,8 @@ def _form(
 
 def _placeable(schedule: Schedule, root: list[int], lent: set[int], forms: Forms) -> frozenset[int]:
     fetched = set(schedule.fetches)
+    if not fetched:
+        return frozenset()
     return frozenset(
         slot
         for step in schedule.steps
@@ -223,9 +224,11 @@ def _placeable(schedule: Schedule, root: list[int], lent: set[int], forms: Forms
 
 
 def _over(
-    schedule: Schedule, root: list[int], group_end: dict[int, int], plan: MemoryPlan, forms: Forms
+    schedule: Schedule, root: list[int], group_end: list[int], plan: MemoryPlan, forms: Forms
 ) -> dict[int, int]:
     """The fetches that may lie where a feed lies which nobody reads any more, by that feed."""
+    if not plan.placeable:
+        return {}
     members = Counter(root)
     free = set(schedule.params) - plan.kept_params
     found: dict[int, int] = {}
@@ -267,12 +270,18 @@ def _writes_over(step: Step, output: int) -> Sequence[int]:
 
 
 def _in_place(
-    step: Step, over: Sequence[int], form: Form, root: list[int], ends_here: Container[int],
-    held: dict[int, _Held],
-) -> int | None:  # fmt: skip
-    for slot in (step.inputs[i] for i in over):
+    step: Step, ending: Sequence[int], form: Form, root: list[int], held: dict[int, _Held]
+) -> int | None:
+    """The buffer of one of the step's operands whose last use it is, if the result may lie there.
+
+    Args:
+        step: what makes the result.
+        ending: the slots of such operands.
+        form, root, held: of the result, of slots, and what lies in buffers.
+    """
+    for slot in ending:
         r = root[slot]
-        if r not in ends_here or r not in held or held[r] != (form, held[r][1], slot):
+        if r not in held or held[r] != (form, held[r][1], slot):
             continue
         # A view of the buffer among the operands would be read after it has been written.
         if not any(root[s] == r and s != slot for s in step.inputs):
@@ -280,11 +289,9 @@ def _in_place(
     return None
 
 
-def _mark_frees(schedule: Schedule, last: dict[int, int]) -> None:
-    keep = set(schedule.fetches) | set(schedule.presets)
-    frees: dict[int, list[int]] = {}
-    for slot, end in last.items():
-        if slot not in keep:
-            frees.setdefault(end, []).append(slot)
+def _mark_frees(schedule: Schedule, last: Sequence[int]) -> None:
     for i, step in enumerate(schedule.steps):
-        step.frees = tuple(frees.get(i, ()))
+        ending = [s for s in (*step.inputs, *step.outputs) if last[s] == i]
+        freed = [s for s in ending if s not in schedule.presets]
+        if freed:
+            step.frees = tuple(dict.fromkeys(freed))

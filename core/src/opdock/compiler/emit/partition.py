@@ -35,7 +35,7 @@ def partition(block: Block, router: Router, results_at: str | None = HOST) -> No
         for i, value in enumerate(node.inputs):
             where = needed_at(node, i, cells)
             if where is not None:
-                node.inputs[i] = copies.at(value, where, node)
+                node.takes(i, copies.at(value, where, node))
         copies.nodes.append(node)
     block.fetches = [
         v if results_at is None or i in block.cells or is_handle(v)
@@ -54,11 +54,12 @@ def surrender(block: Block) -> None:
     Args:
         block: changed in place; partitioned, with segments.
     """
+    downloads = [n for n in block.nodes if n.op == COPY and n.attrs["how"] == "download"]
+    if not downloads:
+        return
     uses = Counter(v for n in block.nodes for v in n.inputs)
     uses.update(block.fetches)
-    for node in block.nodes:
-        if node.op != COPY or node.attrs["how"] != "download":
-            continue
+    for node in downloads:
         source = node.inputs[0]
         made = source.node
         fresh = made.op == SEGMENT or _is_fresh(source)

@@ -225,7 +225,7 @@ class _Former:
             if source is None or source.node.op != FEED or location(source) != HOST:
                 continue
             if set(self.users[value]) <= set(group.members) and value not in self.fetched:
-                node.inputs[i] = source
+                node.takes(i, source)
                 node.host_inputs |= {i}
 
     def _refused(self, group: _Group, answer: Refusal) -> None:
@@ -276,7 +276,7 @@ class _Former:
         for node in self.block.nodes:
             for value in node.inputs:
                 if value in values and value.dtype._is_ref_dtype:
-                    node.control.append(value.node)
+                    node.control = [*node.control, value.node]
         self.block.targets += [
             v.node for v in self.block.fetches if v in values and v.dtype._is_ref_dtype
         ]
@@ -289,5 +289,6 @@ def _with_copies(
     if not isinstance(part, Node) or part not in copies:
         return [part]
     for i, copy in copies[part].items():
-        copy.node.inputs[0], part.inputs[i] = part.inputs[i], copy
+        copy.node.takes(0, part.inputs[i])
+        part.takes(i, copy)
     return [*(copy.node for copy in copies[part].values()), part]

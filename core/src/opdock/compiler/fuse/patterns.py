@@ -24,6 +24,7 @@ from opdock.kernels.select.selection import LABEL_ATTR, read_verdict
 from opdock.plugins.patterns import FusionPattern, P
 
 _log = logging.getLogger("opdock.fuse")
+_ByOp = dict[Target | None, dict[str, list[Node]]]
 
 
 def fuse(block: Block, placer: Placer, disabled: frozenset[str] = frozenset()) -> None:
@@ -34,18 +35,25 @@ def fuse(block: Block, placer: Placer, disabled: frozenset[str] = frozenset()) -
         placer: knows the devices, and which kernels gave up at run time.
         disabled: names of patterns to leave out.
     """
-    ops: dict[Target | None, set[str]] = {}
+    by_op: _ByOp = {}
     for node in block.nodes:
-        ops.setdefault(node.target, set()).add(node.op)
+        there = by_op.get(node.target)
+        if there is None:
+            there = by_op[node.target] = {}
+        alike = there.get(node.op)
+        if alike is None:
+            there[node.op] = [node]
+        else:
+            alike.append(node)
     patterns = [
         (target, pattern)
         for target in placer.targets
-        if target in ops
-        for pattern in target.fusions.among(ops[target])
+        if target in by_op
+        for pattern in target.fusions.among(by_op[target].keys())
         if pattern.name not in disabled
     ]
     if patterns:
-        fuser = _Fuser(block, placer)
+        fuser = _Fuser(block, placer, by_op)
         for target, pattern in patterns:
             fuser.apply(target, pattern)
         fuser.finish()
@@ -71,7 +79,7 @@ def may_fuse(node: Node) -> bool:
 class _Fuser:
     """The block as a list with holes, in executable order all the time."""
 
-    def __init__(self, block: Block, placer: Placer) -> None:
+    def __init__(self, block: Block, placer: Placer, by_op: _ByOp) -> None:
         self.block = block
         self.placer = placer
         self.line: list[Node | None] = list(block.nodes)
@@ -79,10 +87,7 @@ class _Fuser:
         self.fetched = set(block.fetches)
         self.into: dict[Node, Node] = {}  # matched nodes and what became of them
         self.made: list[Node] = []
-        self.by_op: dict[tuple[Target, str], list[Node]] = {}
-        for node in block.nodes:
-            if node.target is not None and node.kernel is not None:
-                self.by_op.setdefault((node.target, node.op), []).append(node)
+        self.by_op = by_op
 
     # What only a match asks for.
     @functools.cached_property
@@ -117,8 +122,9 @@ class _Fuser:
         # Most nodes have no input that the pattern's inner ops could be.
         inner = [p.ops for p in pattern.pattern.inputs if isinstance(p, P)]
         roots = [
-            n for op in pattern.pattern.ops for n in self.by_op.get((target, op), ())
-            if all(any(before.op in ops for before, _ in n.inputs) for ops in inner)
+            n for op in pattern.pattern.ops for n in self.by_op[target].get(op, ())
+            if n.kernel is not None
+            and all(any(before.op in ops for before, _ in n.inputs) for ops in inner)
         ]  # fmt: skip
         if not roots:
             return

@@ -50,8 +50,8 @@ class Value(NamedTuple):
         return self.node.out_shapes[self.index]
 
 
-_value = functools.partial(tuple.__new__, Value)
-"""What `Value(node, index)` makes, without a call of Python's."""
+value_of = functools.partial(tuple.__new__, Value)
+"""What `Value(*pair)` makes, without a call of Python's."""
 
 
 class Node:
@@ -61,6 +61,7 @@ class Node:
         op: the op type; `FEED`, `COPY` and `SEGMENT` are the compiler's own.
         inputs: data inputs in op order.
         control: nodes that must run before.
+        out_dtypes, out_shapes: of the outputs; nodes that are alike share them.
         origin: the user's operation, or the one this node was derived from.
         target: the device it was placed on.
         kernel: the chosen kernel; None for structural nodes.
@@ -75,13 +76,14 @@ class Node:
         touches: whether it may take state or have an effect; what only computes does not.
         is_alias: whether the one output is the input, for whoever may look through the node.
         is_const: whether the node is a constant; `const` gives its value.
+        mark: what the last walk left here that marks nodes: each looks for its own.
     """
 
     # What every pass asks of every node, and no pass changes, is an attribute.
     __slots__ = (
         "asked_by", "attrs", "builtin", "claimed", "control", "fused", "host_inputs",
-        "host_outputs", "how", "id", "inputs", "is_alias", "is_const", "kernel", "made_by", "name",
-        "op", "origin", "out_dtypes", "out_shapes", "rejections", "requested", "spec",
+        "host_outputs", "how", "id", "inputs", "is_alias", "is_const", "kernel", "made_by", "mark",
+        "name", "op", "origin", "out_dtypes", "out_shapes", "rejections", "requested", "spec",
         "takes_handles", "target", "touches", "traits", "why",
     )  # fmt: skip
 
@@ -92,9 +94,9 @@ class Node:
         *,
         spec: OpSpec | None,
         attrs: dict[str, Any],
-        inputs: list[Value],
-        out_dtypes: list[DType],
-        out_shapes: list[Shape],
+        inputs: Sequence[Value],
+        out_dtypes: Sequence[DType],
+        out_shapes: Sequence[Shape],
         origin: Operation | None = None,
         requested: str = "",
         order: int = 0,
@@ -108,7 +110,7 @@ class Node:
         self.is_alias = self.traits.forwards and len(out_dtypes) == 1
         self.attrs = attrs
         self.inputs = inputs
-        self.control: list[Node] = []
+        self.control: Sequence[Node] = ()
         self.out_dtypes = out_dtypes
         self.takes_handles = False
         for before, index in inputs:
@@ -130,6 +132,7 @@ class Node:
         self.host_outputs = _NOWHERE
         self.fused: Fused | None = None
         self.claimed: tuple[int, ...] = ()
+        self.mark: object = None
 
     @property
     def stateful(self) -> bool:
@@ -155,8 +158,8 @@ class Node:
     def values(self) -> list[Value]:
         """All outputs."""
         if len(self.out_dtypes) == 1:
-            return [_value((self, 0))]
-        return [_value((self, i)) for i in range(len(self.out_dtypes))]
+            return [value_of((self, 0))]
+        return [value_of((self, i)) for i in range(len(self.out_dtypes))]
 
     def needs(self) -> list[Node]:
         """What must run before the node; some may come twice."""
@@ -173,22 +176,34 @@ class Node:
         inferred = self.spec.infer(self.shape_sig(self.spec))
         self.claimed = ()
         if self.traits.promised:
-            known = zip(inferred, self.out_dtypes, strict=True)
+            promised = zip(inferred, self.out_dtypes, strict=True)
             self.claimed = tuple(
-                i for i, (s, d) in enumerate(known)
+                i for i, (s, d) in enumerate(promised)
                 if shapes.is_fully_defined(s) and not d._is_handle
             )  # fmt: skip
         for i, shape in enumerate(inferred):
-            if shape == self.out_shapes[i]:
+            known = self.out_shapes[i]
+            if shape == known:
                 continue
             # set_shape may know more than inference; where they contradict, what runs decides.
-            if shapes.is_compatible(shape, self.out_shapes[i]):
-                self.out_shapes[i] = shapes.merge(shape, self.out_shapes[i])
-                whole = shapes.is_fully_defined(self.out_shapes[i])
-                if whole and not shapes.is_fully_defined(shape):
+            if shapes.is_compatible(shape, known):
+                merged = shapes.merge(shape, known)
+                if shapes.is_fully_defined(merged) and not shapes.is_fully_defined(shape):
                     self.claimed += () if self.out_dtypes[i]._is_handle else (i,)
-            else:
-                self.out_shapes[i] = shape
+                shape = merged
+            self.has_shape(i, shape)
+
+    def takes(self, index: int, value: Value) -> None:
+        """Has an input be another value."""
+        made = list(self.inputs)
+        made[index] = value
+        self.inputs = made
+
+    def has_shape(self, index: int, shape: Shape) -> None:
+        """Notes what is known of an output's shape."""
+        made = list(self.out_shapes)
+        made[index] = shape
+        self.out_shapes = made
 
     def shape_sig(self, spec: OpSpec, depth: int = 0) -> ShapeSig:
         """What a shape function sees of the node."""
@@ -274,7 +289,8 @@ class Block:
 
     def kinds(self) -> Collection[Traits]:
         """What its ops declare, each once: a pass asks these whether there is anything for it."""
-        return {id(node.traits): node.traits for node in self.nodes}.values()
+        traits = [node.traits for node in self.nodes]
+        return dict(zip(map(id, traits), traits, strict=True)).values()
 
     def looked_at(self, name: str, count: int) -> None:
         """Adds to the visits of a pass."""
@@ -301,16 +317,17 @@ class Block:
 
     def sweep(self) -> None:
         """Drops nodes that nothing needs."""
-        live = {*self.targets, *[v.node for v in (*self.fetches, *self.feeds)]}
+        live = object()
+        for node in (*self.targets, *[v.node for v in (*self.fetches, *self.feeds)]):
+            node.mark = live
         kept: list[Node] = []
-        needed = live.add
         for node in reversed(self.nodes):  # whoever needs a node comes after it
-            if node in live:
+            if node.mark is live:
                 kept.append(node)
                 for before, _ in node.inputs:
-                    needed(before)
-                if node.control:
-                    live.update(node.control)
+                    before.mark = live
+                for before in node.control:
+                    before.mark = live
         kept.reverse()
         self.nodes = kept
 

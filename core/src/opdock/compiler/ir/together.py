@@ -14,12 +14,12 @@ class Together(Generic[_T]):
     """Items, at first each by itself; every set is known by one of its members, its root.
 
     Args:
-        items: all that there are.
+        items: those that it is to know before they are joined; others come with `join`.
     """
 
     __slots__ = ("_parent",)
 
-    def __init__(self, items: Iterable[_T]) -> None:
+    def __init__(self, items: Iterable[_T] = ()) -> None:
         self._parent = {item: item for item in items}
 
     def __contains__(self, item: _T) -> bool:
@@ -28,7 +28,7 @@ class Together(Generic[_T]):
     def root(self, item: _T) -> _T:
         """The member by which the item's set is known."""
         parent = self._parent
-        above = parent[item]
+        above = parent.get(item, item)
         while above is not item:
             # Half the way is all that the next walk takes.
             parent[item] = item = parent[above]
@@ -37,4 +37,5 @@ class Together(Generic[_T]):
 
     def join(self, item: _T, other: _T) -> None:
         """Makes one set of two, known by the root of the second."""
-        self._parent[self.root(item)] = self.root(other)
+        root = self.root(other)
+        self._parent[self.root(item)] = self._parent[root] = root

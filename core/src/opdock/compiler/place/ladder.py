@@ -294,7 +294,7 @@ def expand(block: Block, node: Node, choice: Choice) -> tuple[list[Node], dict[V
             continue
         inner, part = made[op], choice.parts[op]
         inner.inputs = [mapping.get(v, v) for v in inner.inputs]
-        inner.control = inner.control + node.control
+        inner.control = [*inner.control, *node.control]
         inner.target, inner.how, inner.kernel = node.target, "decomposed", part.kernel
         inner.why = f"from {node.op} '{node.name}'"
         if part.kind == "decomposed":

@@ -151,19 +151,29 @@ def place(block: Block, placer: Placer) -> None:
     """
     offers: _Offers = {}
     choices = Choices(placer.resources, placer.experience)
-    for members in groups(colocated(block), block).values():
-        if len(members) > 1 or not _place_alone(members[0], placer, offers, choices):
+    together = colocated(block)
+    joined = groups(together, [n for n in block.nodes if n in together])
+    for node in block.nodes:
+        if node not in together:
+            if not _place_alone(node, placer, offers, choices):
+                _place_group([node], placer, offers, choices)
+        elif members := joined.pop(together.root(node), None):
             _place_group(members, placer, offers, choices)
     expand_all(block)
 
 
 # ---------------------------------------------------------------- colocation
 def colocated(block: Block) -> Together[Node]:
-    """Nodes that must share a device: `_class` attributes, and users of one variable."""
-    together = Together(block.nodes)
+    """Nodes that must share a device: `_class` attributes, and users of one variable.
+
+    Those that may be anywhere are not in it.
+    """
+    together = Together[Node]()
     by_name: dict[str, Node] = {}
+    here = object()
     for node in block.nodes:
         by_name.setdefault(node.name, node)
+        node.mark = here
     for node in block.nodes:
         for group in node.attrs.get("_class") or ():
             if not isinstance(group, str) or not group.startswith("loc:@"):
@@ -177,15 +187,15 @@ def colocated(block: Block) -> Together[Node]:
         if node.touches and node.traits.control is Control.NONE:
             for index in cell_inputs(node):
                 holder = node.inputs[index].node
-                if is_state(node.inputs[index]) and holder in together:
+                if is_state(node.inputs[index]) and holder.mark is here:
                     together.join(node, holder)
     return together
 
 
-def groups(together: Together[Node], block: Block) -> dict[Node, list[Node]]:
+def groups(together: Together[Node], nodes: Iterable[Node]) -> dict[Node, list[Node]]:
     """The nodes that belong together, by one of them."""
     found: dict[Node, list[Node]] = {}
-    for node in block.nodes:
+    for node in nodes:
         found.setdefault(together.root(node), []).append(node)
     return found
 

@@ -56,7 +56,7 @@ def _factors(flags: tuple[str, str], conjugates: bool) -> Rule:
             turned = site.source(inputs[i], "Transpose")
             if turned is not None and _swaps_last(permutation(turned)):
                 inputs[i], attrs[flag] = turned.inputs[0], not attrs[flag]
-        if inputs == node.inputs:
+        if inputs == list(node.inputs):
             return None
         return site.make(node.op, inputs, attrs, shape=node.out_shapes[0])
 

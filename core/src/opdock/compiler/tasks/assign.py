@@ -93,7 +93,7 @@ def _assign(block: Block, placer: Placer, found: Tasks, home: str) -> Tasks:
             # A handle names what only its own task has.
             if is_handle(value) and value.node.op != FEED and _may_join(node):
                 together.join(node, value.node)
-    for members in groups(together, block).values():
+    for members in groups(together, block.nodes).values():
         members = [n for n in members if n.op != FEED]
         if members:
             owner = _owner(members, given)

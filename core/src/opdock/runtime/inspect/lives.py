@@ -29,7 +29,7 @@ def lives_of(schedule: Schedule, plan: MemoryPlan) -> list[Life]:
         if size:
             found.append(Life(node.name, 0, _place(node), size, 0, end, "held"))
     root = aliases(schedule)
-    ends = group_ends(schedule, last_uses(schedule), root)
+    ends = group_ends(last_uses(schedule), root)
     holder: dict[int, int] = {}  # planned buffer -> the place in `found` of what lies there
     seen = {root[slot] for slot in (*schedule.presets, *schedule.params)}
     for i, step in enumerate(schedule.steps):
@@ -38,7 +38,7 @@ def lives_of(schedule: Schedule, plan: MemoryPlan) -> list[Life]:
             if step.kind not in _MAKES or root[slot] in seen:
                 continue
             seen.add(root[slot])
-            until = min(ends.get(root[slot], i), end)
+            until = min(ends[root[slot]], end)
             name, place, buffer = step.node.name, _place(step.node), buffers[output]
             if buffer is not None:
                 planned = plan.buffers[buffer]

@@ -39,7 +39,7 @@ class Line:
     def __init__(self, bound: Bound, calls: Sequence[Callable[..., Any]] | None = None) -> None:
         self._bound = bound
         # A planned result is its buffer: no variable is needed for it.
-        self.names = {s: f"v{s}" for s in range(bound.schedule.n_slots)}
+        self.names = [f"v{s}" for s in range(bound.schedule.n_slots)]
         self._shared = {f"v{s}" for s in bound.presets}
         # Values of variables: an update may write where nobody holds what was read.
         self._read: set[int] = set()
@@ -70,7 +70,7 @@ class Line:
 
     def _values_in(self, frame: FrameType) -> dict[int, Any]:
         held, values = frame.f_locals, dict(self._bound.presets)
-        for slot, name in self.names.items():
+        for slot, name in enumerate(self.names):
             number = int(name[1:])
             if name[0] == "b":
                 values[slot] = self._bound.buffers[number]
