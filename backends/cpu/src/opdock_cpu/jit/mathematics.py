@@ -25,6 +25,7 @@ from opdock_cpu.jit.exponentials import (
     signed,
     tanh,
 )
+from opdock_cpu.jit.quantiles import erfinv, ndtri
 from opdock_cpu.jit.series import erf, erfc, i0e, i1e
 from opdock_cpu.jit.trigonometry import cos, sin, tan
 
@@ -155,7 +156,7 @@ DEFINED: dict[str, Callable[[Body], str]] = {
     "exp": exp, "expm1": expm1, "log": log, "log1p": log1p, "tanh": tanh, "erf": erf,
     "asin": _asin, "acos": _acos, "atan": _atan, "asinh": _asinh, "acosh": _acosh,
     "atanh": _atanh, "sinh": _sinh, "cosh": _cosh, "atan2": _atan2, "pow": power,
-    "erfc": erfc, "i0e": i0e, "i1e": i1e,
+    "erfc": erfc, "i0e": i0e, "i1e": i1e, "erfinv": erfinv, "ndtri": ndtri,
 }  # fmt: skip
 """The functions by their names in scalar expressions."""
 EXP_NORMAL: Final = "exp_normal"
@@ -169,11 +170,12 @@ BINARY: Final = frozenset({"atan2", "pow"})
 """Those of two arguments."""
 _WIDE: Final = frozenset({
     "asin", "acos", "atan", "asinh", "acosh", "atanh", "sinh", "cosh", "atan2", "erfc", "i0e",
-    "i1e",
+    "i1e", "erfinv", "ndtri",
 })  # fmt: skip
 """Those that are computed in double precision for single precision too."""
 _SINGLE: Final = frozenset({
     "erf", "asin", "asinh", "acosh", "atanh", "sinh", "cosh", "pow", "erfc", "i0e", "i1e",
+    "erfinv", "ndtri",
 })  # fmt: skip
 """Those that are not exact enough for double precision."""
 
