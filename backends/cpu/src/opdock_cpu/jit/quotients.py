@@ -45,7 +45,7 @@ def _quotients(
         real, imag = (a * c + b * d) * inverse, (b * c - a * d) * inverse
         none = size == 0
         if zeros > 0:
-            other, another = 0.0, 0.0
+            other, another = double(0), double(0)
         else:
             other, another = a / c, b / c
         out[2 * i] = other if none else real
