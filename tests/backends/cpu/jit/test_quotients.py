@@ -58,10 +58,12 @@ def test_reciprocals(both: Any, op: str) -> None:
 def test_zeros(both: Any) -> None:
     x, y = np.full(2000, 3 - 4j, np.complex64), np.zeros(2000, np.complex64)
     x[5], y[7] = 0, 1
-    found, _ = both(
-        lambda: [tf.raw_ops.Div(x=given(x), y=given(y)), tf.raw_ops.DivNoNan(x=given(x), y=given(y))],
-        "_quotients",
-    )  # fmt: skip
+
+    def build() -> list[Any]:
+        left, right = given(x), given(y)
+        return [tf.raw_ops.Div(x=left, y=right), tf.raw_ops.DivNoNan(x=left, y=right)]
+
+    found, _ = both(build, "_quotients")
     by_zero, no_nan = found
     assert by_zero[0] == complex(np.inf, -np.inf)
     assert np.isnan(by_zero[5].real) and np.isnan(by_zero[5].imag)
