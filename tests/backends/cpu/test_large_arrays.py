@@ -229,3 +229,80 @@ def test_work_goes_to_threads(monkeypatch: pytest.MonkeyPatch) -> None:
         ])  # fmt: skip
     assert sorted(seen) == ["_BEST", "_COMPARE", "_COUNT"]
     assert min(seen.values()) > 1
+
+
+# ---------------------------------------------------------------- margins
+@pytest.mark.parametrize("mode", ["REFLECT", "SYMMETRIC"])
+@pytest.mark.parametrize("last", [(0, 2), (1, 0), (2, 3), (0, 0)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
+def test_folded_margins(both: Both, mode: str, last: tuple[int, int], dtype: str) -> None:
+    x = RNG.integers(-9, 9, (40, 11, 5 + sum(last))).astype(dtype)
+    paddings = np.array([(2, 1), (0, 3), last], np.int32)
+
+    def build() -> Any:
+        return tf.raw_ops.MirrorPadGrad(input=given(x), paddings=paddings, mode=mode)
+
+    found, plain = both(build, *(["_fold"] if any(last) else []))
+    assert found[0].dtype == x.dtype
+    np.testing.assert_array_equal(found[0], plain[0])
+
+
+# ---------------------------------------------------------------- triangles, sequences
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("adjoint", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_small_triangles(both: Both, lower: bool, adjoint: bool, dtype: str) -> None:
+    a = (RNG.normal(size=(7, 30, 5, 5)) + 4 * np.eye(5)).astype(dtype)
+    rhs = RNG.normal(size=(7, 30, 5, 3)).astype(dtype)
+
+    def build() -> Any:
+        return tf.linalg.triangular_solve(given(a), given(rhs), lower=lower, adjoint=adjoint)
+
+    found, _ = both(build, "_substituted")
+    kept = np.tril(a) if lower else np.triu(a)
+    product = (np.swapaxes(kept, -1, -2) if adjoint else kept).astype(np.float64) @ found[0]
+    np.testing.assert_allclose(product, rhs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [1, 3, 6])
+def test_sequences_that_end_early(count: int) -> None:
+    cells, batch, width = 100, 4, 3  # more cells than there is a loop for
+    x, w = _normal(6, batch, width), _normal(width + cells, 4 * cells) / 10
+    state, bias = _normal(batch, cells), _normal(4 * cells)
+
+    def graph(sequence: Any) -> list[Any]:
+        first, weights = tf.constant(sequence), tf.constant(w)
+        peephole = tf.zeros([cells])
+        outs = tf.raw_ops.BlockLSTM(
+            seq_len_max=tf.constant(min(count, len(sequence)), tf.int64), x=first, cs_prev=state,
+            h_prev=state, w=weights, wci=peephole, wcf=peephole, wco=peephole, b=bias,
+        )  # fmt: skip
+        return [*outs, *tf.gradients(outs.h, [first, weights])]
+
+    with tf.Session() as session:
+        whole, cut = session.run([graph(x), graph(x[:count])])
+    for found, wanted in zip(whole, cut, strict=True):
+        length = len(wanted)
+        np.testing.assert_allclose(found[:length], wanted, rtol=1e-5, atol=1e-6)
+        assert found.shape == wanted.shape or not found[length:].any()
+
+
+@pytest.mark.parametrize("narrow", [False, True])
+def test_rounding_to_fixed_ranges(both: Both, narrow: bool) -> None:
+    x = 3 * _normal(40, 50)
+    x[0, :3] = np.nan, np.inf, -np.inf
+    low, high = _normal(50) - 2, _normal(50) + 2
+    low[:2], high[:2] = 0, (0, 4)
+
+    def build() -> list[Any]:
+        quant, words = tf.quantization, {"num_bits": 5, "narrow_range": narrow}
+        first, grad = given(x), given(_normal(40, 50))
+        return [
+            quant.fake_quant_with_min_max_args(first, -1.5, 2.0, **words),
+            quant.fake_quant_with_min_max_args_gradient(grad, first, -1.5, 2.0, **words),
+            quant.fake_quant_with_min_max_vars_per_channel(first, given(low), given(high), **words),
+        ]
+
+    found, plain = both(build, "_onto", "_inside", "_nudged", "_onto_each")
+    for a, b in zip(found, plain, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-6)

@@ -74,8 +74,8 @@ TABLES: Final[Mapping[str, str]] = {
         "ParseTensor SerializeTensor StringToNumber"
     ),
     "opdock_cpu.kernels.fake_quant:table": (
-        "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsGradient "
-        "FakeQuantWithMinMaxVarsPerChannel"
+        "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars "
+        "FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannel"
     ),
     "opdock_cpu.kernels.fft:table": (
         "FFT FFT2D FFT3D IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D RFFT RFFT2D RFFT3D"
@@ -134,7 +134,7 @@ TABLES: Final[Mapping[str, str]] = {
         "FusedBatchNorm FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 "
         "FusedBatchNormV2 FusedBatchNormV3"
     ),
-    "opdock_cpu.kernels.padding:table": "Pad PadV2",
+    "opdock_cpu.kernels.padding:table": "MirrorPadGrad Pad PadV2",
     "opdock_cpu.kernels.parsing:table": (
         "DecodeCSV DecodeJSONExample ParseExample ParseSequenceExample ParseSingleExample "
         "ParseSingleSequenceExample"

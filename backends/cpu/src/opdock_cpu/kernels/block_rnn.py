@@ -91,7 +91,7 @@ _BACK: Final = Looped(_back, fixed=("cells",))
 
 
 def _with_zeros(rows: Array, length: int) -> Array:
-    """The steps of a sequence, with zeros behind its end: memory that is touched when it is read."""
+    """The steps of a sequence, with zeros behind its end, in memory that nobody has touched."""
     if len(rows) == length:
         return rows
     out = np.zeros((length, *rows.shape[1:]), rows.dtype)

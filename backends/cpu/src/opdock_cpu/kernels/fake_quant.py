@@ -80,6 +80,13 @@ def _onto_each(
             out[row + c] = single(0) if step == 0 else value
 
 
+def _inside(begin: int, end: int, out: Array, grad: Array, x: Array, ends: Array) -> None:
+    """The gradient inside of a range."""
+    low, high = ends[0], ends[1]
+    for i in range(begin, end):
+        out[i] = grad[i] if x[i] >= low and x[i] <= high else 0
+
+
 def _within(
     begin: int, end: int, out: Array, below: Array, above: Array, grad: Array, x: Array,
     ends: Array, size: int,
@@ -99,6 +106,7 @@ def _within(
 _ONTO: Final = Looped(_onto)
 _NUDGED: Final = Looped(_nudged)
 _ONTO_EACH: Final = Looped(_onto_each)
+_INSIDE: Final = Looped(_inside)
 _WITHIN: Final = Looped(_within)
 
 
@@ -112,6 +120,25 @@ def fake_quant_args(sig: NodeSig) -> Callable[..., Array]:
         out = np.empty(x.shape, x.dtype) if out is None else out
         if ends is None or not _ONTO(x.size, 2 * x.size, out, x, ends):
             out[...] = plain(x)
+        return out
+
+    return run
+
+
+@table.binder("FakeQuantWithMinMaxArgsGradient", out=True)
+def fake_quant_args_gradient(sig: NodeSig) -> Callable[..., Array]:
+    """The gradient inside of that range."""
+    plain: Callable[..., Array] = portable_kernel(sig)
+    ends = _ends(sig, *(np.asarray(sig.attrs[name], np.float32) for name in ("min", "max")))
+
+    def run(grad: Array, x: Array, out: Array | None = None) -> Array:
+        out = np.empty(x.shape, x.dtype) if out is None else out
+        if (
+            ends is None
+            or grad.shape != x.shape
+            or not _INSIDE(x.size, 2 * x.size, out, grad, x, ends)
+        ):
+            out[...] = plain(grad, x)
         return out
 
     return run

@@ -162,8 +162,11 @@ def _sorted(given: Rows) -> tuple[Array, Array]:
     _, values, shape = given
     count = math.prod(shape[:-1])
     if len(values) == math.prod(shape) and values.size:
-        each = np.sort(values.reshape(count, shape[-1]), axis=1).reshape(-1)
-        return each, np.arange(count + 1) * shape[-1]
+        each = values.reshape(count, shape[-1])
+        # To look whether rows are sorted, as sets often are, takes a tenth of sorting them.
+        if (each[:, 1:] < each[:, :-1]).any():
+            each = np.sort(each, axis=1)
+        return each.reshape(-1), np.arange(count + 1) * shape[-1]
     rows = _rows_of(given)
     return values[np.lexsort((values, rows))], np.searchsorted(rows, np.arange(count + 1))
 
