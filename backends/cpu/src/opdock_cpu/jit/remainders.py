@@ -46,7 +46,8 @@ def _far(x: Array, y: Array, first: int, last: int, step: int) -> int:
 
 def _near(size: float, divisor: float) -> float:
     """What is left of a size, by one division; the quotient may be rounded up to a whole number."""
-    rest = size - lower(size / divisor) * divisor
+    whole = double(lower(size / divisor))
+    rest = size - whole * divisor
     more = rest + divisor
     return more if rest < 0 else rest
 

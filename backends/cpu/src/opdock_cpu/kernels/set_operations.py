@@ -163,8 +163,8 @@ def _sorted(given: Rows) -> tuple[Array, Array]:
     count = math.prod(shape[:-1])
     if len(values) == math.prod(shape) and values.size:
         each = values.reshape(count, shape[-1])
-        # To look whether rows are sorted, as sets often are, takes a tenth of sorting them.
-        if (each[:, 1:] < each[:, :-1]).any():
+        # Sets are sorted often, and to look takes a tenth of sorting them.
+        if any((some[:, 1:] < some[:, :-1]).any() for some in (each[:1], each)):
             each = np.sort(each, axis=1)
         return each.reshape(-1), np.arange(count + 1) * shape[-1]
     rows = _rows_of(given)

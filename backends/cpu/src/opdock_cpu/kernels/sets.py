@@ -136,7 +136,8 @@ def _as_whole(x: Array) -> Array | None:
     """Whole numbers that are equal where elements are; None for types that have none."""
     if x.dtype.kind == "f":
         # Zeros of both signs are equal: adding one leaves a single one of them.
-        return (x + x.dtype.type(0)).view(f"i{x.itemsize}")
+        bits: Array = (x + x.dtype.type(0)).view(f"i{x.itemsize}")
+        return bits
     whole = x.dtype.kind == "i" or (x.dtype.kind == "u" and x.itemsize < 8)
     return x if whole else None
 
