@@ -46,6 +46,7 @@ TABLES: Final[Mapping[str, str]] = {
         "BoostedTreesCalculateBestFeatureSplit BoostedTreesCalculateBestGainsPerFeature "
         "BoostedTreesSparseAggregateStats BoostedTreesSparseCalculateBestFeatureSplit"
     ),
+    "opdock_cpu.kernels.bucketize:table": "Bucketize",
     "opdock_cpu.kernels.candidate_sampling:table": (
         "AllCandidateSampler FixedUnigramCandidateSampler LearnedUnigramCandidateSampler "
         "LogUniformCandidateSampler ThreadUnsafeUnigramCandidateSampler UniformCandidateSampler"
@@ -73,7 +74,8 @@ TABLES: Final[Mapping[str, str]] = {
         "ParseTensor SerializeTensor StringToNumber"
     ),
     "opdock_cpu.kernels.fake_quant:table": (
-        "FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsGradient"
+        "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxArgsGradient FakeQuantWithMinMaxVars "
+        "FakeQuantWithMinMaxVarsGradient FakeQuantWithMinMaxVarsPerChannel"
     ),
     "opdock_cpu.kernels.fft:table": (
         "FFT FFT2D FFT3D IFFT IFFT2D IFFT3D IRFFT IRFFT2D IRFFT3D RFFT RFFT2D RFFT3D"
@@ -132,7 +134,7 @@ TABLES: Final[Mapping[str, str]] = {
         "FusedBatchNorm FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 "
         "FusedBatchNormV2 FusedBatchNormV3"
     ),
-    "opdock_cpu.kernels.padding:table": "Pad PadV2",
+    "opdock_cpu.kernels.padding:table": "MirrorPadGrad Pad PadV2",
     "opdock_cpu.kernels.parsing:table": (
         "DecodeCSV DecodeJSONExample ParseExample ParseSequenceExample ParseSingleExample "
         "ParseSingleSequenceExample"
@@ -342,17 +344,20 @@ TABLES: Final[Mapping[str, str]] = {
     "opdock_cpu.jit.angles:table": "Cos Sin Tan",
     "opdock_cpu.jit.cluster:table": "opdock>Cluster opdock>ClusterOpen",
     "opdock_cpu.jit.elementary:table": (
-        "Acos Acosh Asin Asinh Atan Atan2 Atanh BesselI0e BesselI1e Cosh DivNoNan Elu EluGrad Erf "
-        "Erfc Exp Expm1 LeakyRelu LeakyReluGrad Log Log1p Pow ReciprocalGrad Relu6Grad Rsqrt "
-        "RsqrtGrad Selu SeluGrad Sigmoid SigmoidGrad Sinh Softplus SoftplusGrad Softsign "
-        "SoftsignGrad SqrtGrad SquaredDifference Tanh TanhGrad"
+        "Acos Acosh Asin Asinh Atan Atan2 Atanh BesselI0e BesselI1e ClipByValue Cosh DivNoNan Elu "
+        "EluGrad Erf Erfc Erfinv Exp Expm1 FloorDiv InvGrad LeakyRelu LeakyReluGrad Log Log1p "
+        "MulNoNan Ndtri Pow ReciprocalGrad Relu6 Relu6Grad ReluGrad Rsqrt RsqrtGrad Selu SeluGrad "
+        "Sigmoid SigmoidGrad Sinh Softplus SoftplusGrad Softsign SoftsignGrad SqrtGrad "
+        "SquaredDifference Tanh TanhGrad Xdivy Xlogy"
     ),
     "opdock_cpu.jit.entropy:table": (
         "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits "
         "opdock_cpu>SoftmaxCrossEntropyWithLogitsScaled "
         "opdock_cpu>SparseSoftmaxCrossEntropyWithLogitsScaled"
     ),
-    "opdock_cpu.jit.reduce:table": "BiasAddGrad L2Loss Max Mean Min Prod Sum",
+    "opdock_cpu.jit.quotients:table": "Div DivNoNan Inv RealDiv Reciprocal",
+    "opdock_cpu.jit.reduce:table": "BiasAddGrad EuclideanNorm L2Loss Max Mean Min Prod Sum",
+    "opdock_cpu.jit.remainders:table": "FloorMod Mod TruncateMod",
     "opdock_cpu.jit.training:table": (
         "ApplyAdaMax ApplyAdadelta ApplyAdagrad ApplyAdagradDA ApplyAdagradV2 ApplyAdam "
         "ApplyAddSign ApplyCenteredRMSProp ApplyFtrl ApplyFtrlV2 ApplyGradientDescent "

@@ -17,8 +17,8 @@ from opdock.plugin import codegen
 from opdock_cpu.jit.looped import Array, Looped, double
 
 __all__ = [
-    "beta_of", "gamma_of", "gamma_slope", "log_gammas", "polygamma", "slope_sorts", "slope_sum",
-    "tail_integral", "zeta",
+    "beta_of", "digammas", "gamma_of", "gamma_slope", "log_gammas", "polygamma", "slope_sorts",
+    "slope_sum", "tail_integral", "zeta",
 ]  # fmt: skip
 
 _LANES: Final = 8
@@ -237,7 +237,7 @@ def _log_gammas(begin: int, end: int, out: Array, x: Array) -> None:
 
 def _digammas(begin: int, end: int, out: Array, x: Array) -> None:
     for i in range(begin, end):
-        out[i] = _psi(x[i])
+        out[i] = _psi(double(x[i]))
 
 
 def _front(begin: int, end: int, out: Array, a: Array, x: Array) -> None:
@@ -382,10 +382,20 @@ def beta_of(a: Any, b: Any, x: Any, other: Callable[..., Array]) -> Array | None
 
 def log_gammas(x: Any, other: Callable[[Array], Array]) -> Array | None:
     """The logarithm of gamma's size, otherwise as `gamma_of`."""
+    return _of_positive(_LOG_GAMMAS, x, other)
+
+
+def digammas(x: Any, other: Callable[[Array], Array]) -> Array | None:
+    """The derivative of the logarithm of gamma, otherwise as `gamma_of`."""
+    return _of_positive(_DIGAMMAS, x, other)
+
+
+def _of_positive(loop: Looped, x: Any, other: Callable[[Array], Array]) -> Array | None:
+    """A loop of positive numbers, another function of the rest."""
     x = np.asarray(x)
     inside = (x > 0) & (x < _GREAT)
     out, given = np.empty(x.shape), np.where(inside, x, x.dtype.type(1))
-    if not _LOG_GAMMAS(x.size, _WORK * x.size / 4, out, given):
+    if not loop(x.size, _WORK * x.size / 4, out, given):
         return None
     rest = np.flatnonzero(~inside)
     if rest.size:

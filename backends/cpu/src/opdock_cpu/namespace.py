@@ -32,6 +32,18 @@ def _factored(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
+def _products() -> Callable[..., Any]:
+    """The function of matrices' products, of which large ones are shared out."""
+    small = _factored(np.matmul)
+    product = importlib.import_module("opdock_cpu.multiplying").product
+
+    def matmul(a: Any, b: Any) -> Any:
+        found = product(a, b)
+        return small(a, b) if found is None else found
+
+    return matmul
+
+
 def _linalg() -> ModuleType:
     plain: Any = NumpyNamespace(__name__).linalg
     made = ModuleType(f"{__name__}.linalg")
@@ -48,7 +60,7 @@ namespace: Any = NumpyNamespace(
         "fold_runs": lambda: importlib.import_module("opdock_cpu.folds").fold_runs,
         "linalg": _linalg,
         "resampled": lambda: importlib.import_module("opdock_cpu.resizing").resampled,
-        "matmul": lambda: _factored(np.matmul),
+        "matmul": _products,
         "turned": lambda: importlib.import_module("opdock_cpu.turning").turned,
     },
 )

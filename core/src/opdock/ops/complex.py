@@ -72,9 +72,12 @@ def _(op: Operation, grad: Any) -> Any:
 
 @angle_op.gradient
 def _(op: Operation, grad: Any) -> Any:
+    # Real numbers all the way: a cluster computes both parts in one pass. Of the two quotients by
+    # the size none overflows, as one by its square would.
     z = op.inputs[0]
-    swapped = complex(imag(z), real(z))
-    return neg_op(_as_real_part(grad)) * get("Reciprocal")(swapped)
+    size = complex_abs_op(z, Tout=grad.dtype)
+    scaled = grad / size
+    return complex(neg_op(scaled * (imag(z) / size)), scaled * (real(z) / size))
 
 
 @complex_abs_op.gradient

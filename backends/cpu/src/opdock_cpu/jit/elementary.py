@@ -22,11 +22,12 @@ __all__ = ["OPS", "table"]
 
 table = KernelTable()
 OPS: Final = (
-    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atan2", "Atanh", "BesselI0e", "BesselI1e", "Cosh",
-    "DivNoNan", "Elu", "EluGrad", "Erf", "Erfc", "Exp", "Expm1", "LeakyRelu", "LeakyReluGrad",
-    "Log", "Log1p", "Pow", "ReciprocalGrad", "Relu6Grad", "Rsqrt", "RsqrtGrad", "Selu", "SeluGrad",
+    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atan2", "Atanh", "BesselI0e", "BesselI1e",
+    "ClipByValue", "Cosh", "DivNoNan", "Elu", "EluGrad", "Erf", "Erfc", "Erfinv", "Exp", "Expm1",
+    "FloorDiv", "InvGrad", "LeakyRelu", "LeakyReluGrad", "Log", "Log1p", "MulNoNan", "Ndtri", "Pow",
+    "ReciprocalGrad", "Relu6", "Relu6Grad", "ReluGrad", "Rsqrt", "RsqrtGrad", "Selu", "SeluGrad",
     "Sigmoid", "SigmoidGrad", "Sinh", "Softplus", "SoftplusGrad", "Softsign", "SoftsignGrad",
-    "SqrtGrad", "SquaredDifference", "Tanh", "TanhGrad",
+    "SqrtGrad", "SquaredDifference", "Tanh", "TanhGrad", "Xdivy", "Xlogy",
 )  # fmt: skip
 """Ops of more than one step, or of a function that costs more than the memory it goes through."""
 _FLOATS: Final = frozenset({dtypes.float32, dtypes.float64})

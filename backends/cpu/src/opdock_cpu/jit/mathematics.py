@@ -25,6 +25,7 @@ from opdock_cpu.jit.exponentials import (
     signed,
     tanh,
 )
+from opdock_cpu.jit.quantiles import erfinv, ndtri
 from opdock_cpu.jit.series import erf, erfc, i0e, i1e
 from opdock_cpu.jit.trigonometry import cos, sin, tan
 
@@ -33,8 +34,8 @@ __all__ = ["ANGLES", "BINARY", "DEFINED", "EXP_NORMAL", "defined", "definition",
 
 # ---------------------------------------------------------------- in double precision
 _PI: Final = 3.14159265358979323846
-_PI_REST: Final = 1.2246467991473531772e-16
-"""What pi has beyond double precision."""
+_REST: Final = {"double": 1.2246467991473531772e-16, "float": -8.742278000372485e-8}
+"""What pi has beyond a type's precision."""
 _ATAN_P = (-8.750608600031904122785e-1, -1.615753718733365076637e1, -7.500855792314704667340e1,
            -1.228866684490136173410e2, -6.485021904942025371773e1)  # fmt: skip
 _ATAN_Q = (1.0, 2.485846490142306297962e1, 1.650270098316988542046e2, 4.328810604912902668951e2,
@@ -44,6 +45,11 @@ _ASIN_P = (4.253011369004428248960e-3, -6.019598008014123785661e-1, 5.4446223905
            -8.198089802484824371615)  # fmt: skip
 _ASIN_Q = (1.0, -1.474091372988853791896e1, 7.049610280856842141659e1, -1.471791292232726029859e2,
            1.395105614657485689735e2, -4.918853881490881290097e1)  # fmt: skip
+
+
+_ASIN_FLOAT = (4.70350541824e-02, -3.07404315741e-03, 2.79635692959e-02, 2.96316854757e-02,
+               4.46894446897e-02, 7.49989510956e-02, 1.66666669910e-01)  # fmt: skip
+"""Of (asin(x) - x) / x**3, by powers of x**2."""
 
 
 def _atan(b: Body, x: str = "") -> str:
@@ -59,7 +65,7 @@ def _atan(b: Body, x: str = "") -> str:
     t = b.op("fdiv", top, by_range(x, one, b.op("fadd", x, one)))
     z = b.op("fmul", t, t)
     ratio = b.op("fdiv", b.op("fmul", z, b.poly(z, _ATAN_P)), b.poly(z, _ATAN_Q))
-    rest = by_range(b.c(_PI_REST / 2), b.c(0.0), b.c(_PI_REST / 4))
+    rest = by_range(b.c(_REST[b.kind] / 2), b.c(0.0), b.c(_REST[b.kind] / 4))
     start = by_range(b.c(_PI / 2), b.c(0.0), b.c(_PI / 4))
     value = b.op("fadd", start, b.op("fadd", b.fma(t, ratio, t), rest))
     return signed(b, value) if odd else value
@@ -68,21 +74,24 @@ def _atan(b: Body, x: str = "") -> str:
 def _asin_of(b: Body, x: str) -> str:
     """asin(x) of an x between 0 and 0.71."""
     z = b.op("fmul", x, x)
+    if b.kind == "float":
+        return b.fma(b.op("fmul", x, z), b.poly(z, _ASIN_FLOAT), x)
     ratio = b.op("fdiv", b.op("fmul", z, b.poly(z, _ASIN_P)), b.poly(z, _ASIN_Q))
     return b.fma(x, ratio, x)
 
 
 def _halved(b: Body, x: str) -> tuple[str, str]:
-    """(whether x, not negative, is above a half, asin(x) or, above it, asin(sqrt((1 - x) / 2)))."""
+    """(whether x, not negative, is large, asin(x) or, where it is, asin(sqrt((1 - x) / 2)))."""
     half = b.c(0.5)
-    far = b.test("ogt", x, half)
+    # Twice the second is taken from pi / 2, which costs digits unless it is small.
+    far = b.test("ogt", x, b.c(0.6) if b.kind == "float" else half)
     t = b.pick(far, b.unary("sqrt", b.op("fsub", half, b.op("fmul", half, x))), x)
     return far, _asin_of(b, t)
 
 
 def _asin(b: Body) -> str:
     far, angle = _halved(b, b.unary("fabs", "%x"))
-    rest = b.op("fsub", b.c(_PI_REST / 2), b.op("fmul", angle, b.c(2.0)))
+    rest = b.op("fsub", b.c(_REST[b.kind] / 2), b.op("fmul", angle, b.c(2.0)))
     return signed(b, b.pick(far, b.op("fadd", b.c(_PI / 2), rest), angle))
 
 
@@ -90,8 +99,8 @@ def _acos(b: Body) -> str:
     far, angle = _halved(b, b.unary("fabs", "%x"))
     negative = b.test("olt", "%x", b.c(0.0))
     doubled = b.op("fmul", angle, b.c(2.0))
-    under = b.op("fadd", b.c(_PI), b.op("fsub", b.c(_PI_REST), doubled))
-    beside = b.op("fsub", b.c(_PI_REST / 2), signed(b, angle))
+    under = b.op("fadd", b.c(_PI), b.op("fsub", b.c(_REST[b.kind]), doubled))
+    beside = b.op("fsub", b.c(_REST[b.kind] / 2), signed(b, angle))
     beside = b.op("fadd", b.c(_PI / 2), beside)
     return b.pick(far, b.pick(negative, under, doubled), beside)
 
@@ -155,7 +164,7 @@ DEFINED: dict[str, Callable[[Body], str]] = {
     "exp": exp, "expm1": expm1, "log": log, "log1p": log1p, "tanh": tanh, "erf": erf,
     "asin": _asin, "acos": _acos, "atan": _atan, "asinh": _asinh, "acosh": _acosh,
     "atanh": _atanh, "sinh": _sinh, "cosh": _cosh, "atan2": _atan2, "pow": power,
-    "erfc": erfc, "i0e": i0e, "i1e": i1e,
+    "erfc": erfc, "i0e": i0e, "i1e": i1e, "erfinv": erfinv, "ndtri": ndtri,
 }  # fmt: skip
 """The functions by their names in scalar expressions."""
 EXP_NORMAL: Final = "exp_normal"
@@ -168,12 +177,13 @@ ANGLES: Final[dict[str, Callable[[Body], str]]] = {
 BINARY: Final = frozenset({"atan2", "pow"})
 """Those of two arguments."""
 _WIDE: Final = frozenset({
-    "asin", "acos", "atan", "asinh", "acosh", "atanh", "sinh", "cosh", "atan2", "erfc", "i0e",
-    "i1e",
+    "atan", "asinh", "acosh", "atanh", "sinh", "cosh", "atan2", "erfc", "i0e", "i1e", "erfinv",
+    "ndtri",
 })  # fmt: skip
 """Those that are computed in double precision for single precision too."""
 _SINGLE: Final = frozenset({
     "erf", "asin", "asinh", "acosh", "atanh", "sinh", "cosh", "pow", "erfc", "i0e", "i1e",
+    "erfinv", "ndtri",
 })  # fmt: skip
 """Those that are not exact enough for double precision."""
 

@@ -30,7 +30,13 @@ _WIDE: Final = 16
 _KEPT: Final = 32
 _FLOATS: Final = frozenset({dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64})
 _BLAS: Final = frozenset({dtypes.float32, dtypes.float64})
-_KINDS: Final = {"Sum": "sum", "Mean": "mean", "Max": "max", "Min": "min", "Prod": "prod"}
+_SQUARES: Final = {"L2Loss": "x * x * 0.5", "EuclideanNorm": "x * x"}
+"""What is summed by ops that do not add up the elements as they are."""
+_KINDS: Final = {
+    "Sum": "sum", "Mean": "mean", "Max": "max", "Min": "min", "Prod": "prod",
+    "EuclideanNorm": "sum",
+}  # fmt: skip
+"""How elements are folded by ops that are told along which axes."""
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
 
@@ -84,7 +90,7 @@ def _plain(sig: NodeSig) -> Callable[..., Any]:
 
 
 def _code(sig: NodeSig, dtype: DType, shape: Shape, axes: Shape) -> Generated:
-    text = "x * x * 0.5" if sig.op == "L2Loss" else "x"
+    text = _SQUARES.get(sig.op, "x")
     line = codegen.lower([codegen.parse(text)], {"x": dtype}, results=[dtype])
     keep = bool(sig.attrs.get("keep_dims", False))
     result = tuple(
@@ -97,6 +103,7 @@ def _code(sig: NodeSig, dtype: DType, shape: Shape, axes: Shape) -> Generated:
 def _bind(sig: NodeSig) -> Callable[..., Any]:
     plain, dtype = _plain(sig), sig.in_dtypes[0].base_dtype
     constant = sig.const(1) if sig.op in _KINDS else None
+    root = sig.op == "EuclideanNorm"
     made: dict[Any, Generated | None] = {}
 
     def code_for(shape: Shape, indices: Any) -> Generated | None:
@@ -116,7 +123,8 @@ def _bind(sig: NodeSig) -> Callable[..., Any]:
             made[key] = code_for(x.shape, *indices or (None,))
         code = made[key]
         if code is not None and code.ready:
-            return code((x,), None if out is None else (out,))[0]
+            found = code((x,), None if out is None else (out,))[0]
+            return np.sqrt(found, found) if root else found
         return in_buffer(plain(x, *indices), out)
 
     return run
@@ -126,7 +134,8 @@ for _op in (*_KINDS, "BiasAddGrad", "L2Loss"):
     table.add(
         Kernel(
             op=_op, bind=_bind, when=_when, priority=_PRIORITY, out=True,
-            dtypes={"T": _FLOATS if _op in _KINDS else _BLAS},
+            # In 16 bits squares would be rounded.
+            dtypes={"T": _BLAS if _op in _SQUARES or _op not in _KINDS else _FLOATS},
             host_inputs=frozenset({"reduction_indices"} if _op in _KINDS else ()),
         )
     )  # fmt: skip

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import KernelTable, NodeSig, checks
+from opdock_cpu.spreading import spread
 
 __all__ = ["table"]
 
@@ -26,7 +27,7 @@ def broadcast_to(sig: NodeSig) -> Callable[..., Array]:
         wanted = checks.broadcast_shape(tensor.shape, shape)
         if out is None:
             out = np.empty(wanted, dtype)
-        out[...] = tensor
+        spread(out, tensor)
         return out
 
     return run

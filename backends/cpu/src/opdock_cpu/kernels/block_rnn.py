@@ -90,6 +90,15 @@ _FORWARD: Final = Looped(_forward, fixed=("cells",))
 _BACK: Final = Looped(_back, fixed=("cells",))
 
 
+def _with_zeros(rows: Array, length: int) -> Array:
+    """The steps of a sequence, with zeros behind its end, in memory that nobody has touched."""
+    if len(rows) == length:
+        return rows
+    out = np.zeros((length, *rows.shape[1:]), rows.dtype)
+    out[: len(rows)] = rows
+    return out
+
+
 def _columns(order: str, cells: int) -> list[int]:
     """Where the columns of i, ci, f and o begin."""
     return [order.index(gate) * cells for gate in "icfo"]
@@ -110,7 +119,10 @@ def block_lstm(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
         fits = w.shape == (width + cells, 4 * cells) and b.shape == (4 * cells,)
         fits = fits and x.shape[1] == batch and 0 < count <= len(x)
         if peephole or not fits or not 0 < cells <= _SMALL or not batch:
-            return plain(*given)  # which says what does not fit
+            if not 0 < count < len(x):
+                return plain(*given)  # which says what does not fit
+            found = plain(seq_len_max, x[:count], cs_prev, h_prev, *rest)
+            return tuple(_with_zeros(steps, len(x)) for steps in found)
         gates = namespace.matmul(x[:count].reshape(-1, width), w[:width])
         gates += b
         # One buffer for what comes out would be kept whole by whoever keeps a part of it.
@@ -136,7 +148,10 @@ def block_lstm_grad(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
         batch, cells = cs_prev.shape
         given = seq_len_max, x, cs_prev, h_prev, *rest
         if peephole or not 0 < count <= len(x) or not 0 < cells <= _SMALL or not batch:
-            return plain(*given)
+            if not 0 < count < len(x):
+                return plain(*given)
+            d_x, *others = plain(seq_len_max, x[:count], cs_prev, h_prev, *rest)
+            return _with_zeros(d_x, len(x)), *others
         gates = np.empty((count, batch, 4 * cells), x.dtype)
         d_cs, d_h = np.empty_like(cs_prev), np.empty_like(h_prev)
         weights = np.ascontiguousarray(w[width:].T)

@@ -40,6 +40,12 @@ def _below(words: Words, n: int) -> int:
     return next(word for word in map(int, words) if word >= (1 << 32) % n) % n
 
 
+def _half_norms(points: Array) -> Array:
+    """Half the square of each point's length, without squares of all points in memory."""
+    half: Array = np.float32(0.5) * np.einsum("ij,ij->i", points, points)
+    return half
+
+
 def _half_distances(points: Array, norms: Array, index: int) -> Array:
     """Half the squared distance of each point to one of them."""
     half: Array = norms - points @ points[index] + norms[index]
@@ -73,7 +79,7 @@ def kmeans_plus_plus(
         raise checks.invalid(f"Expected num_to_sample <= points.rows(). {wanted} vs {count}.")
     if retries < 0:
         retries = 2 + int(np.log(wanted))
-    words, norms = _words(seed), np.float32(0.5) * np.sum(points * points, axis=1)
+    words, norms = _words(seed), _half_norms(points)
     drawn: list[int] = []
     nearest = np.full(count, np.inf, np.float32)
     for _ in range(wanted):
@@ -147,7 +153,7 @@ def nearest_neighbors(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
         if not fits or np.ndim(k) or not points.size or int(k) < 1 or not centers.size:
             return plain(points, centers, k)
         count, rows = min(int(k), len(centers)), len(points)
-        norms, own = (np.float32(0.5) * np.sum(a * a, axis=1) for a in (centers, points))
+        norms, own = _half_norms(centers), _half_norms(points)
         places = np.empty((rows, count), np.int64)
         distances = np.empty((rows, count), np.float32)
         step = max(1, _AT_ONCE // len(centers))

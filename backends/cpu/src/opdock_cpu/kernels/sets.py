@@ -19,6 +19,14 @@ _FEW: Final = 1 << 10
 """Elements that a dictionary numbers sooner than NumPy sorts them."""
 
 
+def _cell(v: int, last: int) -> int:
+    """Where a value should stand among `last` + 1 cells, a power of two.
+
+    Fibonacci hashing: the product's upper half depends on all bits of the value.
+    """
+    return (v * -7046029254386353131 // 4294967296) & last
+
+
 def _number(
     begin: int, end: int, values: Array, index: Array, counts: Array, found: Array, cells: Array,
     x: Array, length: int, last: int,
@@ -31,8 +39,7 @@ def _number(
         have = r
         for i in range(length):
             v = int(x[i])
-            # Fibonacci hashing: the product's upper half depends on all bits of the value.
-            at = (v * -7046029254386353131 // 4294967296) & last
+            at = _cell(v, last)
             while cells[at] >= 0 and values[cells[at]] != v:
                 at = (at + 1) & last
             if cells[at] < 0:
@@ -84,6 +91,57 @@ def unique(sig: NodeSig) -> Callable[..., Any]:
     return run
 
 
+def _collect(begin: int, end: int, cells: Array, y: Array, length: int, last: int) -> None:
+    """Puts each different number into a table like that of `_number`."""
+    for _ in range(begin, end):
+        for i in range(length):
+            v = int(y[i])
+            at = _cell(v, last)
+            while cells[at] >= 0 and y[cells[at]] != v:
+                at = (at + 1) & last
+            if cells[at] < 0:
+                cells[at] = i
+
+
+def _look_up(
+    begin: int, end: int, missing: Array, cells: Array, y: Array, x: Array, last: int
+) -> None:
+    """Which numbers are not in the table."""
+    for i in range(begin, end):
+        v = int(x[i])
+        at = _cell(v, last)
+        while cells[at] >= 0 and y[cells[at]] != v:
+            at = (at + 1) & last
+        missing[i] = cells[at] < 0
+
+
+_COLLECT: Final = Looped(_collect)
+_LOOK_UP: Final = Looped(_look_up)
+
+
+def _missing(x: Array, y: Array) -> Array:
+    """Which elements of `x` are not in `y`."""
+    left, right = _as_whole(x), _as_whole(y)
+    if x.size > _FEW and left is not None and right is not None:
+        cells = np.full(1 << (2 * y.size).bit_length(), -1, np.int64)
+        found, last = np.empty(x.size, np.bool_), cells.size - 1
+        if _COLLECT(1, 2 * y.size, cells, right, y.size, last):
+            if _LOOK_UP(x.size, 4 * x.size, found, cells, right, left, last):
+                # What is no number equals nothing, itself included.
+                return found | np.isnan(x) if x.dtype.kind == "f" else found
+    return np.isin(x, y, invert=True)
+
+
+def _as_whole(x: Array) -> Array | None:
+    """Whole numbers that are equal where elements are; None for types that have none."""
+    if x.dtype.kind == "f":
+        # Zeros of both signs are equal: adding one leaves a single one of them.
+        bits: Array = (x + x.dtype.type(0)).view(f"i{x.itemsize}")
+        return bits
+    whole = x.dtype.kind == "i" or (x.dtype.kind == "u" and x.itemsize < 8)
+    return x if whole else None
+
+
 @table.binder("ListDiff")
 def list_diff(sig: NodeSig) -> Callable[..., Any]:
     """The elements of `x` that are not in `y`, and where they are."""
@@ -95,7 +153,7 @@ def list_diff(sig: NodeSig) -> Callable[..., Any]:
             other = set(y.tolist())
             kept = np.array([i for i, v in enumerate(x.tolist()) if v not in other], index_type)
         else:
-            kept = np.flatnonzero(np.isin(x, y, invert=True)).astype(index_type)
+            kept = np.flatnonzero(_missing(x, y)).astype(index_type)
         return x[kept], kept
 
     return run

@@ -149,6 +149,31 @@ def _solve(sig: NodeSig) -> Callable[[Array, Array], Array]:
 
 
 # ---------------------------------------------------------------- triangles
+def _substituted(
+    begin: int, end: int, rhs: Array, a: Array, n: int, columns: int, forward: int, turned: int
+) -> None:
+    """A turn is a system whose right-hand sides become solutions; `turned` is of transposes."""
+    for b in range(begin, end):
+        m, r = b * n * n, b * n * columns
+        for s in range(n):
+            k = s if forward > 0 else n - 1 - s
+            row = r + k * columns
+            first, last = k + 1, n
+            if forward > 0:
+                first, last = 0, k
+            for i in range(first, last):
+                factor = a[m + i * n + k] if turned > 0 else a[m + k * n + i]
+                other = r + i * columns
+                for c in range(columns):
+                    rhs[row + c] = rhs[row + c] - factor * rhs[other + c]
+            pivot = a[m + k * n + k]
+            for c in range(columns):
+                rhs[row + c] = rhs[row + c] / pivot
+
+
+_SUBSTITUTED: Final = Looped(_substituted, fixed=("n", "forward", "turned"))
+
+
 def _adjoint(x: Array) -> Array:
     turned = np.swapaxes(x, -1, -2)
     return np.conj(turned) if x.dtype.kind == "c" else turned
@@ -156,7 +181,13 @@ def _adjoint(x: Array) -> Array:
 
 def _substitute(triangle: Array, rhs: Array, lower: bool, adjoint: bool) -> Array:
     """Solves with triangular matrices, or their adjoints."""
-    if triangle.shape[-1] <= _BLOCK:
+    n, columns = triangle.shape[-1], rhs.shape[-1]
+    if n <= _SMALL:
+        count, out = math.prod(triangle.shape[:-2]), np.array(rhs, order="C")
+        numbers = n, columns, int(lower != adjoint), int(adjoint)
+        if _SUBSTITUTED(count, count * n * n * columns / 2, out, triangle, *numbers):
+            return out
+    if n <= _BLOCK:
         kept = np.tril(triangle) if lower else np.triu(triangle)
         solved: Array = np.linalg.solve(_adjoint(kept) if adjoint else kept, rhs)
         return solved

@@ -22,6 +22,8 @@ table = KernelTable()
 
 _MANY: Final = 1 << 8
 """Elements of which generated loops make the results."""
+_SOME: Final = 1 << 14
+"""Elements that they are given at a time."""
 _NARROW: Final = 2  # bytes: SciPy has no loops for half precision
 _UFUNCS: Final = {
     "Erf": "erf",
@@ -90,7 +92,7 @@ def _bind_except(name: str, argument: float, result: float) -> Callable[[NodeSig
 
 # SciPy gives the one-sided limit of digamma at 0, where TF has no value; and log gamma of minus
 # infinity is the limit of its poles, which are all positive.
-table.binder("Digamma", T=FLOATS, out=True)(_bind_except("psi", 0.0, np.nan))
+_bind_digamma = _bind_except("psi", 0.0, np.nan)
 _bind_log_gamma = _bind_except("gammaln", -np.inf, np.inf)
 
 
@@ -100,7 +102,8 @@ def _looped(
 ) -> Function:
     """`plain`, or what loops give in double precision, of many elements of single precision.
 
-    Both may take a buffer for the result behind their arguments; loops may give None.
+    Loops get some elements at a time, so that what they work in stays in the cache. Both may take
+    a buffer for the result behind their arguments; loops may give None.
     """
     if sig.out_dtypes[0] is not dtypes.float32:
         return plain
@@ -111,15 +114,28 @@ def _looped(
             shape = np.broadcast_shapes(*map(np.shape, inputs))
         except ValueError:
             return plain(*args)  # which says so
-        value = loops(*inputs) if math.prod(shape) >= _MANY else None
-        if value is None:
+        count = math.prod(shape)
+        if count < _MANY:
             return plain(*args)
-        if out is None:
-            return value.astype(np.float32)
-        np.copyto(out, value, casting="unsafe")
-        return out
+        given = [_flat(x, shape) for x in inputs]
+        found = np.empty(shape, np.float32) if out is None else out
+        flat = found.reshape(-1)
+        for start in range(0, count, _SOME):
+            some = slice(start, start + _SOME)
+            values = loops(*(x[some] if x.ndim else x for x in given))
+            if values is None:
+                return plain(*args)
+            np.copyto(flat[some], values, casting="unsafe")
+        return found
 
     return run
+
+
+def _flat(x: Array, shape: tuple[int, ...]) -> Array:
+    """The elements that go with those of a result in a row; a single one as it is."""
+    if np.size(x) == 1:
+        return np.reshape(x, ())
+    return np.broadcast_to(x, shape).reshape(-1)
 
 
 def _incomplete(sig: NodeSig, name: str, upper: bool) -> Function:
@@ -131,6 +147,12 @@ def _incomplete(sig: NodeSig, name: str, upper: bool) -> Function:
 def _lgamma(sig: NodeSig) -> Function:
     plain = _bind_log_gamma(sig)
     return _looped(sig, plain, lambda x: gammas.log_gammas(x, plain))
+
+
+@table.binder("Digamma", T=FLOATS, out=True)
+def _digamma(sig: NodeSig) -> Function:
+    plain = _bind_digamma(sig)
+    return _looped(sig, plain, lambda x: gammas.digammas(x, plain))
 
 
 @table.binder("Betainc", T=FLOATS, out=True)

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from opdock.plugin import KernelTable, NodeSig, axes, checks
 from opdock_cpu.jit.mirrors import LEAST, mirrored
+from opdock_cpu.spreading import spread
 
 __all__ = ["table"]
 
@@ -36,7 +37,7 @@ def tile(sig: NodeSig) -> Callable[..., Array]:
         if out is None:
             out = np.empty(shape, dtype)
         # Repeating is broadcasting over a new dimension before each old one.
-        out.reshape(new)[...] = tensor.reshape(old)
+        spread(out.reshape(new), tensor.reshape(old))
         return out
 
     return run
