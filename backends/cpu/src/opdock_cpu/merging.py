@@ -14,13 +14,13 @@ import numpy as np
 
 from opdock_cpu.jit.looped import Array, Looped
 
-__all__ = ["Merged", "by_row", "divided", "flat", "found", "merged", "put"]
+__all__ = ["Merged", "by_row", "divided", "found", "merged", "put"]
 
 
+_BLOCK: Final = 1 << 8
+"""Rows of a turn."""
 _WORD: Final = 8
 """Bytes that a loop copies at once."""
-_LIMIT: Final = 2**63 - 1
-"""The last place of a flat tensor."""
 
 
 # ---------------------------------------------------------------- rows
@@ -40,71 +40,91 @@ def _unlike(a: Array, i: int, b: Array, j: int, rank: int) -> int:
     return c
 
 
-def _steps(a: Array, count: int, rank: int) -> tuple[int, int]:
-    """How many rows are before the one in front of them, and how many are like it."""
-    back, same = 0, 0
-    for i in range(1, count):
-        here, before = i * rank, (i - 1) * rank
-        c = _unlike(a, here, a, before, rank)
-        if c == rank:
-            same += 1
-        elif a[here + c] < a[before + c]:
-            back += 1
-    return back, same
+def _compared(
+    begin: int, end: int, back: Array, same: Array, cells: Array, count: int, rank: int
+) -> None:  # fmt: skip
+    """A turn is a block of rows: how many are before the one in front of them, or like it."""
+    for t in range(begin, end):
+        earlier, like = 0, 0
+        for i in range(max(t * _BLOCK, 1), min((t + 1) * _BLOCK, count)):
+            here, before = i * rank, (i - 1) * rank
+            c = _unlike(cells, here, cells, before, rank)
+            if c == rank:
+                like += 1
+            elif cells[here + c] < cells[before + c]:
+                earlier += 1
+        back[t] = earlier
+        same[t] = like
 
 
-# ---------------------------------------------------------------- loops, all of one turn
+# ---------------------------------------------------------------- loops of one turn
 def _merge(
-    begin: int, end: int, out: Array, in_a: Array, in_b: Array, count: Array, a: Array, b: Array,
+    begin: int, end: int, in_a: Array, in_b: Array, count: Array, a: Array, b: Array,
     first: int, second: int, rank: int,
 ) -> None:  # fmt: skip
-    """Cells of both; `count` is how many there are, or -1."""
+    """Where the cells of both are in each; `count` is how many there are."""
     for turn in range(begin, end):
-        back, _same = _steps(a, first, rank)
-        more, _same = _steps(b, second, rank)
-        i, j, at = 0, 0, -1 if back + more > 0 else 0
-        while at >= 0 and (i < first or j < second):
-            in_a[at] = -1
-            in_b[at] = -1
+        i, j, at = 0, 0, 0
+        while i < first or j < second:
             side = 1 if i == first else -1
             if i < first and j < second:
                 c = _unlike(a, i * rank, b, j * rank, rank)
                 side = 0
                 if c < rank:
                     side = -1 if a[i * rank + c] < b[j * rank + c] else 1
-            to = at * rank
-            if side <= 0:
-                for c in range(rank):
-                    out[to + c] = a[i * rank + c]
-                in_a[at] = i
-                i += 1
-            else:
-                for c in range(rank):
-                    out[to + c] = b[j * rank + c]
-            if side >= 0:
-                in_b[at] = j
-                j += 1
+            in_a[at] = i if side <= 0 else -1
+            in_b[at] = j if side >= 0 else -1
+            i += 1 if side <= 0 else 0
+            j += 1 if side >= 0 else 0
             at += 1
         count[turn] = at
 
 
-def _find(
-    begin: int, end: int, places: Array, wrong: Array, keys: Array, among: Array, many: int,
-    most: int, rank: int,
+# ---------------------------------------------------------------- loops in shares
+def _copy(
+    begin: int, end: int, out: Array, in_a: Array, in_b: Array, a: Array, b: Array, rank: int
 ) -> None:  # fmt: skip
-    """Where each key stands among others, or -1; where those repeat, each is found once."""
-    for turn in range(begin, end):
-        back, _same = _steps(keys, many, rank)
-        more, repeated = _steps(among, most, rank)
-        wrong[turn] = back + more
-        i, j = 0, 0
-        while i < many:
+    """A turn is a cell, which one of both has or the other."""
+    for k in range(begin, end):
+        if in_a[k] >= 0:
+            for c in range(rank):
+                out[k * rank + c] = a[in_a[k] * rank + c]
+        else:
+            for c in range(rank):
+                out[k * rank + c] = b[in_b[k] * rank + c]
+
+
+def _side(keys: Array, i: int, among: Array, j: int, rank: int) -> int:
+    """-1 for a key that is before one of the others, 1 for one behind it, 0 for one like it."""
+    c = _unlike(keys, i * rank, among, j * rank, rank)
+    side = 0
+    if c < rank:
+        side = -1 if keys[i * rank + c] < among[j * rank + c] else 1
+    return side
+
+
+def _find(
+    begin: int, end: int, places: Array, keys: Array, among: Array, many: int, most: int,
+    rank: int, block: int, repeated: int,
+) -> None:  # fmt: skip
+    """A turn is a block of keys: where each stands among others, or -1.
+
+    Where the others repeat, each is found once, and all keys are one block.
+    """
+    for t in range(begin, end):
+        i, j, far = t * block, 0, most
+        last = min(i + block, many)
+        while j < far:
+            middle = (j + far) // 2
+            side = _side(keys, i, among, middle, rank)
+            if side > 0:
+                j = middle + 1
+            else:
+                far = middle
+        while i < last:
             side = -1
             if j < most:
-                c = _unlike(keys, i * rank, among, j * rank, rank)
-                side = 0
-                if c < rank:
-                    side = -1 if keys[i * rank + c] < among[j * rank + c] else 1
+                side = _side(keys, i, among, j, rank)
             if side > 0:
                 j += 1
             else:
@@ -112,25 +132,6 @@ def _find(
                 i += 1
                 if side == 0 and repeated > 0:
                     j += 1
-
-
-def _flatten(
-    begin: int, end: int, places: Array, wrong: Array, cells: Array, shape: Array, count: int,
-    rank: int, ordered: int,
-) -> None:  # fmt: skip
-    """The place of each cell in the flat dense tensor; how many are outside, or out of order."""
-    for turn in range(begin, end):
-        bad = 0
-        for i in range(count):
-            place = 0
-            for c in range(rank):
-                at = cells[i * rank + c]
-                bad += 1 if (at < 0) | (at >= shape[c]) else 0
-                place = place * shape[c] + at
-            places[i] = place
-        for i in range(1, count if ordered > 0 else 0):
-            bad += 1 if places[i] <= places[i - 1] else 0
-        wrong[turn] = bad
 
 
 def _put(begin: int, end: int, out: Array, places: Array, values: Array) -> None:
@@ -193,10 +194,11 @@ def _gather(
                 out[at * rank + c] = cells[i * rank + c]
 
 
+_COMPARED: Final = Looped(_compared)
+_COPY: Final = Looped(_copy)
 _GATHER: Final = Looped(_gather)
 _MERGE: Final = Looped(_merge)
 _FIND: Final = Looped(_find)
-_FLATTEN: Final = Looped(_flatten, fixed=("rank",))
 _PUT: Final = Looped(_put)
 _COUNT: Final = Looped(_count)
 _PART: Final = Looped(_part)
@@ -216,16 +218,27 @@ class Merged(NamedTuple):
     b: Array
 
 
+def _order(cells: Array) -> tuple[bool, bool] | None:
+    """Whether rows are in order, and whether some repeat; None without code."""
+    turns = -(-len(cells) // _BLOCK)
+    back, same = np.empty(turns, np.int64), np.empty(turns, np.int64)
+    if not _COMPARED(turns, cells.size, back, same, cells, *cells.shape):
+        return None
+    return not back.any(), bool(same.any())
+
+
 def merged(a: Array, b: Array) -> Merged | None:
     """The cells [n, rank] of both; the first of those that one repeats is the other's first."""
     rank, most = a.shape[1], len(a) + len(b)
-    if not a.size or not b.size:
+    if not a.size or not b.size or not all(found and found[0] for found in map(_order, (a, b))):
         return None
-    out, count = np.empty((most, rank), np.int64), np.empty(1, np.int64)
     in_a, in_b = np.empty(most, np.int64), np.empty(most, np.int64)
-    done = _MERGE(1, 2 * out.size, out, in_a, in_b, count, a, b, len(a), len(b), rank)
-    n = int(count[0]) if done else -1
-    return Merged(out[:n], in_a[:n], in_b[:n]) if n >= 0 else None
+    count = np.empty(1, np.int64)
+    if not _MERGE(1, 4 * most, in_a, in_b, count, a, b, len(a), len(b), rank):
+        return None
+    n = int(count[0])
+    out, in_a, in_b = np.empty((n, rank), np.int64), in_a[:n], in_b[:n]
+    return Merged(out, in_a, in_b) if _COPY(n, out.size, out, in_a, in_b, a, b, rank) else None
 
 
 def found(keys: Array, among: Array) -> Array | None:
@@ -233,29 +246,17 @@ def found(keys: Array, among: Array) -> Array | None:
 
     Where the others repeat a cell, the first of the cells like it is at its first place, and so on.
     """
-    rank = keys.shape[1]
     if not keys.size or not among.size:
         return None
-    places, wrong = np.empty(len(keys), np.int64), np.empty(1, np.int64)
+    orders = [_order(keys), _order(among)]
+    if not all(order and order[0] for order in orders):
+        return None
+    repeated = bool(orders[1] and orders[1][1])
+    many, rank = keys.shape
+    block = many if repeated else _BLOCK
+    places, numbers = np.empty(many, np.int64), (many, len(among), rank, block, int(repeated))
     steps = keys.size + among.size
-    if not _FIND(1, steps, places, wrong, keys, among, len(keys), len(among), rank):
-        return None
-    return None if wrong[0] else places
-
-
-def flat(cells: Array, shape: tuple[int, ...], ordered: bool) -> Array | None:
-    """Where cells [n, rank] are in the flat dense tensor.
-
-    All are inside, and they ascend if that is `ordered`.
-    """
-    count, rank = cells.shape
-    if not cells.size or not 0 < math.prod(shape) <= _LIMIT or min(shape) < 0:
-        return None
-    places, wrong = np.empty(count, np.int64), np.empty(1, np.int64)
-    sizes = np.array(shape, np.int64)
-    if not _FLATTEN(1, cells.size, places, wrong, cells, sizes, count, rank, int(ordered)):
-        return None
-    return None if wrong[0] else places
+    return places if _FIND(-(-many // block), steps, places, keys, among, *numbers) else None
 
 
 def put(out: Array, places: Array, values: Array) -> None:

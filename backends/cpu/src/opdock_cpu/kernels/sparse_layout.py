@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import KernelTable, NodeSig, cells, checks
-from opdock_cpu import merging
+from opdock_cpu import merging, picking
 from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
@@ -26,7 +26,7 @@ def sparse_to_dense(sig: NodeSig) -> Callable[..., npt.NDArray[Any]]:
         values, default = np.asarray(values), np.asarray(default)
         place, wanted = None, tuple(checks.ints(output_shape))
         if np.ndim(indices) == 2 and np.shape(output_shape) == indices.shape[1:]:
-            place = merging.flat(indices, wanted, validate)
+            place = picking.places(indices, wanted, validate)
         # What does not fit is for the checks.
         if place is None or values.shape not in ((), place.shape) or default.ndim:
             wanted, place = checks.dense_places(indices, output_shape, values, default, validate)
