@@ -8,6 +8,7 @@ not in order, and where there is no code.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -17,8 +18,8 @@ from opdock_cpu.jit.looped import Array, Looped
 __all__ = ["Merged", "by_row", "divided", "found", "merged", "put"]
 
 
-_BLOCK: Final = 1 << 8
-"""Rows of a turn."""
+_BLOCK, _LEAST = 1 << 15, 1 << 4
+"""Numbers of a turn, and the fewest rows."""
 _WORD: Final = 8
 """Bytes that a loop copies at once."""
 
@@ -40,21 +41,21 @@ def _unlike(a: Array, i: int, b: Array, j: int, rank: int) -> int:
     return c
 
 
-def _compared(
-    begin: int, end: int, back: Array, same: Array, cells: Array, count: int, rank: int
-) -> None:  # fmt: skip
-    """A turn is a block of rows: how many are before the one in front of them, or like it."""
-    for t in range(begin, end):
-        earlier, like = 0, 0
-        for i in range(max(t * _BLOCK, 1), min((t + 1) * _BLOCK, count)):
-            here, before = i * rank, (i - 1) * rank
-            c = _unlike(cells, here, cells, before, rank)
-            if c == rank:
-                like += 1
-            elif cells[here + c] < cells[before + c]:
-                earlier += 1
-        back[t] = earlier
-        same[t] = like
+def _side(a: Array, i: int, b: Array, j: int, rank: int) -> int:
+    """-1 for a row that is before another, 1 for one behind it, 0 for one like it."""
+    c = _unlike(a, i * rank, b, j * rank, rank)
+    side = 0
+    if c < rank:
+        side = -1 if a[i * rank + c] < b[j * rank + c] else 1
+    return side
+
+
+def _compared(begin: int, end: int, steps: Array, cells: Array, rank: int) -> None:
+    """A turn is a row, beside the one in front of it: 1 is behind it, 0 like it, -1 before it."""
+    for i in range(begin, end):
+        steps[i] = 1
+        if i > 0:
+            steps[i] = _side(cells, i, cells, i - 1, rank)
 
 
 # ---------------------------------------------------------------- loops of one turn
@@ -68,10 +69,7 @@ def _merge(
         while i < first or j < second:
             side = 1 if i == first else -1
             if i < first and j < second:
-                c = _unlike(a, i * rank, b, j * rank, rank)
-                side = 0
-                if c < rank:
-                    side = -1 if a[i * rank + c] < b[j * rank + c] else 1
+                side = _side(a, i, b, j, rank)
             in_a[at] = i if side <= 0 else -1
             in_b[at] = j if side >= 0 else -1
             i += 1 if side <= 0 else 0
@@ -94,44 +92,50 @@ def _copy(
                 out[k * rank + c] = b[in_b[k] * rank + c]
 
 
-def _side(keys: Array, i: int, among: Array, j: int, rank: int) -> int:
-    """-1 for a key that is before one of the others, 1 for one behind it, 0 for one like it."""
-    c = _unlike(keys, i * rank, among, j * rank, rank)
-    side = 0
-    if c < rank:
-        side = -1 if keys[i * rank + c] < among[j * rank + c] else 1
-    return side
+def _first(keys: Array, i: int, among: Array, most: int, rank: int) -> int:
+    """The first of the others, which are in order, that is not before a key."""
+    low, far = 0, most
+    while low < far:
+        middle = (low + far) // 2
+        if _side(keys, i, among, middle, rank) > 0:
+            low = middle + 1
+        else:
+            far = middle
+    return low
 
 
 def _find(
-    begin: int, end: int, places: Array, keys: Array, among: Array, many: int, most: int,
-    rank: int, block: int, repeated: int,
+    begin: int, end: int, places: Array, own: Array, keys: Array, steps: Array, among: Array,
+    others: Array, many: int, most: int, rank: int, block: int,
 ) -> None:  # fmt: skip
-    """A turn is a block of keys: where each stands among others, or -1.
+    """A turn is a block of keys: where each stands among others, or -1, all in order.
 
-    Where the others repeat, each is found once, and all keys are one block.
+    Keys that are alike have the first of the others like them in `places`, and one each, in turn,
+    in `own`. How rows follow each other is in `steps` and `others`, as `_compared` says it.
     """
     for t in range(begin, end):
-        i, j, far = t * block, 0, most
-        last = min(i + block, many)
-        while j < far:
-            middle = (j + far) // 2
-            side = _side(keys, i, among, middle, rank)
-            if side > 0:
-                j = middle + 1
+        first, j, alike, side = t * block, 0, 0, 1
+        if first > 0:
+            j = _first(keys, first, among, most, rank)
+            alike = first - _first(keys, first, keys, first, rank)
+        for i in range(first, min(first + block, many)):
+            if i == first or steps[i] != 0:
+                alike = alike if i == first else 0
+                side = 1
+                while side > 0 and j < most:
+                    side = _side(keys, i, among, j, rank)
+                    j += 1 if side > 0 else 0
             else:
-                far = middle
-        while i < last:
-            side = -1
-            if j < most:
-                side = _side(keys, i, among, j, rank)
-            if side > 0:
-                j += 1
-            else:
-                places[i] = j if side == 0 else -1
-                i += 1
-                if side == 0 and repeated > 0:
-                    j += 1
+                alike += 1
+            places[i] = j if side == 0 else -1
+            own[i] = places[i]
+            if side == 0 and alike > 0:
+                one, before = j + alike, 0
+                if i > first:
+                    before = own[i - 1]
+                elif one < most:
+                    before = -1 if _side(keys, i, among, one, rank) != 0 else 0
+                own[i] = one if before >= 0 and one < most and others[min(one, most - 1)] == 0 else -1
 
 
 def _put(begin: int, end: int, out: Array, places: Array, values: Array) -> None:
@@ -218,19 +222,18 @@ class Merged(NamedTuple):
     b: Array
 
 
-def _order(cells: Array) -> tuple[bool, bool] | None:
-    """Whether rows are in order, and whether some repeat; None without code."""
-    turns = -(-len(cells) // _BLOCK)
-    back, same = np.empty(turns, np.int64), np.empty(turns, np.int64)
-    if not _COMPARED(turns, cells.size, back, same, cells, *cells.shape):
+def _steps(cells: Array) -> Array | None:
+    """How rows follow each other; None where some are out of order, and without code."""
+    steps = np.empty(len(cells), np.int8)
+    if not _COMPARED(len(cells), cells.size, steps, cells, cells.shape[1]):
         return None
-    return not back.any(), bool(same.any())
+    return steps if steps.min() >= 0 else None
 
 
 def merged(a: Array, b: Array) -> Merged | None:
     """The cells [n, rank] of both; the first of those that one repeats is the other's first."""
     rank, most = a.shape[1], len(a) + len(b)
-    if not a.size or not b.size or not all(found and found[0] for found in map(_order, (a, b))):
+    if not a.size or not b.size or _steps(a) is None or _steps(b) is None:
         return None
     in_a, in_b = np.empty(most, np.int64), np.empty(most, np.int64)
     count = np.empty(1, np.int64)
@@ -241,22 +244,26 @@ def merged(a: Array, b: Array) -> Merged | None:
     return Merged(out, in_a, in_b) if _COPY(n, out.size, out, in_a, in_b, a, b, rank) else None
 
 
-def found(keys: Array, among: Array) -> Array | None:
-    """Where each of the cells [n, rank] is among others, or -1.
+def found(several: Sequence[Array], among: Array) -> list[Array] | None:
+    """Where each of several tensors' cells [n, rank] is among others, or -1.
 
     Where the others repeat a cell, the first of the cells like it is at its first place, and so on.
     """
-    if not keys.size or not among.size:
+    others = _steps(among) if among.size and all(keys.size for keys in several) else None
+    if others is None:
         return None
-    orders = [_order(keys), _order(among)]
-    if not all(order and order[0] for order in orders):
-        return None
-    repeated = bool(orders[1] and orders[1][1])
-    many, rank = keys.shape
-    block = many if repeated else _BLOCK
-    places, numbers = np.empty(many, np.int64), (many, len(among), rank, block, int(repeated))
-    steps = keys.size + among.size
-    return places if _FIND(-(-many // block), steps, places, keys, among, *numbers) else None
+    repeated, each = not others.all(), []
+    for keys in several:
+        steps, many, rank = _steps(keys), *keys.shape
+        if steps is None:
+            return None
+        places, own = np.empty(many, np.int64), np.empty(many, np.int64)
+        block = max(_LEAST, _BLOCK // rank)
+        arrays, numbers = (places, own, keys, steps, among, others), (many, len(among), rank, block)
+        if not _FIND(-(-many // block), keys.size + among.size, *arrays, *numbers):
+            return None
+        each.append(own if repeated else places)
+    return each
 
 
 def put(out: Array, places: Array, values: Array) -> None:

@@ -214,9 +214,9 @@ def sparse_add_grad(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
         if grad.shape == total.shape[:1] and all(
             i.ndim == 2 and i.shape[1] == total.shape[1] for i in indices
         ):
-            found = [merging.found(i, total) for i in indices[:2]]
-            if found[0] is not None and found[1] is not None:
-                return _or_zero(grad, found[0]), _or_zero(grad, found[1])
+            found = merging.found(indices[:2], total)
+            if found is not None:
+                return tuple(_or_zero(grad, places) for places in found)
         return plain(grad, *indices)
 
     return run
