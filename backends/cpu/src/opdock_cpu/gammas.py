@@ -17,11 +17,13 @@ from opdock.plugin import codegen
 from opdock_cpu.jit.looped import Array, Looped, double
 
 __all__ = [
-    "beta_of", "gamma_of", "gamma_slope", "log_gammas", "polygamma", "slope_sorts", "slope_sum",
+    "beta_of", "gamma_of", "gamma_slope", "log_gammas", "polygamma", "slope_sorts", "slope_sums",
     "tail_integral", "zeta",
 ]  # fmt: skip
 
 _LANES: Final = 8
+_ABREAST: Final = 32
+"""The same of sums whose steps wait for each other."""
 _FAR, _REST = 254, 255
 """What `slope_sorts` does not call near."""
 _ENOUGH: Final = 1e-9
@@ -134,29 +136,44 @@ def _fraction(begin: int, end: int, out: Array, c: Array, d: Array, a: Array, x:
 
 
 def _slope(
-    begin: int, end: int, out: Array, term: Array, psi: Array, logs: Array, a: Array, x: Array
-) -> None:
-    """The sum of x**n / ((a + 1) ... (a + n)) times log x less digamma(a + n + 1)."""
+    begin: int, end: int, out: Array, total: Array, term: Array, psi: Array, logs: Array,
+    shape: Array, at: Array, a: Array, x: Array, places: Array, count: int, moved: int,
+) -> None:  # fmt: skip
+    """The sum of x**n / ((a + 1) ... (a + n)) times log x less digamma(a + n + 1), at places.
+
+    Or what that says of a sample x, if it is `moved`. The turns of a share work in the same lanes.
+    """
+    first = begin * _ABREAST
     for turn in range(begin, end):
-        first = turn * _LANES
-        for i in range(first, first + _LANES):
+        for i in range(_ABREAST):
+            place = places[min(turn * _ABREAST + i, count - 1)]
+            shape[first + i] = a[place]
+            at[first + i] = x[place]
+        for i in range(first, first + _ABREAST):
             term[i] = 1.0
-            psi[i] = _psi(a[i] + 1.0)
-            logs[i] = log(x[i])
-            out[i] = logs[i] - psi[i]
+            psi[i] = _psi(shape[i] + 1.0)
+            logs[i] = log(at[i])
+            total[i] = logs[i] - psi[i]
         more, k = 1, 0
         while more > 0 and k < _MOST:
             more = 0
             k += 1
-            for i in range(first, first + _LANES):
-                inverse = 1.0 / (a[i] + k)
+            for i in range(first, first + _ABREAST):
+                inverse = 1.0 / (shape[i] + k)
                 psi[i] = psi[i] + inverse
-                term[i] = term[i] * (x[i] * inverse)
+                term[i] = term[i] * (at[i] * inverse)
                 value = term[i] * (logs[i] - psi[i])
-                out[i] = out[i] + value
+                total[i] = total[i] + value
                 # Terms grow up to the largest; one comparison, which LLVM makes a vector of.
-                left = max(abs(value) - abs(out[i]) * _ENOUGH, x[i] - a[i] - k)
+                left = max(abs(value) - abs(total[i]) * _ENOUGH, at[i] - shape[i] - k)
                 more += 1 if left > 0.0 else 0
+        for i in range(_ABREAST):
+            place = places[min(turn * _ABREAST + i, count - 1)]
+            value = total[first + i]
+            if moved > 0:
+                value = -value * at[first + i] / shape[first + i]
+            if turn * _ABREAST + i < count:
+                out[place] = value
 
 
 def _sorts(begin: int, end: int, out: Array, a: Array, x: Array) -> None:
@@ -277,7 +294,7 @@ def _factorials(begin: int, end: int, out: Array, n: Array) -> None:
 _SORTS: Final = Looped(_sorts)
 _SERIES: Final = Looped(_series)
 _FRACTION: Final = Looped(_fraction)
-_SLOPE: Final = Looped(_slope)
+_SLOPE: Final = Looped(_slope, fixed=("moved",))
 _TAIL: Final = Looped(_tail)
 _FRONT: Final = Looped(_front)
 _BETA: Final = Looped(_beta)
@@ -353,10 +370,11 @@ def gamma_slope(a: Any, x: Any) -> Array | None:
     places = np.flatnonzero(valid)
     if places.size:
         given = a.take(places), x.take(places)
-        total, front = slope_sum(*given), np.empty(places.size)
-        if total is None or not _FRONT(places.size, _WORK * places.size, front, *given):
+        front = np.empty(places.size)
+        done = _FRONT(places.size, _WORK * places.size, front, *given)
+        if not done or not slope_sums(out, a, x, places):
             return None
-        out.put(places, front * total)
+        out.put(places, front * out.take(places))
     return out
 
 
@@ -393,13 +411,26 @@ def log_gammas(x: Any, other: Callable[[Array], Array]) -> Array | None:
     return out
 
 
-def slope_sum(a: Array, x: Array) -> Array | None:
-    """The derivative of P(a, x) by a, of positive vectors, over x**a exp(-x) / gamma(a + 1)."""
-    return _run(_SLOPE, 3, (a, x))
+def slope_sums(out: Array, a: Array, x: Array, places: Array, moved: bool = False) -> bool:
+    """At places, the derivative of P(a, x) by a, over x**a exp(-x) / gamma(a + 1).
+
+    Args:
+        out: where they go, a contiguous array of the others' shape.
+        a, x: the arguments, positive at the places.
+        places: in flat arrays.
+        moved: whether instead it is what a sample x moves by as its shape a grows.
+
+    Returns:
+        Whether there is code.
+    """
+    turns = -(-places.size // _ABREAST)
+    lanes = [np.empty(turns * _ABREAST) for _ in range(6)]
+    numbers = places.size, int(moved)
+    return _SLOPE(turns, _WORK * places.size, out, *lanes, a, x, places, *numbers)
 
 
 def slope_sorts(a: Array, x: Array) -> tuple[Array, Array, Array] | None:
-    """Places of what `slope_sum` is for, of what `tail_integral` is for, and of the rest.
+    """Places of what `slope_sums` is for, of what `tail_integral` is for, and of the rest.
 
     The first stand in an order by how many terms they take, since those beside each other wait for
     the last of them. None if there is no code.
