@@ -222,7 +222,9 @@ TABLES: Final[Mapping[str, str]] = {
     ),
     "opdock_cpu.kernels.sorting:table": "LowerBound NthElement TopK TopKV2 UpperBound",
     "opdock_cpu.kernels.sparse_cross:table": "SparseCross SparseFeatureCross SparseFeatureCrossV2",
-    "opdock_cpu.kernels.sparse_layout:table": "SparseFillEmptyRows SparseSplit SparseToDense",
+    "opdock_cpu.kernels.sparse_layout:table": (
+        "SparseFillEmptyRows SparseFillEmptyRowsGrad SparseSplit SparseToDense"
+    ),
     "opdock_cpu.kernels.sparse_math:table": (
         "SparseAdd SparseAddGrad SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul "
         "SparseSparseMaximum SparseSparseMinimum SparseTensorDenseAdd SparseTensorDenseMatMul"

@@ -15,7 +15,7 @@ import numpy as np
 
 from opdock_cpu.jit.looped import Array, Looped
 
-__all__ = ["Merged", "by_row", "divided", "found", "merged", "put"]
+__all__ = ["Merged", "by_row", "divided", "found", "merged", "put", "row_counts"]
 
 
 _BLOCK, _LEAST = 1 << 15, 1 << 4
@@ -184,6 +184,21 @@ def _part(
             out[at * rank + axis] = cells[i * rank + axis] - starts[p]
 
 
+def _tally(
+    begin: int, end: int, counts: Array, wrong: Array, cells: Array, rows: int, rank: int, size: int
+) -> None:  # fmt: skip
+    """How many cells each row has; `wrong` counts those that are in none."""
+    for turn in range(begin, end):
+        bad = 0
+        for i in range(rows):
+            row = cells[i * rank]
+            if row < 0 or row >= size:
+                bad += 1
+            else:
+                counts[row] += 1
+        wrong[turn] = bad
+
+
 def _gather(
     begin: int, end: int, out: Array, place: Array, next: Array, cells: Array, rows: int, rank: int
 ) -> None:  # fmt: skip
@@ -204,6 +219,7 @@ _GATHER: Final = Looped(_gather)
 _MERGE: Final = Looped(_merge)
 _FIND: Final = Looped(_find)
 _PUT: Final = Looped(_put)
+_TALLY: Final = Looped(_tally)
 _COUNT: Final = Looped(_count)
 _PART: Final = Looped(_part)
 
@@ -275,6 +291,14 @@ def put(out: Array, places: Array, values: Array) -> None:
         if _PUT(places.size, places.size, cells, places, given, most=1):
             return
     flat_out[places] = values
+
+
+def row_counts(cells: Array, size: int) -> Array | None:
+    """How many cells [n, rank] each row has; None without code, or if one is in no row."""
+    counts, wrong = np.zeros(size, np.int64), np.empty(1, np.int64)
+    rows, rank = cells.shape
+    done = _TALLY(1, 2 * rows, counts, wrong, cells, rows, rank, size)
+    return counts if done and not wrong[0] else None
 
 
 def by_row(cells: Array, first: Array, count: int) -> tuple[Array, Array] | None:
