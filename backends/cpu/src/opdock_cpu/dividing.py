@@ -22,6 +22,7 @@ _COST: Final = 4
 _SHORT: Final = 8
 """Columns of which the code says how many they are."""
 _FLOORED, _FLOORED_REST, _TRUNCATED, _TRUNCATED_REST = range(4)
+"""What is computed: quotients, or remainders where the number is odd."""
 _KINDS: Final = {
     "FloorDiv": _FLOORED,
     "FloorMod": _FLOORED_REST,
@@ -49,9 +50,7 @@ def _divide(
             if kind >= _TRUNCATED and rest != 0 and whole < 0:
                 whole = whole + 1
                 rest = rest - b
-            out[r * columns + c] = (
-                rest if kind == _FLOORED_REST or kind == _TRUNCATED_REST else whole
-            )
+            out[r * columns + c] = rest if kind % 2 == 1 else whole
 
 
 def divided(op: str, x: Any, y: Any, out: Array | None) -> Array | None:

@@ -135,7 +135,9 @@ def _find(
                     before = own[i - 1]
                 elif one < most:
                     before = -1 if _side(keys, i, among, one, rank) != 0 else 0
-                own[i] = one if before >= 0 and one < most and others[min(one, most - 1)] == 0 else -1
+                own[i] = -1
+                if before >= 0 and one < most and others[min(one, most - 1)] == 0:
+                    own[i] = one
 
 
 def _put(begin: int, end: int, out: Array, places: Array, values: Array) -> None:
@@ -270,9 +272,10 @@ def found(several: Sequence[Array], among: Array) -> list[Array] | None:
         return None
     repeated, each = not others.all(), []
     for keys in several:
-        steps, many, rank = _steps(keys), *keys.shape
+        steps = _steps(keys)
         if steps is None:
             return None
+        many, rank = keys.shape
         places, own = np.empty(many, np.int64), np.empty(many, np.int64)
         block = max(_LEAST, _BLOCK // rank)
         arrays, numbers = (places, own, keys, steps, among, others), (many, len(among), rank, block)

@@ -48,7 +48,7 @@ def _checked(ufunc: Binary) -> Callable[[NodeSig], Binary]:
     def bind(sig: NodeSig) -> Binary:
         op, divisor = sig.op, sig.const(1)
         sound = divisor is not None and bool(np.all(divisor))
-        if sound and np.size(divisor) == 1:
+        if divisor is not None and sound and divisor.size == 1:
             return ufunc
 
         def run(x: Array, y: Array, out: Array | None = None) -> Array:

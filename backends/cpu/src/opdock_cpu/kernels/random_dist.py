@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import FLOATS, REALS, KernelTable, NodeSig, as_dtype, checks, errors, philox
-from opdock_cpu import gammas
+from opdock_cpu import gammas, slopes
 from opdock_cpu.categorical import choices
 from opdock_cpu.kernels.random import node_stream, stateless_stream
 from opdock_cpu.philox import (
@@ -464,11 +464,11 @@ def _random_gamma_grad(sig: NodeSig) -> Callable[[Array, Array], Array]:
 
 def _moved(out: Array, a: Array, x: Array) -> bool:
     """What samples x move by as their shapes a grow, of vectors; whether there is code."""
-    sorts = gammas.slope_sorts(a, x)
+    sorts = slopes.slope_sorts(a, x)
     if sorts is None:
         return False
     near, far, rest = sorts
-    if near.size and not gammas.slope_sums(out, a, x, near, moved=True):
+    if near.size and not slopes.slope_sums(out, a, x, near, moved=True):
         return False
     if far.size:
         found = gammas.tail_integral(*(v.take(far).astype(np.float64) for v in (a, x)))

@@ -8,7 +8,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import COMPLEX, FLOATS, NUMBERS, REALS, KernelTable, NodeSig, cells, checks, dtypes
+from opdock.plugin import (
+    COMPLEX,
+    FLOATS,
+    NUMBERS,
+    REALS,
+    KernelTable,
+    NodeSig,
+    cells,
+    checks,
+    dtypes,
+)
 from opdock_cpu import merging, picking
 from opdock_cpu.portable import portable_kernel
 
