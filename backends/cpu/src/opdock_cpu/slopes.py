@@ -45,7 +45,7 @@ def psi(x: float) -> float:
 
 # ---------------------------------------------------------------- loops
 def _slope(
-    begin: int, end: int, out: Array, total: Array, term: Array, psi: Array, logs: Array,
+    begin: int, end: int, out: Array, total: Array, term: Array, digamma: Array, logs: Array,
     shape: Array, at: Array, a: Array, x: Array, places: Array, count: int, moved: int,
 ) -> None:  # fmt: skip
     """The sum of x**n / ((a + 1) ... (a + n)) times log x less digamma(a + n + 1), at places.
@@ -60,18 +60,18 @@ def _slope(
             at[first + i] = x[place]
         for i in range(first, first + _ABREAST):
             term[i] = 1.0
-            psi[i] = psi(shape[i] + 1.0)
+            digamma[i] = psi(shape[i] + 1.0)
             logs[i] = log(at[i])
-            total[i] = logs[i] - psi[i]
+            total[i] = logs[i] - digamma[i]
         more, k = 1, 0
         while more > 0 and k < MOST:
             more = 0
             k += 1
             for i in range(first, first + _ABREAST):
                 inverse = 1.0 / (shape[i] + k)
-                psi[i] = psi[i] + inverse
+                digamma[i] = digamma[i] + inverse
                 term[i] = term[i] * (at[i] * inverse)
-                value = term[i] * (logs[i] - psi[i])
+                value = term[i] * (logs[i] - digamma[i])
                 total[i] = total[i] + value
                 # Terms grow up to the largest; one comparison, which LLVM makes a vector of.
                 left = max(abs(value) - abs(total[i]) * ENOUGH, at[i] - shape[i] - k)
