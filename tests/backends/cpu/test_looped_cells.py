@@ -83,7 +83,7 @@ def test_what_is_in_no_order_is_put_into_one(both: Both) -> None:
         total = tf.sparse.add(_sparse(a, 20, np.float32), _sparse(b, 20, np.float32))
         return [total.indices, total.values]
 
-    pair = both(build, "_merge")
+    pair = both(build, "_compared")
     _same(pair)
     assert (np.diff(pair[0][0] @ [20, 1]) > 0).all()
 
@@ -104,7 +104,7 @@ def test_dense_tensors(both: Both, rank: int, kind: Any) -> None:
         )  # fmt: skip
         return [numbers, texts, back]
 
-    _same(both(build, "_flatten"))
+    _same(both(build, "_place"))
 
 
 @pytest.mark.parametrize("wrong", ["outside", "order", "twice"])

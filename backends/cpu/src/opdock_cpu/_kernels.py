@@ -16,7 +16,8 @@ TABLES: Final[Mapping[str, str]] = {
     ),
     "opdock_cpu.kernels.argmax:table": "ArgMax ArgMin",
     "opdock_cpu.kernels.arithmetic:table": (
-        "Add Div DivNoNan FloorDiv FloorMod Mod MulNoNan TruncateDiv TruncateMod Xdivy Xlogy"
+        "Add Div DivNoNan FloorDiv FloorMod Mod MulNoNan NextAfter TruncateDiv TruncateMod Xdivy "
+        "Xlogy"
     ),
     "opdock_cpu.kernels.array:table": "BroadcastTo",
     "opdock_cpu.kernels.audio:table": "DecodeWav EncodeWav",
@@ -84,7 +85,7 @@ TABLES: Final[Mapping[str, str]] = {
     "opdock_cpu.kernels.fractional_pool:table": (
         "FractionalAvgPool FractionalAvgPoolGrad FractionalMaxPool FractionalMaxPoolGrad"
     ),
-    "opdock_cpu.kernels.gather:table": "Gather GatherV2",
+    "opdock_cpu.kernels.gather:table": "Gather GatherNd GatherV2",
     "opdock_cpu.kernels.hashing:table": (
         "Fingerprint StringToHashBucket StringToHashBucketFast StringToHashBucketStrong"
     ),
@@ -223,10 +224,12 @@ TABLES: Final[Mapping[str, str]] = {
     ),
     "opdock_cpu.kernels.sorting:table": "LowerBound NthElement TopK TopKV2 UpperBound",
     "opdock_cpu.kernels.sparse_cross:table": "SparseCross SparseFeatureCross SparseFeatureCrossV2",
-    "opdock_cpu.kernels.sparse_layout:table": "SparseFillEmptyRows SparseSplit SparseToDense",
+    "opdock_cpu.kernels.sparse_layout:table": (
+        "SparseFillEmptyRows SparseFillEmptyRowsGrad SparseSplit SparseToDense"
+    ),
     "opdock_cpu.kernels.sparse_math:table": (
-        "SparseAdd SparseAddGrad SparseSparseMaximum SparseSparseMinimum SparseTensorDenseAdd "
-        "SparseTensorDenseMatMul"
+        "SparseAdd SparseAddGrad SparseDenseCwiseAdd SparseDenseCwiseDiv SparseDenseCwiseMul "
+        "SparseSparseMaximum SparseSparseMinimum SparseTensorDenseAdd SparseTensorDenseMatMul"
     ),
     "opdock_cpu.kernels.sparse_serial:table": (
         "AddManySparseToTensorsMap AddSparseToTensorsMap DeserializeManySparse DeserializeSparse "
@@ -240,8 +243,9 @@ TABLES: Final[Mapping[str, str]] = {
         "AssignAdd AssignAddVariableOp AssignSub AssignSubVariableOp CountUpTo ResourceGather "
         "ResourceScatterAdd ResourceScatterDiv ResourceScatterMax ResourceScatterMin "
         "ResourceScatterMul ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdUpdate "
-        "ResourceScatterSub ResourceScatterUpdate ScatterAdd ScatterDiv ScatterMax ScatterMin "
-        "ScatterMul ScatterNdAdd ScatterNdSub ScatterNdUpdate ScatterSub ScatterUpdate"
+        "ResourceScatterSub ResourceScatterUpdate ResourceStridedSliceAssign ScatterAdd "
+        "ScatterDiv ScatterMax ScatterMin ScatterMul ScatterNdAdd ScatterNdSub ScatterNdUpdate "
+        "ScatterSub ScatterUpdate StridedSliceAssign"
     ),
     "opdock_cpu.kernels.strings:table": (
         "ReduceJoin StringJoin StringLength StringLower StringSplit StringSplitV2 StringStrip "

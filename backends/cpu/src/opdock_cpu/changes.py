@@ -1,4 +1,4 @@
-"""Variables of which a few rows change: the others stay where they are.
+"""Variables of which a part changes: the rest stays where it is.
 
 A table of embeddings has many more rows than a step updates, and a copy of it takes as long as all
 else together. What nobody else has read is written in place.
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["Combine", "change_rows", "may_write", "replace"]
+__all__ = ["Combine", "change", "change_rows", "may_write", "replace"]
 
 _LITTLE: Final = 1 << 14
 """Bytes that are sooner copied than found out to be nobody else's; measured."""
@@ -41,22 +41,32 @@ def replace(target: Array, at: Array, rows: Array) -> None:
     target[at] = rows
 
 
-def change_rows(cell: Any, shape: tuple[int, int], combine: Combine, at: Array, rows: Any) -> None:
-    """Has rows of a variable meet others.
+def change(cell: Any, write: Callable[[Array], None]) -> None:
+    """Has a part of a variable written.
 
     Args:
         cell: the variable; the caller holds its lock, and no reference to its value if that is to
             be written in place, as all but little ones are.
+        write: changes the value that it is given.
+    """
+    value = cell.read()
+    if value.nbytes <= _LITTLE:
+        fresh = value.copy()
+        write(fresh)
+        cell.write(fresh)
+        return
+    del value
+    cell.change(_own, write)
+
+
+def change_rows(cell: Any, shape: tuple[int, int], combine: Combine, at: Array, rows: Any) -> None:
+    """Has rows of a variable meet others, as `change`.
+
+    Args:
+        cell: the variable.
         shape: what the value is as a matrix.
         combine: writes into this matrix what comes of its rows at `at` and of `rows`.
         at: numbers of rows, all of which there are.
         rows: for each number a row.
     """
-    value = cell.read()
-    if value.nbytes <= _LITTLE:
-        fresh = value.copy()
-        combine(fresh.reshape(shape), at, rows)
-        cell.write(fresh)
-        return
-    del value
-    cell.change(_own, lambda value: combine(value.reshape(shape), at, rows))
+    change(cell, lambda value: combine(value.reshape(shape), at, rows))

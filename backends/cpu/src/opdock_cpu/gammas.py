@@ -8,41 +8,36 @@ step for all of them, so that LLVM makes a vector of them; it goes on while one 
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import exp, floor, log, log1p, sqrt
+from math import exp, floor, log, log1p
 from typing import Any, Final
 
 import numpy as np
 
 from opdock.plugin import codegen
 from opdock_cpu.jit.looped import Array, Looped, double
+from opdock_cpu.slopes import ENOUGH as _ENOUGH
+from opdock_cpu.slopes import MOST as _MOST
+from opdock_cpu.slopes import SHIFTS as _SHIFTS
+from opdock_cpu.slopes import WORK as _WORK
+from opdock_cpu.slopes import psi as _psi
+from opdock_cpu.slopes import slope_sums
 
 __all__ = [
-    "beta_of", "digammas", "gamma_of", "gamma_slope", "log_gammas", "polygamma", "slope_sorts",
-    "slope_sum", "tail_integral", "zeta",
+    "beta_of", "digammas", "gamma_of", "gamma_slope", "log_gammas", "polygamma", "tail_integral",
+    "zeta",
 ]  # fmt: skip
 
 _LANES: Final = 8
-_FAR, _REST = 254, 255
-"""What `slope_sorts` does not call near."""
-_ENOUGH: Final = 1e-9
-"""What is left of a sum that does not count."""
 _EXACT: Final = 1e-12
 """The same of one that is subtracted from one, which costs digits."""
 _TINY: Final = 1e-290
-_MOST: Final = 4000
-"""Terms of a series."""
 _BROAD: Final = 1e4
 """Shapes of gamma distributions from which these take hundreds of terms."""
 _NARROW: Final = 1e-3
 """A shape up to which Q may be as small as the shape is."""
 _GREAT: Final = 1e30
 """Arguments of gamma whose square still is a number of double precision, by far."""
-_WORK: Final = 100
-"""Steps that an element takes, about."""
 _STIRLING: Final = codegen.SERIES["stirling"][::-1]
-_DIGAMMA: Final = codegen.SERIES["digamma"][::-1]
-_SHIFTS: Final = (0, 1, 2, 3, 4, 5, 6, 7)
-"""What is added to small arguments until an asymptotic series is exact."""
 _PARTS: Final = tuple(1.0 / bottom for bottom in codegen.SERIES["euler_maclaurin"])
 _HALF_LOG: Final = 0.9189385332046727
 """Half of the logarithm of two pi."""
@@ -65,19 +60,6 @@ def log_gamma(x: float) -> float:
     for c in _STIRLING:
         series = series * squared + c
     return (z - 0.5) * log(z) - z + _HALF_LOG + series * inverse - log(product)
-
-
-def _psi(x: float) -> float:
-    """Digamma."""
-    less = x - x
-    for k in _SHIFTS:
-        less = less + 1.0 / (x + k) if x < 8.0 else less
-    z = x + 8.0 if x < 8.0 else x
-    squared = 1.0 / (z * z)
-    series = z - z
-    for c in _DIGAMMA:
-        series = series * squared + c
-    return log(z) - 0.5 / z - series * squared - less
 
 
 def _nonzero(x: float) -> float:
@@ -131,45 +113,6 @@ def _fraction(begin: int, end: int, out: Array, c: Array, d: Array, a: Array, x:
                 more += 1 if abs(change - 1.0) > _ENOUGH else 0
         for i in range(first, first + _LANES):
             out[i] = out[i] * exp(a[i] * log(x[i]) - x[i] - log_gamma(a[i]))
-
-
-def _slope(
-    begin: int, end: int, out: Array, term: Array, psi: Array, logs: Array, a: Array, x: Array
-) -> None:
-    """The sum of x**n / ((a + 1) ... (a + n)) times log x less digamma(a + n + 1)."""
-    for turn in range(begin, end):
-        first = turn * _LANES
-        for i in range(first, first + _LANES):
-            term[i] = 1.0
-            psi[i] = _psi(a[i] + 1.0)
-            logs[i] = log(x[i])
-            out[i] = logs[i] - psi[i]
-        more, k = 1, 0
-        while more > 0 and k < _MOST:
-            more = 0
-            k += 1
-            for i in range(first, first + _LANES):
-                inverse = 1.0 / (a[i] + k)
-                psi[i] = psi[i] + inverse
-                term[i] = term[i] * (x[i] * inverse)
-                value = term[i] * (logs[i] - psi[i])
-                out[i] = out[i] + value
-                # Terms grow up to the largest; one comparison, which LLVM makes a vector of.
-                left = max(abs(value) - abs(out[i]) * _ENOUGH, x[i] - a[i] - k)
-                more += 1 if left > 0.0 else 0
-
-
-def _sorts(begin: int, end: int, out: Array, a: Array, x: Array) -> None:
-    """Which function an element is for, and about how many terms it takes there."""
-    for i in range(begin, end):
-        shape, at = double(a[i]), double(x[i])
-        sort = _REST
-        if shape > 0 and at >= 0:
-            if at > shape + 6.0 * sqrt(shape) + 12.0:
-                sort = _FAR
-            elif at > 0 and shape - shape == 0:
-                sort = min(int(sqrt(at) * 8.0), _FAR - 1)
-        out[i] = sort
 
 
 def _tail(
@@ -274,10 +217,8 @@ def _factorials(begin: int, end: int, out: Array, n: Array) -> None:
         out[i] = -size if even else size
 
 
-_SORTS: Final = Looped(_sorts)
 _SERIES: Final = Looped(_series)
 _FRACTION: Final = Looped(_fraction)
-_SLOPE: Final = Looped(_slope)
 _TAIL: Final = Looped(_tail)
 _FRONT: Final = Looped(_front)
 _BETA: Final = Looped(_beta)
@@ -353,10 +294,11 @@ def gamma_slope(a: Any, x: Any) -> Array | None:
     places = np.flatnonzero(valid)
     if places.size:
         given = a.take(places), x.take(places)
-        total, front = slope_sum(*given), np.empty(places.size)
-        if total is None or not _FRONT(places.size, _WORK * places.size, front, *given):
+        front = np.empty(places.size)
+        done = _FRONT(places.size, _WORK * places.size, front, *given)
+        if not done or not slope_sums(out, a, x, places):
             return None
-        out.put(places, front * total)
+        out.put(places, front * out.take(places))
     return out
 
 
@@ -401,26 +343,6 @@ def _of_positive(loop: Looped, x: Any, other: Callable[[Array], Array]) -> Array
     if rest.size:
         out.put(rest, other(x.take(rest)))
     return out
-
-
-def slope_sum(a: Array, x: Array) -> Array | None:
-    """The derivative of P(a, x) by a, of positive vectors, over x**a exp(-x) / gamma(a + 1)."""
-    return _run(_SLOPE, 3, (a, x))
-
-
-def slope_sorts(a: Array, x: Array) -> tuple[Array, Array, Array] | None:
-    """Places of what `slope_sum` is for, of what `tail_integral` is for, and of the rest.
-
-    The first stand in an order by how many terms they take, since those beside each other wait for
-    the last of them. None if there is no code.
-    """
-    sorts = np.empty(a.size, np.uint8)
-    if not _SORTS(a.size, a.size, sorts, a, x):
-        return None
-    order = np.argsort(sorts, kind="stable")
-    counts = np.bincount(sorts, minlength=256)
-    near, far = a.size - counts[_FAR] - counts[_REST], a.size - counts[_REST]
-    return order[:near], order[near:far], order[far:]
 
 
 def tail_integral(a: Array, x: Array) -> Array | None:

@@ -8,19 +8,20 @@ not in order, and where there is no code.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from opdock_cpu.jit.looped import Array, Looped
 
-__all__ = ["Merged", "by_row", "divided", "flat", "found", "merged", "put"]
+__all__ = ["Merged", "by_row", "divided", "found", "merged", "put", "row_counts"]
 
 
+_BLOCK, _LEAST = 1 << 15, 1 << 4
+"""Numbers of a turn, and the fewest rows."""
 _WORD: Final = 8
 """Bytes that a loop copies at once."""
-_LIMIT: Final = 2**63 - 1
-"""The last place of a flat tensor."""
 
 
 # ---------------------------------------------------------------- rows
@@ -40,97 +41,103 @@ def _unlike(a: Array, i: int, b: Array, j: int, rank: int) -> int:
     return c
 
 
-def _steps(a: Array, count: int, rank: int) -> tuple[int, int]:
-    """How many rows are before the one in front of them, and how many are like it."""
-    back, same = 0, 0
-    for i in range(1, count):
-        here, before = i * rank, (i - 1) * rank
-        c = _unlike(a, here, a, before, rank)
-        if c == rank:
-            same += 1
-        elif a[here + c] < a[before + c]:
-            back += 1
-    return back, same
+def _side(a: Array, i: int, b: Array, j: int, rank: int) -> int:
+    """-1 for a row that is before another, 1 for one behind it, 0 for one like it."""
+    c = _unlike(a, i * rank, b, j * rank, rank)
+    side = 0
+    if c < rank:
+        side = -1 if a[i * rank + c] < b[j * rank + c] else 1
+    return side
 
 
-# ---------------------------------------------------------------- loops, all of one turn
+def _compared(begin: int, end: int, steps: Array, cells: Array, rank: int) -> None:
+    """A turn is a row, beside the one in front of it: 1 is behind it, 0 like it, -1 before it."""
+    for i in range(begin, end):
+        steps[i] = 1
+        if i > 0:
+            steps[i] = _side(cells, i, cells, i - 1, rank)
+
+
+# ---------------------------------------------------------------- loops of one turn
 def _merge(
-    begin: int, end: int, out: Array, in_a: Array, in_b: Array, count: Array, a: Array, b: Array,
+    begin: int, end: int, in_a: Array, in_b: Array, count: Array, a: Array, b: Array,
     first: int, second: int, rank: int,
 ) -> None:  # fmt: skip
-    """Cells of both; `count` is how many there are, or -1."""
+    """Where the cells of both are in each; `count` is how many there are."""
     for turn in range(begin, end):
-        back, _same = _steps(a, first, rank)
-        more, _same = _steps(b, second, rank)
-        i, j, at = 0, 0, -1 if back + more > 0 else 0
-        while at >= 0 and (i < first or j < second):
-            in_a[at] = -1
-            in_b[at] = -1
+        i, j, at = 0, 0, 0
+        while i < first or j < second:
             side = 1 if i == first else -1
             if i < first and j < second:
-                c = _unlike(a, i * rank, b, j * rank, rank)
-                side = 0
-                if c < rank:
-                    side = -1 if a[i * rank + c] < b[j * rank + c] else 1
-            to = at * rank
-            if side <= 0:
-                for c in range(rank):
-                    out[to + c] = a[i * rank + c]
-                in_a[at] = i
-                i += 1
-            else:
-                for c in range(rank):
-                    out[to + c] = b[j * rank + c]
-            if side >= 0:
-                in_b[at] = j
-                j += 1
+                side = _side(a, i, b, j, rank)
+            in_a[at] = i if side <= 0 else -1
+            in_b[at] = j if side >= 0 else -1
+            i += 1 if side <= 0 else 0
+            j += 1 if side >= 0 else 0
             at += 1
         count[turn] = at
 
 
-def _find(
-    begin: int, end: int, places: Array, wrong: Array, keys: Array, among: Array, many: int,
-    most: int, rank: int,
+# ---------------------------------------------------------------- loops in shares
+def _copy(
+    begin: int, end: int, out: Array, in_a: Array, in_b: Array, a: Array, b: Array, rank: int
 ) -> None:  # fmt: skip
-    """Where each key stands among others, or -1; where those repeat, each is found once."""
-    for turn in range(begin, end):
-        back, _same = _steps(keys, many, rank)
-        more, repeated = _steps(among, most, rank)
-        wrong[turn] = back + more
-        i, j = 0, 0
-        while i < many:
-            side = -1
-            if j < most:
-                c = _unlike(keys, i * rank, among, j * rank, rank)
-                side = 0
-                if c < rank:
-                    side = -1 if keys[i * rank + c] < among[j * rank + c] else 1
-            if side > 0:
-                j += 1
-            else:
-                places[i] = j if side == 0 else -1
-                i += 1
-                if side == 0 and repeated > 0:
-                    j += 1
-
-
-def _flatten(
-    begin: int, end: int, places: Array, wrong: Array, cells: Array, shape: Array, count: int,
-    rank: int, ordered: int,
-) -> None:  # fmt: skip
-    """The place of each cell in the flat dense tensor; how many are outside, or out of order."""
-    for turn in range(begin, end):
-        bad = 0
-        for i in range(count):
-            place = 0
+    """A turn is a cell, which one of both has or the other."""
+    for k in range(begin, end):
+        if in_a[k] >= 0:
             for c in range(rank):
-                at = cells[i * rank + c]
-                bad += 1 if (at < 0) | (at >= shape[c]) else 0
-                place = place * shape[c] + at
-            places[i] = place
-        for i in range(1, count if ordered > 0 else 0):
-            bad += 1 if places[i] <= places[i - 1] else 0
-        wrong[turn] = bad
+                out[k * rank + c] = a[in_a[k] * rank + c]
+        else:
+            for c in range(rank):
+                out[k * rank + c] = b[in_b[k] * rank + c]
+
+
+def _first(keys: Array, i: int, among: Array, most: int, rank: int) -> int:
+    """The first of the others, which are in order, that is not before a key."""
+    low, far = 0, most
+    while low < far:
+        middle = (low + far) // 2
+        if _side(keys, i, among, middle, rank) > 0:
+            low = middle + 1
+        else:
+            far = middle
+    return low
+
+
+def _find(
+    begin: int, end: int, places: Array, own: Array, keys: Array, steps: Array, among: Array,
+    others: Array, many: int, most: int, rank: int, block: int,
+) -> None:  # fmt: skip
+    """A turn is a block of keys: where each stands among others, or -1, all in order.
+
+    Keys that are alike have the first of the others like them in `places`, and one each, in turn,
+    in `own`. How rows follow each other is in `steps` and `others`, as `_compared` says it.
+    """
+    for t in range(begin, end):
+        first, j, alike, side = t * block, 0, 0, 1
+        if first > 0:
+            j = _first(keys, first, among, most, rank)
+            alike = first - _first(keys, first, keys, first, rank)
+        for i in range(first, min(first + block, many)):
+            if i == first or steps[i] != 0:
+                alike = alike if i == first else 0
+                side = 1
+                while side > 0 and j < most:
+                    side = _side(keys, i, among, j, rank)
+                    j += 1 if side > 0 else 0
+            else:
+                alike += 1
+            places[i] = j if side == 0 else -1
+            own[i] = places[i]
+            if side == 0 and alike > 0:
+                one, before = j + alike, 0
+                if i > first:
+                    before = own[i - 1]
+                elif one < most:
+                    before = -1 if _side(keys, i, among, one, rank) != 0 else 0
+                own[i] = -1
+                if before >= 0 and one < most and others[min(one, most - 1)] == 0:
+                    own[i] = one
 
 
 def _put(begin: int, end: int, out: Array, places: Array, values: Array) -> None:
@@ -179,6 +186,21 @@ def _part(
             out[at * rank + axis] = cells[i * rank + axis] - starts[p]
 
 
+def _tally(
+    begin: int, end: int, counts: Array, wrong: Array, cells: Array, rows: int, rank: int, size: int
+) -> None:  # fmt: skip
+    """How many cells each row has; `wrong` counts those that are in none."""
+    for turn in range(begin, end):
+        bad = 0
+        for i in range(rows):
+            row = cells[i * rank]
+            if row < 0 or row >= size:
+                bad += 1
+            else:
+                counts[row] += 1
+        wrong[turn] = bad
+
+
 def _gather(
     begin: int, end: int, out: Array, place: Array, next: Array, cells: Array, rows: int, rank: int
 ) -> None:  # fmt: skip
@@ -193,11 +215,13 @@ def _gather(
                 out[at * rank + c] = cells[i * rank + c]
 
 
+_COMPARED: Final = Looped(_compared)
+_COPY: Final = Looped(_copy)
 _GATHER: Final = Looped(_gather)
 _MERGE: Final = Looped(_merge)
 _FIND: Final = Looped(_find)
-_FLATTEN: Final = Looped(_flatten, fixed=("rank",))
 _PUT: Final = Looped(_put)
+_TALLY: Final = Looped(_tally)
 _COUNT: Final = Looped(_count)
 _PART: Final = Looped(_part)
 
@@ -216,46 +240,49 @@ class Merged(NamedTuple):
     b: Array
 
 
+def _steps(cells: Array) -> Array | None:
+    """How rows follow each other; None where some are out of order, and without code."""
+    steps = np.empty(len(cells), np.int8)
+    if not _COMPARED(len(cells), cells.size, steps, cells, cells.shape[1]):
+        return None
+    return steps if steps.min() >= 0 else None
+
+
 def merged(a: Array, b: Array) -> Merged | None:
     """The cells [n, rank] of both; the first of those that one repeats is the other's first."""
     rank, most = a.shape[1], len(a) + len(b)
-    if not a.size or not b.size:
+    if not a.size or not b.size or _steps(a) is None or _steps(b) is None:
         return None
-    out, count = np.empty((most, rank), np.int64), np.empty(1, np.int64)
     in_a, in_b = np.empty(most, np.int64), np.empty(most, np.int64)
-    done = _MERGE(1, 2 * out.size, out, in_a, in_b, count, a, b, len(a), len(b), rank)
-    n = int(count[0]) if done else -1
-    return Merged(out[:n], in_a[:n], in_b[:n]) if n >= 0 else None
+    count = np.empty(1, np.int64)
+    if not _MERGE(1, 4 * most, in_a, in_b, count, a, b, len(a), len(b), rank):
+        return None
+    n = int(count[0])
+    out, in_a, in_b = np.empty((n, rank), np.int64), in_a[:n], in_b[:n]
+    return Merged(out, in_a, in_b) if _COPY(n, out.size, out, in_a, in_b, a, b, rank) else None
 
 
-def found(keys: Array, among: Array) -> Array | None:
-    """Where each of the cells [n, rank] is among others, or -1.
+def found(several: Sequence[Array], among: Array) -> list[Array] | None:
+    """Where each of several tensors' cells [n, rank] is among others, or -1.
 
     Where the others repeat a cell, the first of the cells like it is at its first place, and so on.
     """
-    rank = keys.shape[1]
-    if not keys.size or not among.size:
+    others = _steps(among) if among.size and all(keys.size for keys in several) else None
+    if others is None:
         return None
-    places, wrong = np.empty(len(keys), np.int64), np.empty(1, np.int64)
-    steps = keys.size + among.size
-    if not _FIND(1, steps, places, wrong, keys, among, len(keys), len(among), rank):
-        return None
-    return None if wrong[0] else places
-
-
-def flat(cells: Array, shape: tuple[int, ...], ordered: bool) -> Array | None:
-    """Where cells [n, rank] are in the flat dense tensor.
-
-    All are inside, and they ascend if that is `ordered`.
-    """
-    count, rank = cells.shape
-    if not cells.size or not 0 < math.prod(shape) <= _LIMIT or min(shape) < 0:
-        return None
-    places, wrong = np.empty(count, np.int64), np.empty(1, np.int64)
-    sizes = np.array(shape, np.int64)
-    if not _FLATTEN(1, cells.size, places, wrong, cells, sizes, count, rank, int(ordered)):
-        return None
-    return None if wrong[0] else places
+    repeated, each = not others.all(), []
+    for keys in several:
+        steps = _steps(keys)
+        if steps is None:
+            return None
+        many, rank = keys.shape
+        places, own = np.empty(many, np.int64), np.empty(many, np.int64)
+        block = max(_LEAST, _BLOCK // rank)
+        arrays, numbers = (places, own, keys, steps, among, others), (many, len(among), rank, block)
+        if not _FIND(-(-many // block), keys.size + among.size, *arrays, *numbers):
+            return None
+        each.append(own if repeated else places)
+    return each
 
 
 def put(out: Array, places: Array, values: Array) -> None:
@@ -267,6 +294,14 @@ def put(out: Array, places: Array, values: Array) -> None:
         if _PUT(places.size, places.size, cells, places, given, most=1):
             return
     flat_out[places] = values
+
+
+def row_counts(cells: Array, size: int) -> Array | None:
+    """How many cells [n, rank] each row has; None without code, or if one is in no row."""
+    counts, wrong = np.zeros(size, np.int64), np.empty(1, np.int64)
+    rows, rank = cells.shape
+    done = _TALLY(1, 2 * rows, counts, wrong, cells, rows, rank, size)
+    return counts if done and not wrong[0] else None
 
 
 def by_row(cells: Array, first: Array, count: int) -> tuple[Array, Array] | None:

@@ -59,6 +59,7 @@ namespace: Any = NumpyNamespace(
         "fold_rows": lambda: importlib.import_module("opdock_cpu.folds").fold_rows,
         "fold_runs": lambda: importlib.import_module("opdock_cpu.folds").fold_runs,
         "linalg": _linalg,
+        "on_grid": lambda: importlib.import_module("opdock_cpu.stepping").on_grid,
         "resampled": lambda: importlib.import_module("opdock_cpu.resizing").resampled,
         "matmul": _products,
         "turned": lambda: importlib.import_module("opdock_cpu.turning").turned,

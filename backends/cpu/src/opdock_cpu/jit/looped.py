@@ -35,11 +35,14 @@ from opdock_cpu.jit.team import spread
 from opdock_cpu.jit.translate import Parameters, core, known, parameters
 from opdock_cpu.threads import threads
 
-__all__ = ["Array", "Looped", "double", "larger", "lower", "single"]
+__all__ = ["Array", "Looped", "double", "larger", "lower", "nearest", "single"]
 
 Array = np.ndarray[Any, Any]
-single, double, lower = np.float32, np.float64, np.floor
-"""Conversions, and the whole number below as a real one, where `math.floor` gives an integer."""
+single, double = np.float32, np.float64
+"""Conversions."""
+lower, nearest = np.floor, np.rint
+"""The whole number below, and the nearest one or the even one of two, as real numbers: of Python's
+functions `math.floor` gives an integer, and so does `round`."""
 
 
 def larger(a: Any, b: Any) -> Any:

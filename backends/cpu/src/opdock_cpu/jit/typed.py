@@ -26,11 +26,11 @@ _TESTS: Final[dict[type[ast.cmpop], tuple[str, str]]] = {
 }  # fmt: skip
 _ROUNDED: Final = ("floor", "ceil")
 CALLS: Final = frozenset({
-    "int", "double", "single", "isnan", "min", "max", "abs", "sqrt", "lower", *_ROUNDED,
+    "int", "double", "single", "isnan", "min", "max", "abs", "sqrt", "lower", "nearest", *_ROUNDED,
     *ANGLES, *(DEFINED.keys() - {"pow"}),  # which is not exact enough in double precision
 })  # fmt: skip
-"""Functions of Python and of `math`; `single`, `double`, `lower` are NumPy's float32, float64 and
-floor."""
+"""Functions of Python and of `math`; `single`, `double`, `lower`, `nearest` are NumPy's float32,
+float64, floor and rint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +169,7 @@ class Instructions:
         if name in DEFINED or name in ANGLES:
             self._functions.add((name, k))
             return Value(k, self.put(f"call {k} @od_{name}_{k}({k} {a.name})"))
-        how = {"abs": "fabs", "lower": "floor"}.get(name, name)
+        how = {"abs": "fabs", "lower": "floor", "nearest": "rint"}.get(name, name)
         found = Value(k, self.put(f"call {k} @llvm.{how}.{suffix}({k} {a.name})"))
         return self.whole(found) if name in _ROUNDED else found
 

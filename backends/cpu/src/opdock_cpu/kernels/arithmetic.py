@@ -1,4 +1,4 @@
-"""Arithmetic that a call of NumPy does in fewer passes than the op's scalar expression."""
+"""Arithmetic that a call of NumPy, or a loop, does in fewer passes than the scalar expression."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from opdock.plugin import COMPLEX, FLOATS, INTS, KernelTable, NodeSig, checks, dtypes
+from opdock_cpu.dividing import divided
+from opdock_cpu.stepping import next_after
 
 __all__ = ["table"]
 
@@ -41,16 +43,19 @@ def _check_divisor(x: Array, y: Array) -> None:
 
 
 def _checked(ufunc: Binary) -> Callable[[NodeSig], Binary]:
-    """A binder for integers: `ufunc`, unless a divisor is zero."""
+    """A binder for integers: `ufunc`, or a loop, unless a divisor is zero."""
 
     def bind(sig: NodeSig) -> Binary:
-        divisor = sig.const(1)
-        if divisor is not None and np.all(divisor):
+        op, divisor = sig.op, sig.const(1)
+        sound = divisor is not None and bool(np.all(divisor))
+        if divisor is not None and sound and divisor.size == 1:
             return ufunc
 
         def run(x: Array, y: Array, out: Array | None = None) -> Array:
-            _check_divisor(x, y)
-            return ufunc(x, y, out)
+            if not sound:
+                _check_divisor(x, y)
+            found = divided(op, x, y, out)
+            return ufunc(x, y, out) if found is None else found
 
         return run
 
@@ -118,5 +123,15 @@ def _xlogy(sig: NodeSig) -> Binary:
     def run(x: Array, y: Array, out: Array | None = None) -> Array:
         mask = np.equal(x, 0)
         return _zeroed(np.multiply(x, np.log(y), out), mask)
+
+    return run
+
+
+# ---------------------------------------------------------------- neighbours
+@table.binder("NextAfter", out=True)
+def _next_after(sig: NodeSig) -> Binary:
+    def run(x: Array, y: Array, out: Array | None = None) -> Array:
+        found = next_after(x, y, out)
+        return np.nextafter(x, y, out) if found is None else found
 
     return run

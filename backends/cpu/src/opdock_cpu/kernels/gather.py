@@ -1,7 +1,8 @@
-"""Gathers by one `take` or slice; batched gathers and coordinates are portable."""
+"""Gathers by one `take`, slice or loop; batched gathers are portable."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import KernelTable, NodeSig, axes, checks
+from opdock_cpu import picking
+from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
 
@@ -34,6 +37,9 @@ def check_indices(indices: Any, limit: int) -> None:
 def _take(params: Any, indices: Any, axis: int, out: Array | None) -> Array:
     if indices.ndim == 0:
         return _slice(params, indices, axis, out)
+    picked = picking.taken(params, indices, axis, out)
+    if picked is not None:
+        return picked
     check_indices(indices, params.shape[axis])
     found = np.take(params, indices, axis, out, "clip")
     return np.asarray(found, params.dtype)
@@ -73,3 +79,30 @@ def gather_v2(sig: NodeSig) -> Callable[..., Array]:
         return _take(params, indices, axes.gathered(axis, params.ndim), out)
 
     return run
+
+
+@table.binder("GatherNd", out=True)
+def gather_nd(sig: NodeSig) -> Callable[..., Array]:
+    """Slices by coordinates."""
+    plain: Callable[..., Array] = portable_kernel(sig, out=True)
+
+    def run(params: Any, indices: Array, out: Array | None) -> Array:
+        found = _at_coordinates(params, indices, out)
+        return plain(params, indices, out) if found is None else found
+
+    return run
+
+
+def _at_coordinates(params: Any, indices: Array, out: Array | None) -> Array | None:
+    """By a loop; None without one, for few coordinates, or where something is wrong with them."""
+    depth = indices.shape[-1] if indices.ndim else 0
+    if not 0 < depth <= params.ndim or not params.size:
+        return None
+    rest, count = params.shape[depth:], indices.size // depth
+    width = math.prod(rest)
+    if count * width < picking.MANY:
+        return None
+    steps = [math.prod(params.shape[i + 1 :]) for i in range(depth)]
+    rows = indices.reshape(count, depth)
+    found = picking.picked(params, rows, params.shape[:depth], steps, width, out)
+    return None if found is None else found.reshape(*indices.shape[:-1], *rest)

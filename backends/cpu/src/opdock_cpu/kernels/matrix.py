@@ -22,24 +22,33 @@ table = KernelTable()
 _LARGE, _MEDIUM = 1 << 20, 1 << 18
 _LONG, _ROWS, _COLS = 256, 16, 64
 _BITS: Final = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
-_ROWS_OF_A_TURN: Final = 16
+_HIGH, _WIDE = 32, 16
+"""Rows of a turn, and elements of a piece of each."""
+
+
+def _moved(
+    out: Array, x: Array, first: int, high: int, left: int, wide: int, rows: int, columns: int
+) -> None:
+    """A piece of so many rows of what comes out, and so many of their elements."""
+    for r in range(high):
+        for c in range(wide):
+            out[(first + r) * columns + left + c] = x[(left + c) * rows + first + r]
 
 
 def _turned(begin: int, end: int, out: Array, x: Array, rows: int, columns: int) -> None:
-    """A turn is 16 rows of what comes out: they lie side by side in the lines that are read."""
-    whole = columns // 4 * 4
+    """A turn is a band of rows of what comes out: they lie side by side in the lines that are read.
+
+    It goes piece by piece, of so few lines that these are still there for the band's next row, also
+    where they lie a power of two apart. Of whole pieces the code says how large they are.
+    """
     for turn in range(begin, end):
-        first = turn * 16
-        last = min(first + 16, rows)
-        # So few columns at a time that what was read for one row is still there for the next, also
-        # where the lines lie a power of two apart.
-        for piece in range(columns // 4):
-            for r in range(first, last):
-                for c in range(4):
-                    out[r * columns + piece * 4 + c] = x[(piece * 4 + c) * rows + r]
-        for r in range(first, last):
-            for c in range(whole, columns):
-                out[r * columns + c] = x[c * rows + r]
+        first, whole = turn * _HIGH, columns // _WIDE * _WIDE
+        if first + _HIGH <= rows:
+            for piece in range(columns // _WIDE):
+                _moved(out, x, first, _HIGH, piece * _WIDE, _WIDE, rows, columns)
+            _moved(out, x, first, _HIGH, whole, columns - whole, rows, columns)
+        else:
+            _moved(out, x, first, rows - first, 0, columns, rows, columns)
 
 
 _TURNED: Final = Looped(_turned)
@@ -52,7 +61,7 @@ def _turned_at_once(out: Array, view: Array) -> bool:
     if bits is None or view.dtype.hasobject or not whole:
         return False
     rows, columns = out.shape
-    turns = -(-rows // _ROWS_OF_A_TURN)
+    turns = -(-rows // _HIGH)
     return _TURNED(turns, out.size, out.view(bits), source.view(bits), rows, columns)
 
 

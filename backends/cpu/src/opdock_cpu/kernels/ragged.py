@@ -18,6 +18,8 @@ __all__ = ["table"]
 
 table = KernelTable()
 
+_BLOCK: Final = 1 << 11
+"""Elements of a turn."""
 _MOST: Final = 1 << 31
 """A range as long as that is left to the portable kernel, and what is wrong with it."""
 
@@ -88,27 +90,41 @@ def ragged_range(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
 
 # ---------------------------------------------------------------- coordinates
 def _coordinates(
-    begin: int, end: int, out: Array, splits: Array, at: Array, count: int, depth: int
+    begin: int, end: int, out: Array, rows: Array, splits: Array, starts: Array, count: int,
+    depth: int,
 ) -> None:  # fmt: skip
-    """Those of all elements, by the splits of all levels; `at` is where each level's begin.
+    """A turn is a block of elements, and `rows` has the rows of each level in which it goes on.
 
-    Behind that it has the row of each level in which the last element was.
+    `starts` says where the splits of each level begin, and those behind the last.
     """
-    for turn in range(begin, end):
-        for i in range(turn * count, turn * count + count):
+    for t in range(begin, end):
+        first = t * _BLOCK
+        place = first
+        for back in range(depth):
+            level = depth - 1 - back
+            low, high = 0, starts[level + 1] - starts[level] - 2
+            while low < high:
+                middle = (low + high) // 2
+                if splits[starts[level] + middle + 1] <= place:
+                    low = middle + 1
+                else:
+                    high = middle
+            rows[t * depth + level] = low
+            place = low
+        for i in range(first, min(first + _BLOCK, count)):
             place = i
             for back in range(depth):
                 level = depth - 1 - back
-                row = at[depth + level]
-                while splits[at[level] + row + 1] <= place:
+                row = rows[t * depth + level]
+                while splits[starts[level] + row + 1] <= place:
                     row += 1
-                at[depth + level] = row
-                out[i * (depth + 1) + level + 1] = place - splits[at[level] + row]
+                rows[t * depth + level] = row
+                out[i * (depth + 1) + level + 1] = place - splits[starts[level] + row]
                 place = row
             out[i * (depth + 1)] = place
 
 
-_COORDINATES: Final = Looped(_coordinates)
+_COORDINATES: Final = Looped(_coordinates, fixed=("depth",))
 
 
 @table.binder("RaggedTensorToSparse")
@@ -120,11 +136,11 @@ def ragged_to_sparse(sig: NodeSig) -> Callable[..., tuple[Array, Array, Array]]:
         *nested, values = inputs
         if values.ndim != 1 or not values.size or not _cover(nested, len(values)):
             return plain(*inputs)
-        depth, firsts = len(nested), np.cumsum([0, *map(len, nested)])[:-1]
-        out, at = np.empty((len(values), depth + 1), np.int64), np.zeros(2 * depth, np.int64)
-        at[:depth] = firsts
+        depth, turns = len(nested), -(-len(values) // _BLOCK)
+        out, rows = np.empty((len(values), depth + 1), np.int64), np.empty(turns * depth, np.int64)
         splits = np.concatenate(nested).astype(np.int64, copy=False)
-        if not _COORDINATES(1, out.size, out, splits, at, len(values), depth):
+        starts = np.cumsum([0, *map(len, nested)])
+        if not _COORDINATES(turns, out.size, out, rows, splits, starts, len(values), depth):
             return plain(*inputs)
         longest = [int(np.diff(level).max()) for level in nested]
         return out, values.copy(), np.array([len(nested[0]) - 1, *longest], np.int64)

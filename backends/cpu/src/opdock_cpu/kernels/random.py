@@ -24,6 +24,7 @@ from opdock.plugin import (
     philox,
     random_stream,
 )
+from opdock_cpu import picking
 from opdock_cpu.jit.swaps import MANY, swapped
 from opdock_cpu.philox import (
     FEW,
@@ -274,6 +275,7 @@ def _random_shuffle(sig: NodeSig) -> Callable[[Array], Array]:
             return array.copy()
         place = stream.reserve(-(-(length - 1) // 4))
         order = swapped(place, length) if length >= MANY else philox.shuffled(place, length)
-        return np.ascontiguousarray(array[order])
+        found = picking.taken(array, order, 0)
+        return np.ascontiguousarray(array[order]) if found is None else found
 
     return run

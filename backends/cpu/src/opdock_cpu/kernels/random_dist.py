@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import FLOATS, REALS, KernelTable, NodeSig, as_dtype, checks, errors, philox
-from opdock_cpu import gammas
+from opdock_cpu import gammas, slopes
 from opdock_cpu.categorical import choices
 from opdock_cpu.kernels.random import node_stream, stateless_stream
 from opdock_cpu.philox import (
@@ -41,6 +41,8 @@ _GAMMA_TYPES = frozenset({as_dtype("float16"), as_dtype("float32"), as_dtype("fl
 _RATE_TYPES = _GAMMA_TYPES | _INDEX_TYPES
 _MANY: Final = 1 << 8
 """Elements from which generated loops pay."""
+_AT_ONCE: Final = 1 << 15
+"""Samples that are sorted and moved at a time, in the cache."""
 
 
 # ---------------------------------------------------------------- categorical
@@ -447,29 +449,31 @@ def _random_gamma_grad(sig: NodeSig) -> Callable[[Array, Array], Array]:
     plain: Callable[[Array, Array], Array] = portable_kernel(sig)
 
     def run(alpha: Array, sample: Array) -> Array:
-        a, x = (np.ascontiguousarray(v) for v in np.broadcast_arrays(alpha, sample))
-        sorts = gammas.slope_sorts(a, x) if a.size >= _MANY else None
-        if sorts is None:
+        if np.size(alpha) < _MANY and np.size(sample) < _MANY:
             return plain(alpha, sample)
-        near, far, rest = sorts
+        a, x = (np.ascontiguousarray(v) for v in np.broadcast_arrays(alpha, sample))
         out = np.empty(a.shape, a.dtype)
-        for places, loop in ((near, _moved_near), (far, _moved_far)):
-            if places.size:
-                moved = loop(*(v.take(places).astype(np.float64) for v in (a, x)))
-                if moved is None:
-                    return plain(alpha, sample)
-                out.put(places, moved)
-        if rest.size:
-            out.put(rest, np.where((a.take(rest) > 0) & (x.take(rest) == 0), 0.0, np.nan))
+        flat = [v.reshape(-1) for v in (out, a, x)]
+        for start in range(0, a.size, _AT_ONCE):
+            if not _moved(*(v[start : start + _AT_ONCE] for v in flat)):
+                return plain(alpha, sample)
         return out
 
     return run
 
 
-def _moved_near(a: Floats, x: Floats) -> Array | None:
-    total = gammas.slope_sum(a, x)
-    return None if total is None else -total * x / a
-
-
-def _moved_far(a: Floats, x: Floats) -> Array | None:
-    return gammas.tail_integral(a, x)
+def _moved(out: Array, a: Array, x: Array) -> bool:
+    """What samples x move by as their shapes a grow, of vectors; whether there is code."""
+    sorts = slopes.slope_sorts(a, x)
+    if sorts is None:
+        return False
+    near, far, rest = sorts
+    if near.size and not slopes.slope_sums(out, a, x, near, moved=True):
+        return False
+    if far.size:
+        found = gammas.tail_integral(*(v.take(far).astype(np.float64) for v in (a, x)))
+        if found is None:
+            return False
+        out.put(far, found)
+    out.put(rest, np.where((a.take(rest) > 0) & (x.take(rest) == 0), 0.0, np.nan))
+    return True

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import NUMBERS, REALS, KernelTable, NodeSig, as_dtype, checks
+from opdock_cpu import picking
 from opdock_cpu.folds import fold_onto
 
 __all__ = ["combine", "flat_positions", "table"]
@@ -36,6 +37,9 @@ def flat_positions(indices: Array, shape: tuple[int, ...]) -> Array:
     """
     depth = indices.shape[-1]
     rows = indices.reshape(math.prod(indices.shape[:-1]), depth)
+    found = picking.places(rows, shape[:depth]) if rows.size >= picking.MANY else None
+    if found is not None:
+        return found
     limits = np.array(shape[:depth], np.int64)
     outside = ((rows < 0) | (rows >= limits)).any(axis=1)
     if outside.any():

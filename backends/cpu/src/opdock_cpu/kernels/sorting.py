@@ -21,6 +21,8 @@ Array = npt.NDArray[Any]
 table = KernelTable()
 # Below this row length, or above this share of it, a full sort is as fast.
 _LONG, _SHARE = 256, 8
+_PASSES: Final = 4
+"""How often an element is looked at, about, until one is found that so many others are before."""
 _FEW = 32
 """So many are kept in order as the row goes by."""
 
@@ -104,6 +106,54 @@ def top_k(sig: NodeSig) -> Callable[..., Any]:
 
 
 # ---------------------------------------------------------------- places in sorted rows
+def _select(
+    begin: int, end: int, out: Array, work: Array, x: Array, length: int, at: int
+) -> None:  # fmt: skip
+    """A turn is a row; what is no number stands behind all others.
+
+    Elements less than one of them are brought to the front, and what is wanted is on one side.
+    """
+    for r in range(begin, end):
+        first = r * length
+        have, lost = first, x[first]
+        for i in range(first, first + length):
+            v = x[i]
+            work[have] = v
+            have += 0 if isnan(v) else 1
+            lost = v if isnan(v) else lost
+        low, high, wanted = first, have, first + at
+        found = lost
+        while wanted >= low and wanted < high:
+            pivot = _middle(work[low], work[(low + high) // 2], work[high - 1])
+            less = low
+            for i in range(low, high):
+                v = work[i]
+                work[i] = work[less]
+                work[less] = v
+                less += 1 if v < pivot else 0
+            if wanted < less:
+                high = less
+            else:
+                same = less
+                for i in range(less, high):
+                    v = work[i]
+                    work[i] = work[same]
+                    work[same] = v
+                    same += 0 if v > pivot else 1
+                low = same
+                found = pivot
+        out[r] = found
+
+
+def _middle(a: Any, b: Any, c: Any) -> Any:
+    """The middle one of three numbers."""
+    least, most = min(a, b), max(a, b)
+    return max(least, min(most, c))
+
+
+_SELECT: Final = Looped(_select)
+
+
 @table.binder("NthElement", T=REALS, host_inputs=("n",))
 def nth_element(sig: NodeSig) -> Callable[..., Any]:
     """One element of each sorted row: the others need not be in order."""
@@ -111,9 +161,15 @@ def nth_element(sig: NodeSig) -> Callable[..., Any]:
     halves, reverse = sig.out_dtypes[0].size == 2, bool(sig.attrs["reverse"])
 
     def run(x: Array, n: Any) -> Any:
-        if halves or np.ndim(n) or not x.ndim or not 0 <= int(n) < x.shape[-1]:
+        if np.ndim(n) or not x.ndim or not 0 <= int(n) < x.shape[-1]:
             return plain(x, n)
         at = x.shape[-1] - 1 - int(n) if reverse else int(n)
+        length = x.shape[-1]
+        out, rows = np.empty(x.shape[:-1], x.dtype), x.size // length
+        if rows and _SELECT(rows, _PASSES * x.size, out, np.empty(x.size, x.dtype), x, length, at):
+            return out
+        if halves:
+            return plain(x, n)
         return np.array(np.partition(x, at, axis=-1)[..., at])
 
     return run

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import KernelTable, NodeSig, cells, checks
-from opdock_cpu import merging
+from opdock.plugin import NUMBERS, KernelTable, NodeSig, cells, checks, dtypes
+from opdock_cpu import merging, picking
 from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
 
 table = KernelTable()
+_HALVES: Final = frozenset({dtypes.float16, dtypes.bfloat16})
 
 
 @table.binder("SparseToDense", host_inputs=("output_shape",))
@@ -26,7 +27,7 @@ def sparse_to_dense(sig: NodeSig) -> Callable[..., npt.NDArray[Any]]:
         values, default = np.asarray(values), np.asarray(default)
         place, wanted = None, tuple(checks.ints(output_shape))
         if np.ndim(indices) == 2 and np.shape(output_shape) == indices.shape[1:]:
-            place = merging.flat(indices, wanted, validate)
+            place = picking.places(indices, wanted, validate)
         # What does not fit is for the checks.
         if place is None or values.shape not in ((), place.shape) or default.ndim:
             wanted, place = checks.dense_places(indices, output_shape, values, default, validate)
@@ -72,12 +73,13 @@ def sparse_fill_empty_rows(sig: NodeSig) -> Callable[..., tuple[npt.NDArray[Any]
         fits = indices.ndim == 2 and indices.shape == (values.size, shape.size)
         if not fits or values.ndim != 1 or shape.ndim != 1 or np.ndim(default) or not indices.size:
             return plain(*given)
-        rows, row = int(shape[0]), indices[:, 0]
-        if row.min() < 0 or row.max() >= rows:
+        counts = merging.row_counts(indices, max(int(shape[0]), 0))
+        if counts is None:
             return plain(*given)
-        counts = np.bincount(row, minlength=rows)
-        ends = np.cumsum(np.maximum(counts, 1))
-        first, missing = ends - np.maximum(counts, 1), counts == 0
+        missing = counts == 0
+        counts += missing
+        ends = np.cumsum(counts)
+        first = ends - counts
         found = merging.by_row(indices, first, int(ends[-1]))
         if found is None:
             return plain(*given)
@@ -87,5 +89,22 @@ def sparse_fill_empty_rows(sig: NodeSig) -> Callable[..., tuple[npt.NDArray[Any]
         out = np.full(len(filled), np.asarray(default)[()], values.dtype)
         merging.put(out, place, values)
         return filled, out, missing, place
+
+    return run
+
+
+@table.binder("SparseFillEmptyRowsGrad", T=NUMBERS - _HALVES)
+def sparse_fill_empty_rows_grad(sig: NodeSig) -> Callable[..., tuple[npt.NDArray[Any], ...]]:
+    """Gradients of the values, and the sum of those of the cells that were added."""
+    plain = portable_kernel(sig)
+
+    def run(place: Any, grad: Any) -> Any:
+        vectors = place.ndim == grad.ndim == 1
+        found = picking.taken(grad, place, 0) if vectors else None
+        if found is None:
+            return plain(place, grad)
+        added = np.ones(grad.size, np.bool_)
+        added[place] = False
+        return found, np.asarray(np.sum(grad[added], dtype=grad.dtype))
 
     return run

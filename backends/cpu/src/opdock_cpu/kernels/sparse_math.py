@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import COMPLEX, NUMBERS, REALS, KernelTable, NodeSig, cells, checks, dtypes
-from opdock_cpu import merging
+from opdock.plugin import (
+    COMPLEX,
+    FLOATS,
+    NUMBERS,
+    REALS,
+    KernelTable,
+    NodeSig,
+    cells,
+    checks,
+    dtypes,
+)
+from opdock_cpu import merging, picking
 from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
@@ -19,9 +30,36 @@ dims = checks.dims
 table = KernelTable()
 
 _HALVES = (dtypes.float16, dtypes.bfloat16)
+_WIDE = NUMBERS - frozenset(_HALVES)
+_COMBINE: Final = {"Add": np.add, "Mul": np.multiply, "Div": np.divide}
 
 
 # ---------------------------------------------------------------- a sparse and a dense one
+@table.binder("SparseDenseCwiseAdd", "SparseDenseCwiseMul", T=_WIDE, host_inputs=("sp_shape",))
+@table.binder("SparseDenseCwiseDiv", T=_WIDE & (FLOATS | COMPLEX), host_inputs=("sp_shape",))
+def sparse_dense(sig: NodeSig) -> Callable[..., Array]:
+    """The values combined with what the dense tensor has, broadcast, at their cells."""
+    combine = _COMBINE[sig.op.removeprefix("SparseDenseCwise")]
+    plain: Callable[..., Array] = portable_kernel(sig)
+
+    def run(indices: Array, values: Array, shape: Array, dense: Array) -> Array:
+        found = _at_cells(indices, tuple(checks.ints(shape)), dense)
+        if found is None or values.shape != found.shape:
+            return plain(indices, values, shape, dense)
+        return np.asarray(combine(values, found, out=found))
+
+    return run
+
+
+def _at_cells(indices: Array, wanted: tuple[int, ...], dense: Array) -> Array | None:
+    """What a dense tensor, broadcast, has at cells; None without code, or where they do not fit."""
+    if indices.ndim != 2 or indices.shape[1] != len(wanted) or not dense.size:
+        return None
+    lead = checks.leading_of_sparse(wanted, dense.shape)
+    steps = [math.prod(dense.shape[i + 1 :]) if n > 1 else 0 for i, n in enumerate(dense.shape)]
+    return picking.picked(dense, indices, wanted, [0] * lead + steps, 1)
+
+
 @table.binder("SparseTensorDenseAdd", T=NUMBERS, host_inputs=("a_shape",))
 def sparse_tensor_dense_add(sig: NodeSig) -> Callable[..., Array]:
     """The dense tensor with values added at cells, which may be repeated."""
@@ -186,9 +224,9 @@ def sparse_add_grad(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
         if grad.shape == total.shape[:1] and all(
             i.ndim == 2 and i.shape[1] == total.shape[1] for i in indices
         ):
-            found = [merging.found(i, total) for i in indices[:2]]
-            if found[0] is not None and found[1] is not None:
-                return _or_zero(grad, found[0]), _or_zero(grad, found[1])
+            found = merging.found(indices[:2], total)
+            if found is not None:
+                return tuple(_or_zero(grad, places) for places in found)
         return plain(grad, *indices)
 
     return run

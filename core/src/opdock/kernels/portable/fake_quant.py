@@ -235,6 +235,9 @@ def _rounded(xp: Any, how: _Rounding, bits: int, x: Any, low: Any, high: Any) ->
         return xp.asarray(x, copy=True)
     least, most = how.ends(bits)
     factor, inverse, low, high = _scaled(xp, *how.range_of(xp, x, low, high), least, most)
+    own, ends = getattr(xp, "on_grid", None), (low, high) if how.given else None
+    if own is not None and (found := own(x, factor, inverse, ends, how.upwards)) is not None:
+        return found
     inside = xp.maximum(xp.minimum(x, high), low) if how.given else x
     scaled = inside * factor
     return (xp.floor(scaled + 0.5) if how.upwards else xp.round(scaled)) * inverse

@@ -246,7 +246,10 @@ def scale_and_translate_grad(xp: Any, sig: NodeSig) -> Any:
         shape = (grads.shape[0], rows, columns, grads.shape[3])
         if math.prod(shape) == 0 or math.prod(grads.shape) == 0:
             return zeros(xp, shape, grads, dtype)
-        out = resampled(xp, grads, 1, find_rows(rows, height).turned(rows))
-        return resampled(xp, out, 2, find_columns(columns, width).turned(columns))
+        steps = [
+            (1, find_rows(rows, height).turned(rows)),
+            (2, find_columns(columns, width).turned(columns)),
+        ]
+        return _all_resampled(xp, grads, steps)
 
     return run
