@@ -139,8 +139,8 @@ TABLES: Final[Mapping[str, str]] = {
     ),
     "opdock_cpu.kernels.partition:table": "DynamicPartition DynamicStitch ParallelDynamicStitch",
     "opdock_cpu.kernels.pool:table": (
-        "MaxPool3DGrad MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradV2 MaxPoolGradV2 "
-        "MaxPoolWithArgmax"
+        "AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad MaxPool MaxPool3D MaxPool3DGrad MaxPoolGrad "
+        "MaxPoolGradGrad MaxPoolGradGradV2 MaxPoolGradV2 MaxPoolV2 MaxPoolWithArgmax"
     ),
     "opdock_cpu.kernels.quantize:table": (
         "Dequantize QuantizeDownAndShrinkRange QuantizeV2 RequantizationRange Requantize"
