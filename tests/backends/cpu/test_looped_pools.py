@@ -173,3 +173,59 @@ def test_channels_are_vectors_on_older_processors(loop: Looped) -> None:
     assert re.search(r"\t(cmp\w*|max)ps\t", older)
     assert re.search(r"\tv(cmp\w*|max)ps\t.*%ymm", old)
     assert not re.search(r"\tv(p?)maskmov\w+\t%", old)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "uint8"])
+def test_dilation_of_whole_numbers(both: Any, dtype: str) -> None:
+    rng = np.random.default_rng(8)
+    x, kernel, back = (rng.integers(0, 9, s).astype(dtype) for s in ((2, 9, 8, 5), (3, 2, 5), 720))
+    if dtype != "uint8":
+        x -= 20
+    how = {"strides": [1, 1, 1, 1], "rates": [1, 2, 1, 1], "padding": "SAME"}
+
+    def build() -> list[Any]:
+        given_all = given(x), given(kernel), given(back.reshape(2, 9, 8, 5))
+        return [
+            registry.get("Dilation2D")(*given_all[:2], **how),
+            registry.get("Dilation2DBackpropInput")(*given_all, **how),
+            registry.get("Dilation2DBackpropFilter")(*given_all, **how),
+        ]
+
+    loops = ("_greatest", "_dilate", "_to_inputs", "_to_filter")
+    for found, wanted in zip(*both(build, *loops), strict=True):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_dilation_wraps_around_as_the_type_does(both: Any) -> None:
+    x, kernel = np.full((1, 9, 9, 2), 250, np.uint8), np.full((2, 2, 2), 9, np.uint8)
+    spec: Any = registry.get("Dilation2D")
+
+    def build() -> Any:
+        how = {"strides": [1, 1, 1, 1], "rates": [1, 1, 1, 1], "padding": "VALID"}
+        return spec(given(x), given(kernel), **how)
+
+    for (found,) in both(build):
+        assert (found == 3).all()
+
+
+@pytest.mark.parametrize("overlapping", [False, True])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_pools_of_different_windows_of_whole_numbers(
+    both: Any, dtype: str, overlapping: bool
+) -> None:
+    x = np.random.default_rng(9).integers(-9, 9, (2, 23, 18, 5)).astype(dtype)
+
+    def build() -> list[Any]:
+        fetches: list[Any] = []
+        for pool in (tf.nn.fractional_max_pool, tf.nn.fractional_avg_pool):
+            ends = [1, 1.7, 1.4, 1], False, overlapping
+            fetches += pool(given(x), *ends, deterministic=True, seed=5, seed2=7)
+        best, rows, columns = fetches[:3]
+        spec: Any = registry.get("FractionalMaxPoolGrad")
+        return [*fetches, spec(given(x), best, best, rows, columns, overlapping=overlapping)]
+
+    names = ("_largest", "_whole_means", "_to_largest")
+    for found, wanted in zip(*both(build, *names), strict=True):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted)
