@@ -95,7 +95,9 @@ def test_maxima_of_other_element_types(
         y = tf.nn.max_pool(images, size, **how)
         back, second = given(_whole(tuple(y.shape.as_list()), dtype)), given(x[::-1].copy())
         two: Any = registry.get("MaxPoolV2")
-        numbers = [tf.py_func(lambda v=v: np.array(v, np.int32), [], tf.int32) for v in (size, step)]
+        numbers = [
+            tf.py_func(lambda v=v: np.array(v, np.int32), [], tf.int32) for v in (size, step)
+        ]
         for one in numbers:
             one.set_shape([4])
         threes = registry.get("MaxPool3D")
@@ -218,9 +220,9 @@ def test_pools_of_different_windows_of_whole_numbers(
 
     def build() -> list[Any]:
         fetches: list[Any] = []
-        for pool in (tf.nn.fractional_max_pool, tf.nn.fractional_avg_pool):
+        for pooled in (tf.nn.fractional_max_pool, tf.nn.fractional_avg_pool):
             ends = [1, 1.7, 1.4, 1], False, overlapping
-            fetches += pool(given(x), *ends, deterministic=True, seed=5, seed2=7)
+            fetches += pooled(given(x), *ends, deterministic=True, seed=5, seed2=7)
         best, rows, columns = fetches[:3]
         spec: Any = registry.get("FractionalMaxPoolGrad")
         return [*fetches, spec(given(x), best, best, rows, columns, overlapping=overlapping)]

@@ -75,3 +75,26 @@ def test_a_divisor_of_zero_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         pytest.raises(tf.errors.InvalidArgumentError, match="Integer division by zero"),
     ):
         session.run(given(x) // given(y))
+
+
+@pytest.mark.parametrize("most", [20, 62])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_rows_are_divided_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch, dtype: str, most: int
+) -> None:
+    monkeypatch.setenv("OPDOCK_JIT", "sync")
+    kind = np.dtype(dtype)
+    most = min(most, 30) if dtype == "int32" else most
+    target = _numbers(kind, most, 8000).reshape(4, 2000)
+    rows = _numbers(kind, min(most, 9), 12000).reshape(6, 2000)
+    at = np.array([0, 3, 0, 2, 3, 0])
+    target[0, 0], rows[0, 0] = np.iinfo(kind).min, -1
+    wanted = [[int(v) for v in row] for row in target]
+    for where, row in zip(at.tolist(), rows.tolist(), strict=True):
+        wanted[where] = [
+            abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+            for a, b in zip(wanted[where], row, strict=True)
+        ]
+    assert quotients.divide_rows(target, at, rows)
+    # Of the least number there is no opposite.
+    np.testing.assert_array_equal(target[:, 1:], np.array(wanted, object)[:, 1:])

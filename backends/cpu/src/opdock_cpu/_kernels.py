@@ -262,7 +262,7 @@ TABLES: Final[Mapping[str, str]] = {
         "TraverseTreeV4 TreeDeserialize TreeIsInitializedOp TreePredictionsV4 TreeSerialize "
         "TreeSize UpdateModelV4"
     ),
-    "opdock_cpu.kernels.tiling:table": "ReverseV2 Tile",
+    "opdock_cpu.kernels.tiling:table": "ReverseSequence ReverseV2 Tile",
     "opdock_cpu.kernels.timestamp:table": "Timestamp",
     "opdock_cpu.kernels.training:table": (
         "ResourceSparseApplyAdadelta ResourceSparseApplyAdagrad ResourceSparseApplyAdagradDA "

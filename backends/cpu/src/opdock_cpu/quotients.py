@@ -12,7 +12,7 @@ import numpy as np
 
 from opdock_cpu.jit.looped import Array, Looped, double
 
-__all__ = ["divided"]
+__all__ = ["divide_rows", "divided"]
 
 _BLOCK: Final = 1 << 10
 """Elements that are looked at before they are divided."""
@@ -122,3 +122,47 @@ def divided(
     if not _DIVIDE(turns, _STEPS * x.size, found, zeros, x, y, *numbers):
         return None
     return found, bool(zeros.any())
+
+
+def _divide_rows(
+    begin: int, end: int, target: Array, at: Array, rows: Array, count: int, width: int, wide: int
+) -> None:
+    """A turn is a block of columns: one row after the other, as the same may come again."""
+    for block in range(begin, end):
+        first, last = block * _BLOCK, min((block + 1) * _BLOCK, width)
+        for k in range(count):
+            i, r, large = at[k] * width, k * width, 0
+            if wide == 1:
+                for c in range(first, last):
+                    a, b = target[i + c], rows[r + c]
+                    high = (a >= _EXACT) | (a <= -_EXACT) | (b >= _EXACT) | (b <= -_EXACT)
+                    large += int(high)
+            if large == 0:
+                for c in range(first, last):
+                    q, _rest = _by_doubles(target[i + c], rows[r + c])
+                    target[i + c] = q
+            else:
+                for c in range(first, last):
+                    a, b = target[i + c], rows[r + c]
+                    opposite = -a
+                    minus = b == -1
+                    b = 1 if minus else b
+                    q, _rest = _whole(a, b)
+                    target[i + c] = opposite if minus else q
+
+
+_DIVIDE_ROWS: Final = Looped(_divide_rows, ("wide",))
+
+
+def divide_rows(target: Array, at: Array, rows: Array) -> bool:
+    """Divides rows of a matrix of whole numbers, the quotients cut off; False without code.
+
+    Args:
+        target: the matrix, which is written.
+        at: for each of `rows` which row of it that divides.
+        rows: the divisors, none of which is zero.
+    """
+    width = target.shape[1]
+    numbers = (len(at), width, int(target.dtype.itemsize > 4))
+    turns = -(-width // _BLOCK)
+    return bool(rows.size) and _DIVIDE_ROWS(turns, _STEPS * rows.size, target, at, rows, *numbers)
