@@ -231,3 +231,24 @@ def test_pools_of_different_windows_of_whole_numbers(
     for found, wanted in zip(*both(build, *names), strict=True):
         assert found.dtype == wanted.dtype
         np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "uint8"])
+def test_gradients_of_crops_of_other_element_types(both: Any, dtype: str) -> None:
+    rng = np.random.default_rng(10)
+    x, back = rng.integers(0, 200, (3, 9, 8, 4)).astype(dtype), rng.normal(size=(5, 6, 7, 4))
+    boxes = rng.uniform(-0.1, 1.1, (5, 4)).astype(np.float32)
+    which = np.array([2, 0, 0, 1, 2], np.int32)
+
+    def build() -> list[Any]:
+        grads, rest = given(back.astype(np.float32)), (given(boxes), given(which))
+        found = [registry.get("CropAndResizeGradBoxes")(grads, given(x), *rest)]
+        if dtype == "float64":
+            size, spec = np.array(x.shape, np.int32), registry.get("CropAndResizeGradImage")
+            found.append(spec(grads, *rest, size, T=tf.float64))
+        return found
+
+    names = ("_boxes", *["_image"] * (dtype == "float64"))
+    for found, wanted in zip(*both(build, *names), strict=True):
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
