@@ -173,7 +173,7 @@ _WIDE: Final = frozenset({
 })  # fmt: skip
 """Those that are computed in double precision for single precision too."""
 _SINGLE: Final = frozenset({
-    "asin", "asinh", "acosh", "atanh", "sinh", "cosh", "pow", "i0e", "i1e",
+    "asin", "asinh", "acosh", "atanh", "sinh", "cosh", "pow", "erfc", "i0e", "i1e",
 })  # fmt: skip
 """Those that are not exact enough for double precision."""
 
