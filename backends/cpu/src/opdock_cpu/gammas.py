@@ -26,6 +26,8 @@ _FAR, _REST = 254, 255
 """What `slope_sorts` does not call near."""
 _ENOUGH: Final = 1e-9
 """What is left of a sum that does not count."""
+_NOTHING: Final = 1e-17
+"""The same in double precision."""
 _EXACT: Final = 1e-12
 """The same of one that is subtracted from one, which costs digits."""
 _TINY: Final = 1e-290
@@ -134,8 +136,9 @@ def _fraction(begin: int, end: int, out: Array, c: Array, d: Array, a: Array, x:
 
 
 def _slope(
-    begin: int, end: int, out: Array, term: Array, psi: Array, logs: Array, a: Array, x: Array
-) -> None:
+    begin: int, end: int, out: Array, term: Array, psi: Array, logs: Array, a: Array, x: Array,
+    enough: float,
+) -> None:  # fmt: skip
     """The sum of x**n / ((a + 1) ... (a + n)) times log x less digamma(a + n + 1)."""
     for turn in range(begin, end):
         first = turn * _LANES
@@ -155,7 +158,7 @@ def _slope(
                 value = term[i] * (logs[i] - psi[i])
                 out[i] = out[i] + value
                 # Terms grow up to the largest; one comparison, which LLVM makes a vector of.
-                left = max(abs(value) - abs(out[i]) * _ENOUGH, x[i] - a[i] - k)
+                left = max(abs(value) - abs(out[i]) * enough, x[i] - a[i] - k)
                 more += 1 if left > 0.0 else 0
 
 
@@ -393,9 +396,16 @@ def log_gammas(x: Any, other: Callable[[Array], Array]) -> Array | None:
     return out
 
 
-def slope_sum(a: Array, x: Array) -> Array | None:
-    """The derivative of P(a, x) by a, of positive vectors, over x**a exp(-x) / gamma(a + 1)."""
-    return _run(_SLOPE, 3, (a, x))
+def slope_sum(a: Array, x: Array, double: bool = False) -> Array | None:
+    """The derivative of P(a, x) by a, of positive vectors, over x**a exp(-x) / gamma(a + 1).
+
+    Args:
+        a, x: the vectors.
+        double: whether all that double precision tells counts.
+    """
+    if double and x.max(initial=0) > _BROAD:
+        return None  # too many terms
+    return _run(_SLOPE, 3, (a, x), _NOTHING if double else _ENOUGH)
 
 
 def slope_sorts(a: Array, x: Array) -> tuple[Array, Array, Array] | None:
@@ -413,9 +423,9 @@ def slope_sorts(a: Array, x: Array) -> tuple[Array, Array, Array] | None:
     return order[:near], order[near:far], order[far:]
 
 
-def tail_integral(a: Array, x: Array) -> Array | None:
+def tail_integral(a: Array, x: Array, double: bool = False) -> Array | None:
     """What a sample x far beyond the mean moves by as its shape a grows, of positive vectors."""
-    return _run(_TAIL, 1, (a, x), _NODES, _WEIGHTS, _COUNTED)
+    return _run(_TAIL, 1, (a, x), _NODES, _WEIGHTS, len(_NODES) if double else _COUNTED)
 
 
 def zeta(s: Any, q: Any, other: Callable[[Array, Array], Array]) -> Array | None:

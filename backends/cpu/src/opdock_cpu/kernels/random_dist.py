@@ -441,10 +441,11 @@ def _exponentials(dtype: np.dtype[Any]) -> Propose:
 
 
 # ---------------------------------------------------------------- gradients of gamma samples
-@table.binder("RandomGammaGrad", T={as_dtype("float32")})
+@table.binder("RandomGammaGrad", T={as_dtype("float32"), as_dtype("float64")})
 def _random_gamma_grad(sig: NodeSig) -> Callable[[Array, Array], Array]:
     """Core's series near the bulk, and its integral of the tail, as generated loops."""
     plain: Callable[[Array, Array], Array] = portable_kernel(sig)
+    wide = sig.in_dtypes[0].name == "float64"
 
     def run(alpha: Array, sample: Array) -> Array:
         a, x = (np.ascontiguousarray(v) for v in np.broadcast_arrays(alpha, sample))
@@ -455,7 +456,7 @@ def _random_gamma_grad(sig: NodeSig) -> Callable[[Array, Array], Array]:
         out = np.empty(a.shape, a.dtype)
         for places, loop in ((near, _moved_near), (far, _moved_far)):
             if places.size:
-                moved = loop(*(v.take(places).astype(np.float64) for v in (a, x)))
+                moved = loop(*(v.take(places).astype(np.float64) for v in (a, x)), wide)
                 if moved is None:
                     return plain(alpha, sample)
                 out.put(places, moved)
@@ -466,10 +467,10 @@ def _random_gamma_grad(sig: NodeSig) -> Callable[[Array, Array], Array]:
     return run
 
 
-def _moved_near(a: Floats, x: Floats) -> Array | None:
-    total = gammas.slope_sum(a, x)
+def _moved_near(a: Floats, x: Floats, wide: bool) -> Array | None:
+    total = gammas.slope_sum(a, x, wide)
     return None if total is None else -total * x / a
 
 
-def _moved_far(a: Floats, x: Floats) -> Array | None:
-    return gammas.tail_integral(a, x)
+def _moved_far(a: Floats, x: Floats, wide: bool) -> Array | None:
+    return gammas.tail_integral(a, x, wide)
