@@ -52,7 +52,7 @@ def _checked(ufunc: Binary, remainder: bool, floored: bool) -> Callable[[NodeSig
         divisor = sig.const(1)
         safe = divisor is not None and bool(np.all(divisor))
         # By one number NumPy divides with products, which are quicker.
-        if safe and np.size(divisor) == 1 and ufunc is np.floor_divide:
+        if safe and np.size(np.asarray(divisor)) == 1 and ufunc is np.floor_divide:
             return ufunc
 
         def run(x: Array, y: Array, out: Array | None = None) -> Array:

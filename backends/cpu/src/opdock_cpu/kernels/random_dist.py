@@ -456,7 +456,7 @@ def _random_gamma_grad(sig: NodeSig) -> Callable[[Array, Array], Array]:
         out = np.empty(a.shape, a.dtype)
         for places, loop in ((near, _moved_near), (far, _moved_far)):
             if places.size:
-                moved = loop(*(v.take(places).astype(np.float64) for v in (a, x)), wide)
+                moved = loop(a.take(places), x.take(places), wide)
                 if moved is None:
                     return plain(alpha, sample)
                 out.put(places, moved)
@@ -468,9 +468,10 @@ def _random_gamma_grad(sig: NodeSig) -> Callable[[Array, Array], Array]:
 
 
 def _moved_near(a: Floats, x: Floats, wide: bool) -> Array | None:
+    a, x = a.astype(np.float64), x.astype(np.float64)
     total = gammas.slope_sum(a, x, wide)
     return None if total is None else -total * x / a
 
 
 def _moved_far(a: Floats, x: Floats, wide: bool) -> Array | None:
-    return gammas.tail_integral(a, x, wide)
+    return gammas.tail_integral(a.astype(np.float64), x.astype(np.float64), wide)
