@@ -33,15 +33,23 @@ _COMPLEX: Final = "quotients of complex numbers by NumPy, which mind overflow"
 _SIGNED: Final = "NumPy's remainder, a call of C's fmod for each number"
 _FEW: Final = "few numbers, in NumPy until a process has drawn enough to load the compiler"
 _LITTLE: Final = "little work, in NumPy unless the process has other generated code"
+_UNDECIDED: Final = (
+    "passes of NumPy's over the numbers that are undecided: a loop rounds otherwise, which double "
+    "precision tells"
+)
+_FRESH: Final = "hundreds of MB of new memory in each step, whose pages the system clears"
 _ROWS: Final = "each row is looked at by Python"
 _PASSES: Final = "several passes of NumPy's where TensorFlow has one loop"
 
 REASONS: Final = {
+    "RandomGamma.*float64 RandomPoissonV2.*float64": _UNDECIDED,
+    "MatrixDiag MatrixDiagV*": _FRESH,
     "SpaceToBatch* BatchToSpace*": "NumPy copies pieces of two elements, 8 bytes, 4 ns for each",
     "Regex* StaticRegex*": _PATTERNS,
     "Unicode* Parse* Serialize* Deserialize*": _PIECES,
     "SdcaFprint String* AsString Decode* Encode* ReduceJoin* Substr UnsortedSegmentJoin": _STRINGS,
     "Betainc* Lgamma* Digamma* Igamma* Polygamma* Zeta*": _SERIES,
+    "Erfc.*float64": _SCIPY,
     "RandomGammaGrad": "sums of 4 to 70 terms, in the tail of 24, in doubles: 0.8 ns a term",
     "Acosh* Asinh* Atan* Cosh* Sinh* Erf Erfc Bessel* Pow Erfinv* Ndtri*": _DOUBLE,
     "*FFT*": (
@@ -62,9 +70,9 @@ REASONS: Final = {
     "NearestNeighbors CombinedNonMax* Nth* ImageProj* Ragged* Histogram* Bucketize": _PASSES,
     "Complex* Angle Cast FloorMod Quantize* FakeQuant* Cumulative*": _PASSES,
     "*SegmentM* *SegmentSqrtN* Resize* ScaleAndTranslate* *ScatterDiv* Inplace*": _PASSES,
-    "Elu* Selu* Resource* Sparse* Unique* Where* SampleDistorted* SdcaShrink*": _PASSES,
+    "Elu* Selu* Resource* Sparse* Unique* Where* ListDiff SampleDistorted* SdcaShrink*": _PASSES,
 }
-"""Patterns of op types, apart by spaces, with the reason; the first that matches counts."""
+"""Patterns of op types, or of rows, apart by spaces, with the reason; the first that fits."""
 
 
 _CLOSE: Final = 0.9
@@ -76,6 +84,6 @@ def reason(name: str, ratio: float) -> str:
         return NEAR
     op = name.split(".", 1)[0]
     for patterns, why in REASONS.items():
-        if any(fnmatchcase(op, p) for p in patterns.split()):
+        if any(fnmatchcase(op, p) or fnmatchcase(name, p) for p in patterns.split()):
             return why
     return OPEN

@@ -107,6 +107,23 @@ def test_gradients_of_samples_in_the_tail(both: Both) -> None:
     np.testing.assert_allclose(found[0], plain[0], rtol=1e-6)
 
 
+def test_gradients_of_samples_in_double_precision(both: Both) -> None:
+    a = 10 ** RNG.uniform(-2, 2, COUNT)
+    x = np.concatenate(
+        [RNG.gamma(a[: COUNT // 2]), a[COUNT // 2 :] * RNG.uniform(0, 9, COUNT // 2)]
+    )
+
+    def build() -> Any:
+        return tf.raw_ops.RandomGammaGrad(alpha=given(a), sample=given(x))
+
+    found, plain = both(build, "_slope", "_tail")
+    assert found[0].dtype == np.float64
+    # Towards the tail sums cancel, by eight digits at its beginning.
+    np.testing.assert_allclose(found[0], plain[0], rtol=1e-6)
+    bulk = x < a + 2 * np.sqrt(a)
+    np.testing.assert_allclose(found[0][bulk], plain[0][bulk], rtol=1e-12)
+
+
 def test_log_gamma(both: Both) -> None:
     near = [1 + np.float32(2) ** -k for k in range(24)] + [
         2 - np.float32(2) ** -k for k in range(24)

@@ -78,3 +78,22 @@ def test_transposes_of_many_small_matrices_are_one_copy(
     for result in (*found, *plain):
         np.testing.assert_array_equal(result, x.transpose(perm))
     assert len(calls) == 2
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "bool", "complex128", "float16"])
+@pytest.mark.parametrize(
+    ("shape", "along", "batch"),
+    [((40, 50), 1, 0), ((40, 50), 0, 1), ((3, 40, 5, 20, 2), 1, 3), ((3, 40, 5, 20, 2), 3, 1)],
+)
+def test_sequences_backwards(
+    both: Any, dtype: str, shape: tuple[int, ...], along: int, batch: int
+) -> None:
+    x = RNG.integers(0, 99, shape).astype(dtype)
+    lengths = RNG.integers(0, shape[along] + 1, shape[batch])
+
+    def build() -> Any:
+        return tf.reverse_sequence(given(x), given(lengths), seq_axis=along, batch_axis=batch)
+
+    (found,), (wanted,) = both(build, "_sequences")
+    assert found.dtype == wanted.dtype
+    np.testing.assert_array_equal(found, wanted)

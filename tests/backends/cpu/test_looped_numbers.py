@@ -11,7 +11,7 @@ import pytest
 
 import opdock as tf
 from opdock.ops.fake_quant import quantize_and_dequantize
-from opdock_cpu import dividing, picking, stepping
+from opdock_cpu import picking, quotients, stepping
 from opdock_cpu.jit import looped
 from tests.backends.cpu.looped import given
 
@@ -23,7 +23,7 @@ RNG = np.random.default_rng(31)
 def _of_few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPDOCK_JIT", "sync")
     monkeypatch.setattr(looped, "_SMALL", 0)
-    for module, name in ((picking, "MANY"), (dividing, "_MANY"), (stepping, "_MANY")):
+    for module, name in ((picking, "MANY"), (quotients, "_MANY"), (stepping, "_MANY")):
         monkeypatch.setattr(module, name, 1)
 
 
@@ -61,17 +61,11 @@ def test_divisions(op: str, kind: str) -> None:
         x.flat[0], y.flat[0] = info.min, info.max if info.min == 0 else -1
         whole = exact(x.astype(object), y.astype(object))
         expected = wrapped(whole).astype(kind)
-        found = dividing.divided(op, x, y, None)
-        assert found is not None and found.dtype == x.dtype
+        answer = quotients.divided(x, y, None, op.endswith("Mod"), op.startswith("Floor"))
+        assert answer is not None
+        found, by_zero = answer
+        assert found.dtype == x.dtype and not by_zero
         np.testing.assert_array_equal(found, expected)
-
-
-def test_some_divisions_are_numpy_s() -> None:
-    x = np.arange(24).reshape(2, 3, 4)
-    assert dividing.divided("FloorDiv", x, np.array([3]), None) is None  # which it is quick at
-    assert dividing.divided("FloorDiv", x, np.ones((1, 3, 1), np.int64), None) is None
-    assert dividing.divided("FloorDiv", x.astype(np.uint64), x.astype(np.uint64) + 1, None) is None
-    assert dividing.divided("FloorDiv", x, np.ones(5, np.int64), None) is None
 
 
 def test_a_divisor_of_zero_is_told_in_a_large_tensor(both: Both) -> None:

@@ -142,8 +142,8 @@ TABLES: Final[Mapping[str, str]] = {
     ),
     "opdock_cpu.kernels.partition:table": "DynamicPartition DynamicStitch ParallelDynamicStitch",
     "opdock_cpu.kernels.pool:table": (
-        "MaxPool3DGrad MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradV2 MaxPoolGradV2 "
-        "MaxPoolWithArgmax"
+        "AvgPool AvgPool3D AvgPool3DGrad AvgPoolGrad MaxPool MaxPool3D MaxPool3DGrad MaxPoolGrad "
+        "MaxPoolGradGrad MaxPoolGradGradV2 MaxPoolGradV2 MaxPoolV2 MaxPoolWithArgmax"
     ),
     "opdock_cpu.kernels.quantize:table": (
         "Dequantize QuantizeDownAndShrinkRange QuantizeV2 RequantizationRange Requantize"
@@ -268,7 +268,7 @@ TABLES: Final[Mapping[str, str]] = {
         "TraverseTreeV4 TreeDeserialize TreeIsInitializedOp TreePredictionsV4 TreeSerialize "
         "TreeSize UpdateModelV4"
     ),
-    "opdock_cpu.kernels.tiling:table": "ReverseV2 Tile",
+    "opdock_cpu.kernels.tiling:table": "ReverseSequence ReverseV2 Tile",
     "opdock_cpu.kernels.timestamp:table": "Timestamp",
     "opdock_cpu.kernels.training:table": (
         "ResourceSparseApplyAdadelta ResourceSparseApplyAdagrad ResourceSparseApplyAdagradDA "

@@ -129,8 +129,10 @@ def _boxes(
                 g = ((b * rows + i) * columns + j) * depth
                 along_y, along_x = single(0), single(0)
                 for c in range(depth):
-                    upper_left, upper_right = pixels[above + near + c], pixels[above + far + c]
-                    lower_left, lower_right = pixels[below + near + c], pixels[below + far + c]
+                    upper_left = single(pixels[above + near + c])
+                    upper_right = single(pixels[above + far + c])
+                    lower_left = single(pixels[below + near + c])
+                    lower_right = single(pixels[below + far + c])
                     step = (1 - over) * (lower_left - upper_left)
                     along_y += grad[g + c] * (step + over * (lower_right - upper_right))
                     step = (1 - under) * (upper_right - upper_left)

@@ -345,9 +345,9 @@ def _of_positive(loop: Looped, x: Any, other: Callable[[Array], Array]) -> Array
     return out
 
 
-def tail_integral(a: Array, x: Array) -> Array | None:
+def tail_integral(a: Array, x: Array, double: bool = False) -> Array | None:
     """What a sample x far beyond the mean moves by as its shape a grows, of positive vectors."""
-    return _run(_TAIL, 1, (a, x), _NODES, _WEIGHTS, _COUNTED)
+    return _run(_TAIL, 1, (a, x), _NODES, _WEIGHTS, len(_NODES) if double else _COUNTED)
 
 
 def zeta(s: Any, q: Any, other: Callable[[Array, Array], Array]) -> Array | None:

@@ -1,4 +1,4 @@
-"""What the incomplete gamma function P(a, x) grows by with its shape a, for single precision.
+"""What the incomplete gamma function P(a, x) grows by with its shape a.
 
 As in `gammas.py`, a turn computes some elements beside each other, each step for all of them.
 """
@@ -16,7 +16,11 @@ from opdock_cpu.jit.looped import Array, Looped, double
 __all__ = ["ENOUGH", "MOST", "SHIFTS", "WORK", "psi", "slope_sorts", "slope_sums"]
 
 ENOUGH: Final = 1e-9
-"""What is left of a sum that does not count."""
+"""What is left of a sum that does not count in single precision."""
+_NOTHING: Final = 1e-17
+"""The same in double precision."""
+_BROAD: Final = 1e4
+"""Arguments from which that takes too many terms."""
 MOST: Final = 4000
 """Terms of a series."""
 WORK: Final = 100
@@ -47,6 +51,7 @@ def psi(x: float) -> float:
 def _slope(
     begin: int, end: int, out: Array, total: Array, term: Array, digamma: Array, logs: Array,
     shape: Array, at: Array, a: Array, x: Array, places: Array, count: int, moved: int,
+    enough: float,
 ) -> None:  # fmt: skip
     """The sum of x**n / ((a + 1) ... (a + n)) times log x less digamma(a + n + 1), at places.
 
@@ -74,7 +79,7 @@ def _slope(
                 value = term[i] * (logs[i] - digamma[i])
                 total[i] = total[i] + value
                 # Terms grow up to the largest; one comparison, which LLVM makes a vector of.
-                left = max(abs(value) - abs(total[i]) * ENOUGH, at[i] - shape[i] - k)
+                left = max(abs(value) - abs(total[i]) * enough, at[i] - shape[i] - k)
                 more += 1 if left > 0.0 else 0
         for i in range(_ABREAST):
             place = places[min(turn * _ABREAST + i, count - 1)]
@@ -103,7 +108,9 @@ _SLOPE: Final = Looped(_slope, fixed=("moved",))
 
 
 # ---------------------------------------------------------------- arrays
-def slope_sums(out: Array, a: Array, x: Array, places: Array, moved: bool = False) -> bool:
+def slope_sums(
+    out: Array, a: Array, x: Array, places: Array, moved: bool = False, wide: bool = False
+) -> bool:
     """At places, the derivative of P(a, x) by a, over x**a exp(-x) / gamma(a + 1).
 
     Args:
@@ -111,13 +118,16 @@ def slope_sums(out: Array, a: Array, x: Array, places: Array, moved: bool = Fals
         a, x: the arguments, positive at the places.
         places: in flat arrays.
         moved: whether instead it is what a sample x moves by as its shape a grows.
+        wide: whether all that double precision tells counts.
 
     Returns:
-        Whether there is code.
+        Whether there is code, and no need of too many terms.
     """
+    if wide and x.take(places).max(initial=0) > _BROAD:
+        return False
     turns = -(-places.size // _ABREAST)
     lanes = [np.empty(turns * _ABREAST) for _ in range(6)]
-    numbers = places.size, int(moved)
+    numbers = places.size, int(moved), _NOTHING if wide else ENOUGH
     return _SLOPE(turns, WORK * places.size, out, *lanes, a, x, places, *numbers)
 
 

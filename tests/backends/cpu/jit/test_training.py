@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 import opdock as tf
-from opdock_cpu.jit import llvm
+from opdock_cpu.jit import llvm, training
 from opdock_cpu.jit.generated import Generated
 from opdock_cpu.jit.training import _Spares
 from opdock_cpu.kernels import training as sparse
@@ -62,6 +64,36 @@ def test_each_optimizer_gives_what_the_rule_gives(
     wanted = trained(name, resource=resource, fused=False)
     for a, b in zip(generated, wanted, strict=True):
         np.testing.assert_allclose(a, b, rtol=2e-5, atol=2e-6)
+
+
+@pytest.mark.parametrize("power", [-0.5, -0.7])
+def test_powers_of_double_precision_that_are_roots(
+    power: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is code for the usual power alone: others are NumPy's."""
+    start = np.random.default_rng(1).normal(size=SIZE)
+    made = []
+
+    def counted(*args: Any) -> Any:
+        made.append(args)
+        return Generated(*args)
+
+    monkeypatch.setattr(training, "Generated", counted)
+
+    def ran() -> np.ndarray:
+        with tf.Graph().as_default(), tf.Session() as session:
+            weights = tf.Variable(start, use_resource=True)
+            train = tf.train.FtrlOptimizer(0.1, power, l1_regularization_strength=0.01)
+            step = train.minimize(tf.reduce_sum(tf.square(weights * 0.5 - 1.0)))
+            session.run(tf.global_variables_initializer())
+            session.run(step)
+            session.run(step)
+            return session.run(weights)
+
+    found = ran()
+    assert bool(made) == (power == -0.5)
+    monkeypatch.setattr(llvm, "available", lambda: False)
+    np.testing.assert_allclose(found, ran(), rtol=1e-13, atol=1e-15)
 
 
 def test_a_buffer_is_written_again_only_when_nobody_holds_it() -> None:

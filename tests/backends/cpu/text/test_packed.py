@@ -260,7 +260,9 @@ def test_numbers_are_read_as_python_reads_them(dtype: Any, monkeypatch: pytest.M
         assert np.signbit(values[i]) == np.signbit(wanted)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int8, np.int64, np.uint64])
+@pytest.mark.parametrize(
+    "dtype", [np.float32, np.float16, np.float64, np.int8, np.int64, np.uint64]
+)
 @pytest.mark.parametrize("places", [0, 1, 6, 9])
 def test_numbers_are_printed_as_c_prints_them(
     dtype: Any, places: int, monkeypatch: pytest.MonkeyPatch
@@ -270,6 +272,9 @@ def test_numbers_are_printed_as_c_prints_them(
     if kind.kind == "f":
         x = (RNG.normal(size=3000) * 10.0 ** RNG.integers(-12, 4, 3000)).astype(kind)
         x[:8] = [0.0, -0.0, 0.5, 1.5, 2.5, -1e-9, 6e-8, 0.125]
+        if kind == np.float64:
+            x[8:500] *= 10.0 ** RNG.integers(-300, 5, 492)
+            x[500:999] = np.round(x[500:999] * 1024) / 1024 + 2.0**28  # many of them ties
         form = b"%%.%df" % places
     else:
         info = np.iinfo(kind)

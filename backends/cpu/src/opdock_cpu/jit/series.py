@@ -48,9 +48,51 @@ def _parts(b: Body, limit: float) -> tuple[str, str, str]:
     return size, small, tail
 
 
+# Quotients of polynomials for double precision, those of Cephes (ndtr.c): erf(x) / x in x**2, up to
+# 1, and erfc(x) exp(x**2) up to 8.
+_NEAR_T: Final = (
+    0.0, 9.60497373987051638749, 9.00260197203842689217e1, 2.23200534594684319226e3,
+    7.00332514112805075473e3, 5.55923013010394962768e4,
+)  # fmt: skip
+_NEAR_U: Final = (
+    1.0, 3.35617141647503099647e1, 5.21357949780152679795e2, 4.59432382970980127987e3,
+    2.26290000613890934246e4, 4.92673942608635921086e4,
+)  # fmt: skip
+_NEAR_REST: Final = tuple(t - u for t, u in zip(_NEAR_T, _NEAR_U, strict=True))
+"""What the quotient has beyond 1, which is rounded less."""
+_FAR_P: Final = (
+    2.46196981473530512524e-10, 5.64189564831068821977e-1, 7.46321056442269912687,
+    4.86371970985681366614e1, 1.96520832956077098242e2, 5.26445194995477358631e2,
+    9.34528527171957607540e2, 1.02755188689515710272e3, 5.57535335369399327526e2,
+)  # fmt: skip
+_FAR_Q: Final = (
+    1.0, 1.32281951154744992508e1, 8.67072140885989742329e1, 3.54937778887819891062e2,
+    9.75708501743205489753e2, 1.82390916687909736289e3, 2.24633760818710981792e3,
+    1.65666309194161350182e3, 5.57535340817727675546e2,
+)  # fmt: skip
+
+
+def _erf_double(b: Body) -> str:
+    """The error function in double precision, of which beyond 6 nothing is missing to 1."""
+    size, one, six = b.unary("fabs", "%x"), b.c(1.0), b.c(6.0)
+    z, near = b.op("fmul", size, size), b.test("ole", size, one)
+    far = b.pick(b.test("olt", size, six), size, six)
+    # One division serves both.
+    above = b.pick(near, b.poly(z, _NEAR_REST), b.poly(far, _FAR_P))
+    below = b.pick(near, b.poly(z, _NEAR_U), b.poly(far, _FAR_Q))
+    ratio = b.op("fdiv", above, below)
+    r, n = exp_reduced(b, b.put(f"fneg double {b.op('fmul', far, far)}"))
+    power = b.op("fmul", b.op("fadd", expm1_of(b, r), one), power_of_two(b, n))
+    tail = b.op("fsub", one, b.op("fmul", power, ratio))
+    value = b.pick(near, b.fma(size, ratio, size), tail)
+    return nan_kept(b, signed(b, value))
+
+
 def erf(b: Body) -> str:
     """The error function."""
     one = b.c(1.0)
+    if b.kind == "double":
+        return _erf_double(b)
     size, small, tail = _parts(b, 6.0)
     value = b.pick(b.test("ole", size, one), small, b.op("fsub", one, tail))
     return nan_kept(b, signed(b, value))

@@ -43,7 +43,7 @@ def line_of(sig: NodeSig, known: tuple[tuple[str, float], ...] = ()) -> Any:
 def _when(sig: NodeSig) -> bool | str:
     if not llvm.available():
         return llvm.why_not()
-    line = line_of(sig)
+    line = line_of(sig, codegen.update_of(sig.op).usual)
     # A resource tells no shape, but its gradient does.
     known = [math.prod(n or 0 for n in s) for s in sig.in_shapes if s is not None and None not in s]
     if len(known) == len(sig.in_shapes) and max(known) * len(line.steps) < _SMALL:
@@ -80,6 +80,7 @@ def _bind(sig: NodeSig) -> Callable[..., Any]:
     resource = sig.op.startswith("Resource")
     spares = [_Spares() for _ in range(count)]
     plain = codegen.update_on(namespace, sig)
+    always = render.renders(line_of(sig)) is True
 
     @functools.lru_cache(maxsize=_SHAPES)
     def program(as_usual: bool, *shapes: tuple[int, ...]) -> Generated:
@@ -95,10 +96,10 @@ def _bind(sig: NodeSig) -> Callable[..., Any]:
             values = [c.read() for c in cells]
             state = values[:]
             values += rest
-            if not state[0].size:
+            as_usual = all(rest[i] == value for i, value in usual)
+            if not state[0].size or not (always or as_usual):
                 return plain(*inputs)
             outs = [s.take(v) for s, v in zip(spares, state, strict=True)]
-            as_usual = all(rest[i] == value for i, value in usual)
             fresh = program(as_usual, *map(np.shape, values))(values, outs)
             for cell, value, old, spare in zip(cells, fresh, state, spares, strict=True):
                 cell.write(value)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from opdock.plugin import COMPLEX, FLOATS, INTS, KernelTable, NodeSig, checks, dtypes
-from opdock_cpu.dividing import divided
+from opdock_cpu.quotients import divided
 from opdock_cpu.stepping import next_after
 
 __all__ = ["table"]
@@ -39,23 +39,33 @@ def _concatenate(sig: NodeSig) -> Binary:
 def _check_divisor(x: Array, y: Array) -> None:
     # Nothing is divided where there is nothing to divide.
     if not np.all(y) and np.size(x):
-        raise checks.invalid("Integer division by zero")
+        raise _division_by_zero()
 
 
-def _checked(ufunc: Binary) -> Callable[[NodeSig], Binary]:
-    """A binder for integers: `ufunc`, or a loop, unless a divisor is zero."""
+def _division_by_zero() -> Exception:
+    return checks.invalid("Integer division by zero")
+
+
+def _checked(ufunc: Binary, remainder: bool, floored: bool) -> Callable[[NodeSig], Binary]:
+    """A binder for integers: what `ufunc` gives, unless a divisor is zero."""
 
     def bind(sig: NodeSig) -> Binary:
-        op, divisor = sig.op, sig.const(1)
-        sound = divisor is not None and bool(np.all(divisor))
-        if divisor is not None and sound and divisor.size == 1:
+        divisor = sig.const(1)
+        safe = divisor is not None and bool(np.all(divisor))
+        # By one number NumPy divides with products, which are quicker.
+        if safe and np.size(np.asarray(divisor)) == 1 and ufunc is np.floor_divide:
             return ufunc
 
         def run(x: Array, y: Array, out: Array | None = None) -> Array:
-            if not sound:
-                _check_divisor(x, y)
-            found = divided(op, x, y, out)
-            return ufunc(x, y, out) if found is None else found
+            found = divided(x, y, out, remainder, floored)
+            if found is None:
+                if not safe:
+                    _check_divisor(x, y)
+                return ufunc(x, y, out)
+            result, by_zero = found
+            if by_zero:
+                raise _division_by_zero()
+            return result
 
         return run
 
@@ -70,10 +80,10 @@ def _truncate_divide(x: Array, y: Array, out: Array | None = None) -> Array:
     return np.floor_divide(exact, y, out)
 
 
-table.binder("FloorDiv", T=INTS, out=True)(_checked(np.floor_divide))
-table.binder("FloorMod", T=INTS, out=True)(_checked(np.remainder))
-table.binder("TruncateMod", "Mod", T=INTS, out=True)(_checked(np.fmod))
-table.binder("Div", "TruncateDiv", T=INTS, out=True)(_checked(_truncate_divide))
+table.binder("FloorDiv", T=INTS, out=True)(_checked(np.floor_divide, False, True))
+table.binder("FloorMod", T=INTS, out=True)(_checked(np.remainder, True, True))
+table.binder("TruncateMod", "Mod", T=INTS, out=True)(_checked(np.fmod, True, False))
+table.binder("Div", "TruncateDiv", T=INTS, out=True)(_checked(_truncate_divide, False, False))
 
 
 @table.binder("TruncateMod", "Mod", T=FLOATS, out=True)

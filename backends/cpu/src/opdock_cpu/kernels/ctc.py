@@ -225,7 +225,8 @@ def ctc_loss(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
             _path(labels, int(lengths[b]), classes, b, collapse, merge, ignore)
             for b, labels in enumerate(_labels_of(indices, values, batch))
         ]
-        logp = _log_softmax(inputs.astype(np.float64))
+        used = int(np.max(lengths))  # what no sequence reaches has no part in it
+        logp = _log_softmax(inputs[:used].astype(np.float64))
         found = _aligned(logp, paths, lengths, merge)
         if found is None:
             loss, gradient = found = np.zeros(batch), np.zeros_like(logp)
@@ -233,7 +234,9 @@ def ctc_loss(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
                 n = lengths[b]
                 if path is not None:
                     loss[b], gradient[:n, b] = _differentiated(logp[:n, b], path, merge)
-        return found[0].astype(inputs.dtype), found[1].astype(inputs.dtype)
+        whole = np.zeros(inputs.shape, inputs.dtype)
+        whole[:used] = found[1]
+        return found[0].astype(inputs.dtype), whole
 
     return run
 

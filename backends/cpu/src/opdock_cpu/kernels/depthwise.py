@@ -1,4 +1,4 @@
-"""Depthwise convolution kernels: one multiply-add a window element, over all channels at once."""
+"""Depthwise convolution kernels: loops, or a multiply-add a window element over all channels."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import KernelTable, NodeSig, windows
+from opdock_cpu import depthwise_loops as loops
 from opdock_cpu.kernels.conv import Geometry
 from opdock_cpu.windows import narrow, pad, unpad, widen
 
@@ -44,6 +45,9 @@ def depthwise(sig: NodeSig) -> Callable[..., Array]:
         channels, multiplier = taps.shape[2:]
         windows.check_depth(data.shape[-1], channels)
         where = geometry.window(data.shape[1:-1], taps.shape[:2])
+        found = loops.forward(data, taps, where)
+        if found is not None:
+            return geometry.finish(found, x.dtype)
         padded = pad(data, where)
         single = multiplier == 1
         shape = (data.shape[0], *where.out, channels, *([] if single else [multiplier]))
@@ -76,6 +80,9 @@ def depthwise_backprop_input(sig: NodeSig) -> Callable[..., Array]:
         windows.check_depth(channels, taps.shape[2])
         where = geometry.window(size, taps.shape[:2])
         geometry.check_grad(grad, batch, where, channels * taps.shape[3])
+        found = loops.backward_data(back, taps, where)
+        if found is not None:
+            return geometry.finish(found, grad.dtype)
         split = _split(back, channels, taps.shape[3])
         padded = np.zeros((back.shape[0], *where.padded, channels), back.dtype)
         for entries in _batches(back):
@@ -101,6 +108,10 @@ def depthwise_backprop_filter(sig: NodeSig) -> Callable[..., Array]:
         windows.check_depth(data.shape[-1], shape[2])
         where = geometry.window(data.shape[1:-1], shape[:2])
         geometry.check_grad(grad, data.shape[0], where, shape[2] * shape[3])
+        if data.dtype == np.float64:  # long sums, which NumPy divides into several
+            found = loops.backward_filter(data, back, where, *shape[2:])
+            if found is not None:
+                return found
         split = _split(back, shape[2], shape[3])
         padded = pad(data, where)
         out = np.empty(shape, data.dtype)

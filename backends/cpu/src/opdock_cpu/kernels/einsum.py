@@ -31,7 +31,7 @@ def _when(sig: NodeSig) -> bool | str:
     result = result.replace(".", "")
     if len(set(result)) != len(result):
         return "the result repeats a label"
-    if len(sig.in_dtypes) > 1 and sig.in_dtypes[0] in _BLAS and "..." not in equation:
+    if len(sig.in_dtypes) > 1 and sig.in_dtypes[0] in _BLAS | _INTS and "..." not in equation:
         sizes: dict[str, int] = {}
         for term, shape in zip(terms.split(","), sig.in_shapes, strict=False):
             sizes.update((label, n or 1) for label, n in zip(term, shape or (), strict=False))

@@ -18,6 +18,7 @@ __all__ = ["table"]
 
 table = KernelTable()
 _FLOATS: Final = frozenset({dtypes.float32, dtypes.float64})
+_LOOPED: Final = _FLOATS | {dtypes.int32, dtypes.int64}
 _SEQUENCES: Final = ("row_pooling_sequence", "col_pooling_sequence")
 
 
@@ -62,6 +63,31 @@ def _means(
                 out[o + c] = out[o + c] / count
 
 
+def _whole_means(
+    begin: int, end: int, out: Array, x: Array, row: Array, column: Array,
+    height: int, width: int, depth: int, out_rows: int, out_columns: int, shared: int,
+) -> None:  # fmt: skip
+    """The same for whole numbers: quotients are cut off."""
+    for t in range(begin, end):
+        image, oy = t // out_rows * height, t % out_rows
+        bottom = min(row[oy + 1] + shared, height)
+        for ox in range(out_columns):
+            o, right = (t * out_columns + ox) * depth, min(column[ox + 1] + shared, width)
+            count = (bottom - row[oy]) * (right - column[ox])
+            for c in range(depth):
+                out[o + c] = 0
+            for y in range(row[oy], bottom):
+                for at in range(column[ox], right):
+                    i = ((image + y) * width + at) * depth
+                    for c in range(depth):
+                        out[o + c] = out[o + c] + x[i + c]
+            for c in range(depth):
+                total = out[o + c]
+                size = abs(total) // count
+                opposite = -size
+                out[o + c] = opposite if total < 0 else size
+
+
 def _shares(
     begin: int, end: int, out: Array, grad: Array, row: Array, column: Array,
     height: int, width: int, depth: int, out_rows: int, out_columns: int, shared: int,
@@ -104,6 +130,7 @@ def _to_largest(
 
 
 _LARGEST, _MEANS = Looped(_largest, ("depth",)), Looped(_means, ("depth",))
+_WHOLE_MEANS: Final = Looped(_whole_means, ("depth",))
 _SHARES, _TO_LARGEST = Looped(_shares, ("depth",)), Looped(_to_largest, ("depth",))
 
 
@@ -111,11 +138,12 @@ def _when(sig: NodeSig) -> bool | str:
     return llvm.available() or llvm.why_not()
 
 
-@table.binder("FractionalMaxPool", "FractionalAvgPool", T=_FLOATS, when=_when)
+@table.binder("FractionalMaxPool", "FractionalAvgPool", T=_LOOPED, when=_when)
 def fractional_pool(sig: NodeSig) -> Callable[[Array], Any]:
     """The pooled values and where windows begin."""
     draw, shared = checks.drawn_windows(sig, swapped), int(bool(sig.attrs["overlapping"]))
-    loop = _LARGEST if sig.op == "FractionalMaxPool" else _MEANS
+    means = _WHOLE_MEANS if sig.in_dtypes[0].is_integer else _MEANS
+    loop = _LARGEST if sig.op == "FractionalMaxPool" else means
     plain: Callable[[Array], Any] = portable_kernel(sig)
 
     def run(x: Array) -> Any:
@@ -166,7 +194,7 @@ def fractional_avg_pool_grad(sig: NodeSig) -> Callable[..., Array]:
     return run
 
 
-@table.binder("FractionalMaxPoolGrad", T=_FLOATS, when=_when, host_inputs=_SEQUENCES)
+@table.binder("FractionalMaxPoolGrad", T=_LOOPED, when=_when, host_inputs=_SEQUENCES)
 def fractional_max_pool_grad(sig: NodeSig) -> Callable[..., Array]:
     """The first of the largest values of a window gets its gradient."""
     shared = int(bool(sig.attrs["overlapping"]))

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, checks, dtypes
+from opdock.plugin import REALS, KernelTable, NodeSig, checks, dtypes
 from opdock_cpu.crops import BOXES, CROPS, IMAGE
 from opdock_cpu.portable import portable_kernel
 
@@ -75,7 +75,7 @@ def extract_glimpse(sig: NodeSig) -> Callable[..., Array]:
 
 
 # ---------------------------------------------------------------- crops and their gradients
-_F32: Final = frozenset({dtypes.float32})
+_FLOATS: Final = frozenset({dtypes.float32, dtypes.float64})
 
 
 def _right(boxes: Array, which: Array, count: int, batch: int) -> bool:
@@ -111,16 +111,16 @@ def crop_and_resize(sig: NodeSig) -> Callable[..., Array]:
     return run
 
 
-@table.binder("CropAndResizeGradImage", T=_F32, host_inputs=("image_size",))
+@table.binder("CropAndResizeGradImage", T=_FLOATS, host_inputs=("image_size",))
 def crop_and_resize_grad_image(sig: NodeSig) -> Callable[..., Array]:
     """Sums what crops got of each pixel."""
     plain: Callable[..., Array] = portable_kernel(sig)
-    nearest = sig.attrs["method"] == "nearest"
+    nearest, dtype = sig.attrs["method"] == "nearest", sig.out_dtypes[0].np
 
     def run(grads: Array, boxes: Array, which: Array, image_size: Array) -> Array:
         shape = tuple(checks.ints(image_size))
         if len(shape) == 4 and min(shape) > 0 and _fit(grads, boxes, which, shape[0], shape[3]):
-            out = np.zeros(shape, np.float32)
+            out = np.zeros(shape, dtype)
             numbers = (*grads.shape[:3], *shape[1:], int(nearest))
             if IMAGE(shape[0], 8 * grads.size, out, grads, boxes, which, *numbers):
                 return out
@@ -129,7 +129,7 @@ def crop_and_resize_grad_image(sig: NodeSig) -> Callable[..., Array]:
     return run
 
 
-@table.binder("CropAndResizeGradBoxes", T=_F32)
+@table.binder("CropAndResizeGradBoxes", T=REALS - {dtypes.bfloat16})
 def crop_and_resize_grad_boxes(sig: NodeSig) -> Callable[..., Array]:
     """How crops change with the edges of their boxes."""
     plain: Callable[..., Array] = portable_kernel(sig)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import KernelTable, NodeSig, checks, dtypes, windows
+from opdock.plugin import REALS, KernelTable, NodeSig, checks, dtypes, windows
 from opdock_cpu.jit import llvm
 from opdock_cpu.jit.looped import Array, Looped, single
 from opdock_cpu.portable import portable_kernel
@@ -15,7 +15,7 @@ from opdock_cpu.portable import portable_kernel
 __all__ = ["table"]
 
 table = KernelTable()
-_FLOATS: Final = frozenset({dtypes.float32, dtypes.float64})
+_LOOPED: Final = REALS - {dtypes.float16, dtypes.bfloat16}
 
 
 def _dilate(
@@ -135,7 +135,7 @@ class _Dilation:
 
     def greatest(self) -> Array | None:
         """The results, or None while there is no code."""
-        out = np.full(self.shape, -np.inf, self.x.dtype)
+        out = np.full(self.shape, _least(self.x.dtype), self.x.dtype)
         steps = out.size * self.kernel.shape[0] * self.kernel.shape[1]
         turns = self.shape[0] * self.shape[1]
         done = _GREATEST(turns, steps, out, self.x, self.kernel, *self.numbers)
@@ -143,20 +143,35 @@ class _Dilation:
 
     def maxima(self) -> tuple[Array, Array] | None:
         """The results and who won, or None while there is no code."""
-        out = np.full(self.shape, -np.inf, self.x.dtype)
-        winner = np.full(self.shape, -1, self.x.dtype)
+        kind = self.x.dtype
+        out = np.full(self.shape, _least(kind), kind)
+        winner = np.full(self.shape, -1, kind if kind.kind == "f" else np.float32)
         taps = self.kernel.shape[0] * self.kernel.shape[1]
         turns = self.shape[0] * self.shape[1]
         done = _DILATE(turns, out.size * taps, out, winner, self.x, self.kernel, *self.numbers)
         return (out, winner) if done else None
 
 
+def _least(kind: np.dtype[Any]) -> Any:
+    return -np.inf if kind.kind == "f" else np.iinfo(kind).min
+
+
 def _fits(x: Array, kernel: Array) -> bool:
     """Whether there is something to do, and nothing wrong that the portable kernel would tell."""
-    return x.ndim == 4 and kernel.ndim == 3 and x.shape[3] == kernel.shape[2] and x.size > 0
+    known = x.ndim == 4 and kernel.ndim == 3 and x.shape[3] == kernel.shape[2] and x.size > 0
+    return known and kernel.size > 0 and not _wraps(x, kernel)
 
 
-@table.binder("Dilation2D", T=_FLOATS, when=_when)
+def _wraps(x: Array, kernel: Array) -> bool:
+    """Whether sums may be beyond their type: loops add up in 64 bits."""
+    if x.dtype.kind == "f" or x.dtype.itemsize == np.dtype(np.int64).itemsize:
+        return False
+    info = np.iinfo(x.dtype)
+    low, high = (int(f(x)) + int(f(kernel)) for f in (np.min, np.max))
+    return low < info.min or high > info.max
+
+
+@table.binder("Dilation2D", T=_LOOPED, when=_when)
 def dilation2d(sig: NodeSig) -> Callable[[Array, Array], Array]:
     """The maximum over the window of input plus filter."""
     layout = windows.Layout(sig.attrs)
@@ -169,7 +184,7 @@ def dilation2d(sig: NodeSig) -> Callable[[Array, Array], Array]:
     return run
 
 
-@table.binder("Dilation2DBackpropInput", "Dilation2DBackpropFilter", T=_FLOATS, when=_when)
+@table.binder("Dilation2DBackpropInput", "Dilation2DBackpropFilter", T=_LOOPED, when=_when)
 def dilation2d_backprop(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
     """The gradient goes to the elements of input and filter that won."""
     layout = windows.Layout(sig.attrs)
@@ -190,7 +205,7 @@ def dilation2d_backprop(sig: NodeSig) -> Callable[[Array, Array, Array], Array]:
                 done = _TO_INPUTS(len(x), 4 * grad.size, out, grad, winner, *numbers)
             else:
                 # Many small gradients meet: they are added up in double precision.
-                out = np.zeros(kernel.shape)
+                out = np.zeros(kernel.shape, np.float64 if x.dtype.kind == "f" else np.int64)
                 numbers = (grad.size // depth, depth)
                 done = _TO_FILTER(depth, 4 * grad.size, out, grad, winner, *numbers)
             if done:

@@ -443,10 +443,11 @@ def _exponentials(dtype: np.dtype[Any]) -> Propose:
 
 
 # ---------------------------------------------------------------- gradients of gamma samples
-@table.binder("RandomGammaGrad", T={as_dtype("float32")})
+@table.binder("RandomGammaGrad", T={as_dtype("float32"), as_dtype("float64")})
 def _random_gamma_grad(sig: NodeSig) -> Callable[[Array, Array], Array]:
     """Core's series near the bulk, and its integral of the tail, as generated loops."""
     plain: Callable[[Array, Array], Array] = portable_kernel(sig)
+    wide = sig.in_dtypes[0].name == "float64"
 
     def run(alpha: Array, sample: Array) -> Array:
         if np.size(alpha) < _MANY and np.size(sample) < _MANY:
@@ -455,23 +456,23 @@ def _random_gamma_grad(sig: NodeSig) -> Callable[[Array, Array], Array]:
         out = np.empty(a.shape, a.dtype)
         flat = [v.reshape(-1) for v in (out, a, x)]
         for start in range(0, a.size, _AT_ONCE):
-            if not _moved(*(v[start : start + _AT_ONCE] for v in flat)):
+            if not _moved(*(v[start : start + _AT_ONCE] for v in flat), wide):
                 return plain(alpha, sample)
         return out
 
     return run
 
 
-def _moved(out: Array, a: Array, x: Array) -> bool:
+def _moved(out: Array, a: Array, x: Array, wide: bool) -> bool:
     """What samples x move by as their shapes a grow, of vectors; whether there is code."""
     sorts = slopes.slope_sorts(a, x)
     if sorts is None:
         return False
     near, far, rest = sorts
-    if near.size and not slopes.slope_sums(out, a, x, near, moved=True):
+    if near.size and not slopes.slope_sums(out, a, x, near, moved=True, wide=wide):
         return False
     if far.size:
-        found = gammas.tail_integral(*(v.take(far).astype(np.float64) for v in (a, x)))
+        found = gammas.tail_integral(*(v.take(far).astype(np.float64) for v in (a, x)), wide)
         if found is None:
             return False
         out.put(far, found)

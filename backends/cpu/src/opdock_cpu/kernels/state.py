@@ -14,6 +14,7 @@ from opdock_cpu.changes import Combine, change, change_rows, replace
 from opdock_cpu.jit.looped import Array, Looped
 from opdock_cpu.kernels.gather import check_indices
 from opdock_cpu.kernels.scatter import combine, flat_positions
+from opdock_cpu.quotients import divide_rows
 
 table = KernelTable()
 
@@ -39,6 +40,8 @@ def _divide(target: Any, at: Any, rows: Any) -> None:
     if target.dtype.kind in "iu":
         if np.any(rows == 0):
             raise checks.invalid("Integer division by zero")
+        if divide_rows(target, at, rows):
+            return
         # Truncating division has no ufunc, and repeated indices must divide one after the other.
         for where, row in zip(at, rows, strict=True):
             signs = np.sign(target[where]) * np.sign(row)

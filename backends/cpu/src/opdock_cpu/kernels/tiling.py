@@ -1,7 +1,8 @@
-"""Tiles into planned buffers, and reversals of whole pixels; rolls are portable."""
+"""Tiles into planned buffers, reversals of whole pixels and of sequences; rolls are portable."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -9,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import KernelTable, NodeSig, axes, checks
+from opdock_cpu.jit.looped import Looped
 from opdock_cpu.jit.mirrors import LEAST, mirrored
+from opdock_cpu.portable import portable_kernel
 from opdock_cpu.spreading import spread
 
 __all__ = ["table"]
@@ -97,3 +100,53 @@ def _reversed(tensor: Array, chosen: tuple[int, ...]) -> Array:
         return out.reshape(*outer, *inner)
     whole = tensor.view(f"V{tensor.shape[-1] * tensor.itemsize}")[..., 0]
     return np.flip(whole, chosen).copy()[..., None].view(tensor.dtype).reshape(*outer, *inner)
+
+
+# ---------------------------------------------------------------- sequences
+def _sequences(
+    begin: int, end: int, out: Array, x: Array, lengths: Array,
+    first: int, middle: int, second: int, inner: int, batch_first: int,
+) -> None:  # fmt: skip
+    """A turn is a place of the first of both dimensions, the batch's and the sequences'."""
+    for t in range(begin, end):
+        a, start = t % first, t - t % first
+        for m in range(middle):
+            for b in range(second):
+                s, n = a, lengths[b if batch_first == 0 else a]
+                s = s if batch_first == 0 else b
+                back = n - 1 - s if s < n else s
+                row = (start + back) if batch_first == 0 else t
+                column = b if batch_first == 0 else back
+                place = ((t * middle + m) * second + b) * inner
+                source = ((row * middle + m) * second + column) * inner
+                for c in range(inner):
+                    out[place + c] = x[source + c]
+
+
+_SEQUENCES: Final = Looped(_sequences, ("batch_first",))
+
+
+@table.binder("ReverseSequence", host_inputs=("seq_lengths",))
+def reverse_sequence(sig: NodeSig) -> Callable[..., Array]:
+    """The first elements of each sequence backwards."""
+    along, batch = sig.attrs["seq_dim"], sig.attrs["batch_dim"]
+    plain: Callable[..., Array] = portable_kernel(sig)
+    low, high = sorted((along, batch))
+
+    def run(tensor: Array, lengths: Array) -> Array:
+        word = math.gcd(tensor.itemsize, 8)
+        if tensor.dtype.hasobject or not (0 <= low < high < tensor.ndim and tensor.size):
+            return plain(tensor, lengths)
+        shape, counts = tensor.shape, np.asarray(lengths)
+        if counts.shape != (shape[batch],) or counts.min() < 0 or counts.max() > shape[along]:
+            return plain(tensor, lengths)
+        out, given = np.empty(shape, tensor.dtype), np.ascontiguousarray(tensor)
+        inner = math.prod(shape[high + 1 :]) * (tensor.itemsize // word)
+        numbers = (shape[low], math.prod(shape[low + 1 : high]), shape[high], inner)
+        words = (a.reshape(-1).view(f"i{word}") for a in (out, given))
+        turns = math.prod(shape[: low + 1])
+        if _SEQUENCES(turns, tensor.size, *words, counts, *numbers, int(batch == low)):
+            return out
+        return plain(tensor, lengths)
+
+    return run

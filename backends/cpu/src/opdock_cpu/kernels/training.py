@@ -75,8 +75,9 @@ def _rule(sig: NodeSig) -> Rule:
 
     if dtype not in (dtypes.float32, dtypes.float64) or not llvm.available():
         return plain
-    if render.renders(line_of(sig)) is not True:
+    if render.renders(line_of(sig, update.usual)) is not True:
         return plain
+    always = render.renders(line_of(sig)) is True
 
     @functools.lru_cache(maxsize=_SHAPES)
     @heard
@@ -90,7 +91,7 @@ def _rule(sig: NodeSig) -> Rule:
     def rule(old: list[Array], given: Mapping[str, Any]) -> Sequence[Array]:
         values = [*old, *given.values()]
         as_usual = all(given[name] == value for name, value in update.usual)
-        code = program(as_usual, *map(np.shape, values))
+        code = program(as_usual, *map(np.shape, values)) if as_usual or always else None
         if code is None:
             return plain(old, given)
         fresh: Sequence[Array] = code(values, None)

@@ -24,6 +24,10 @@ _SLOT: Final = 24
 """Bytes in which any printed number has room."""
 _PLACES: Final = 11
 """Digits behind the point: ten to this, times a mantissa of single precision, is an int64."""
+_WIDE_PLACES: Final = 10
+"""Ten to this, times either half of a mantissa of double precision, is an int64."""
+_LOW: Final = 27
+"""Bits of the lower half of a mantissa of double precision."""
 
 
 def read(
@@ -129,7 +133,7 @@ def printed(x: Array, places: int) -> Array | None:
     """Numbers as text, as `%d` and `%.{places}f` give them.
 
     Args:
-        x: whole numbers, or real ones of single precision or less.
+        x: whole numbers, or real ones of double precision or less.
         places: digits behind the point; none, and no point, for whole numbers.
 
     Returns:
@@ -137,12 +141,15 @@ def printed(x: Array, places: int) -> Array | None:
     """
     out, starts = np.empty((x.size, _SLOT), np.uint8), np.empty(x.size, np.int64)
     if x.dtype.kind == "f":
-        values = x.astype(np.float32).reshape(-1)
+        wide = x.dtype == np.float64
+        values = np.ascontiguousarray(x if wide else x.astype(np.float32)).reshape(-1)
         # One comparison, which what is no number fails too.
-        if places > _PLACES or not np.abs(values).max(initial=0) * 10.0**places < 2.0**62:
+        if not np.abs(values).max(initial=0) * 10.0**places < 2.0**62:
             return None
-        number = (values.view(np.int32), 10**places, places)
-        done = _FIXED(x.size, x.size * _SLOT, out, starts, *number)
+        if places > (_WIDE_PLACES if wide else _PLACES):
+            return None
+        number = (values.view(np.int64 if wide else np.int32), 10**places, places)
+        done = (_FIXED_WIDE if wide else _FIXED)(x.size, x.size * _SLOT, out, starts, *number)
     else:
         if x.dtype == np.uint64 and x.size and x.max() > np.iinfo(np.int64).max:
             return None
@@ -192,17 +199,56 @@ def _fixed(
             value = value >> down
             if rest > half or (rest == half and (value & 1) == 1):
                 value += 1
-        at = (i + 1) * _SLOT
         front = value // scale
-        if places > 0:
-            at = _digits(out, at, front * scale - value, places) - 1
-            out[at] = 46
-        at = _digits(out, at, -front, 1)
-        if word < 0:
-            at -= 1
-            out[at] = 45
-        starts[i] = at
+        starts[i] = _parts(out, (i + 1) * _SLOT, front, value - front * scale, places, word < 0)
+
+
+def _parts(out: Array, end: int, front: int, behind: int, places: int, minus: bool) -> int:
+    """Writes what stands in front of the point and behind it up to a place; where it begins."""
+    at = end + 0
+    if places > 0:
+        at = _digits(out, at, -behind, places) - 1
+        out[at] = 46
+    at = _digits(out, at, -front, 1)
+    if minus:
+        at -= 1
+        out[at] = 45
+    return at
+
+
+def _fixed_wide(
+    begin: int, end: int, out: Array, starts: Array, bits: Array, scale: int, places: int
+) -> None:
+    """A mantissa times the scale has more bits than an int64: its halves are multiplied."""
+    for i in range(begin, end):
+        word = bits[i]
+        exponent = (word >> 52) & 2047
+        mantissa = word & 4503599627370495
+        mantissa = mantissa + 4503599627370496 if exponent > 0 else mantissa
+        down = 1075 - exponent if exponent > 0 else 1074
+        front, rest = 0, mantissa
+        if down <= 0:
+            front, rest, down = mantissa << (-down), 0, 53
+        elif down < 53:
+            front = mantissa >> down
+            rest = (mantissa & ((1 << down) - 1)) << (53 - down)
+            down = 53
+        # What is behind the point is `rest` over two to the power of `down`.
+        low = (rest & ((1 << _LOW) - 1)) * scale
+        high = (rest >> _LOW) * scale + (low >> _LOW)
+        low = low & ((1 << _LOW) - 1)
+        behind, down = 0, down - _LOW
+        if down <= 62:
+            left = high & ((1 << down) - 1)
+            half = 1 << (down - 1)
+            behind = high >> down
+            if left > half or (left == half and (low > 0 or (front * scale + behind) & 1 == 1)):
+                behind += 1
+        if behind == scale:
+            front, behind = front + 1, 0
+        starts[i] = _parts(out, (i + 1) * _SLOT, front, behind, places, word < 0)
 
 
 _DECIMAL: Final = Looped(_decimal)
 _FIXED: Final = Looped(_fixed)
+_FIXED_WIDE: Final = Looped(_fixed_wide)

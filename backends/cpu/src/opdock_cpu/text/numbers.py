@@ -135,8 +135,7 @@ def printer(
     if dtype.kind == "c":
         form = b"(%b,%b)".__mod__
         return lambda x: array_of(map(form, zip(real(x.real), real(x.imag), strict=True)), x.shape)
-    narrow = dtype.kind in "iu" or (dtype.kind == "f" and dtype.itemsize <= np.float32().itemsize)
-    if kind not in "df" or width >= 0 or fill or not narrow:
+    if kind not in "df" or width >= 0 or fill or dtype.kind not in "iuf":
         return lambda x: array_of(real(x), x.shape)
     places = 6 if precision < 0 else precision
 
