@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -39,8 +39,6 @@ table = KernelTable()
 _INDEX_TYPES = frozenset({as_dtype("int32"), as_dtype("int64")})
 _GAMMA_TYPES = frozenset({as_dtype("float16"), as_dtype("float32"), as_dtype("float64")})
 _RATE_TYPES = _GAMMA_TYPES | _INDEX_TYPES
-_MANY: Final = 1 << 8
-"""Elements from which generated loops pay."""
 
 
 # ---------------------------------------------------------------- categorical
@@ -448,7 +446,7 @@ def _random_gamma_grad(sig: NodeSig) -> Callable[[Array, Array], Array]:
 
     def run(alpha: Array, sample: Array) -> Array:
         a, x = (np.ascontiguousarray(v) for v in np.broadcast_arrays(alpha, sample))
-        sorts = gammas.slope_sorts(a, x) if a.size >= _MANY else None
+        sorts = gammas.slope_sorts(a, x) if a.size else None
         if sorts is None:
             return plain(alpha, sample)
         near, far, rest = sorts

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from opdock.plugin import INTS, NUMBERS, Kernel, KernelTable, checks, errors
+from opdock_cpu import halves
 from opdock_cpu.changes import Combine, change_rows, replace
 from opdock_cpu.jit.looped import Array, Looped
 from opdock_cpu.kernels.gather import check_indices
@@ -96,7 +97,7 @@ def _in_place(ufunc: Any) -> Callable[..., Any]:
         with cell.lock:
             old = cell.read()
             checks.check_assigned(old, value)
-            cell.write(np.asarray(ufunc(old, value)))
+            cell.write(np.asarray(halves.applied(ufunc, old, value)))
         return _handed_on(ctx, cell)
 
     return kernel
