@@ -279,9 +279,9 @@ TABLES: Final[Mapping[str, str]] = {
         "UnicodeDecode UnicodeDecodeWithOffsets UnicodeEncode UnicodeTranscode"
     ),
     "opdock_cpu.kernels.widened:table": (
-        "AccumulateNV2 AddN AdjustHue AdjustSaturation AvgPool AvgPool3D AvgPool3DGrad "
-        "AvgPoolGrad BatchMatMul BatchMatMulV2 BiasAdd BiasAddGrad BiasAddV1 BlockLSTM "
-        "BlockLSTMGrad BlockLSTMGradV2 BlockLSTMV2 Conv2D Conv2DBackpropFilter "
+        "AccumulateNV2 AddN AdjustHue AdjustSaturation ArgMax ArgMin AvgPool AvgPool3D "
+        "AvgPool3DGrad AvgPoolGrad BatchMatMul BatchMatMulV2 BiasAdd BiasAddGrad BiasAddV1 "
+        "BlockLSTM BlockLSTMGrad BlockLSTMGradV2 BlockLSTMV2 Conv2D Conv2DBackpropFilter "
         "Conv2DBackpropInput Conv3D Conv3DBackpropFilterV2 Conv3DBackpropInputV2 "
         "CropAndResizeGradBoxes CropAndResizeGradImage Cross DepthwiseConv2dNative "
         "DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput Dilation2D "
@@ -356,12 +356,12 @@ TABLES: Final[Mapping[str, str]] = {
     "opdock_cpu.jit.cluster:table": "opdock>Cluster opdock>ClusterOpen",
     "opdock_cpu.jit.elementary:table": (
         "Abs Acos Acosh Add AddV2 Asin Asinh Atan Atan2 Atanh BesselI0e BesselI1e Ceil "
-        "ClipByValue Cosh Div DivNoNan Elu EluGrad Equal Erf Erfc Exp Expm1 Floor FloorDiv "
-        "Greater GreaterEqual Inv InvGrad IsFinite IsInf IsNan LeakyRelu LeakyReluGrad Less "
-        "LessEqual Log Log1p Maximum Minimum Mul MulNoNan Neg NotEqual Pow RealDiv Reciprocal "
-        "ReciprocalGrad Relu Relu6 Relu6Grad ReluGrad Rint Round Rsqrt RsqrtGrad SelectV2 Selu "
-        "SeluGrad Sigmoid SigmoidGrad Sign Sinh Softplus SoftplusGrad Softsign SoftsignGrad Sqrt "
-        "SqrtGrad Square SquaredDifference Sub Tanh TanhGrad TruncateDiv Xdivy Xlogy"
+        "ClipByValue Cosh Div DivNoNan Elu EluGrad Equal Erf Erfc Exp Expm1 Floor Greater "
+        "GreaterEqual Inv InvGrad IsFinite IsInf IsNan LeakyRelu LeakyReluGrad Less LessEqual Log "
+        "Log1p Maximum Minimum Mul MulNoNan Neg NotEqual Pow RealDiv Reciprocal ReciprocalGrad "
+        "Relu Relu6 Relu6Grad ReluGrad Rint Round Rsqrt RsqrtGrad SelectV2 Selu SeluGrad Sigmoid "
+        "SigmoidGrad Sign Sinh Softplus SoftplusGrad Softsign SoftsignGrad Sqrt SqrtGrad Square "
+        "SquaredDifference Sub Tanh TanhGrad TruncateDiv Xdivy Xlogy"
     ),
     "opdock_cpu.jit.entropy:table": (
         "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits "

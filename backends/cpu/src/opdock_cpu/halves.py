@@ -15,7 +15,7 @@ from opdock_cpu.jit.looped import Looped
 
 __all__ = ["applied", "astype", "converted", "narrowed", "widened"]
 
-Array = Any  # an ndarray, or the NumPy scalar that stands for a 0-d one
+Array = np.ndarray[Any, Any]  # or the NumPy scalar that stands for a 0-d one
 
 _HALF: Final = np.dtype(np.float16)
 _SINGLE: Final = np.dtype(np.float32)
@@ -54,7 +54,8 @@ def astype(x: Array, dtype: Any, /, *, copy: bool = True, device: Any = None) ->
 def applied(ufunc: np.ufunc, x: Array, y: Array) -> Array:
     """A function of two arrays of one shape; what it gives of halves is rounded once."""
     if x.dtype is not _HALF or x.size < _MANY:
-        return ufunc(x, y)
+        found: Array = ufunc(x, y)
+        return found
     return converted(ufunc(widened(x), widened(y)), _HALF)
 
 

@@ -30,7 +30,7 @@ OPS: Final = (
 )  # fmt: skip
 """Ops of more than one step, or of a function that costs more than the memory it goes through."""
 HALVES: Final = (
-    "Abs", "Add", "AddV2", "Ceil", "ClipByValue", "Div", "Equal", "Floor", "FloorDiv", "Greater",
+    "Abs", "Add", "AddV2", "Ceil", "ClipByValue", "Div", "Equal", "Floor", "Greater",
     "GreaterEqual", "Inv", "InvGrad", "IsFinite", "IsInf", "IsNan", "Less", "LessEqual", "Maximum",
     "Minimum", "Mul", "MulNoNan", "Neg", "NotEqual", "RealDiv", "Reciprocal", "Relu", "Relu6",
     "ReluGrad", "Rint", "Round", "SelectV2", "Sign", "Sqrt", "Square", "Sub", "TruncateDiv",

@@ -18,7 +18,9 @@ table = KernelTable()
 Array = npt.NDArray[Any]
 
 
-@table.binder("ArgMax", "ArgMin", T=REALS - {dtypes.bfloat16}, host_inputs=("dimension",))
+@table.binder(
+    "ArgMax", "ArgMin", T=REALS - {dtypes.float16, dtypes.bfloat16}, host_inputs=("dimension",)
+)
 def _arg(sig: NodeSig) -> Callable[..., Array]:
     fn = np.argmax if sig.op == "ArgMax" else np.argmin
     worst = -math.inf if sig.op == "ArgMax" else math.inf

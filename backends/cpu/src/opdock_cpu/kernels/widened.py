@@ -26,10 +26,10 @@ Array = np.ndarray[Any, Any]
 _HALVES: Final = frozenset({dtypes.float16, dtypes.bfloat16})
 _SINGLE: Final = np.dtype(np.float32)
 OPS: Final = (
-    "AccumulateNV2", "AddN", "AdjustHue", "AdjustSaturation", "AvgPool", "AvgPool3D",
-    "AvgPool3DGrad", "AvgPoolGrad", "BatchMatMul", "BatchMatMulV2", "BiasAdd", "BiasAddGrad",
-    "BiasAddV1", "BlockLSTM", "BlockLSTMGrad", "BlockLSTMGradV2", "BlockLSTMV2", "Conv2D",
-    "Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3D", "Conv3DBackpropFilterV2",
+    "AccumulateNV2", "AddN", "AdjustHue", "AdjustSaturation", "ArgMax", "ArgMin", "AvgPool",
+    "AvgPool3D", "AvgPool3DGrad", "AvgPoolGrad", "BatchMatMul", "BatchMatMulV2", "BiasAdd",
+    "BiasAddGrad", "BiasAddV1", "BlockLSTM", "BlockLSTMGrad", "BlockLSTMGradV2", "BlockLSTMV2",
+    "Conv2D", "Conv2DBackpropFilter", "Conv2DBackpropInput", "Conv3D", "Conv3DBackpropFilterV2",
     "Conv3DBackpropInputV2", "CropAndResizeGradBoxes", "CropAndResizeGradImage", "Cross",
     "DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropFilter",
     "DepthwiseConv2dNativeBackpropInput", "Dilation2D", "Dilation2DBackpropFilter",
