@@ -134,6 +134,13 @@ def test_conversions(times: int) -> None:
     room = np.empty((*x.shape, 2), np.float32)[..., 0]  # not contiguous
     assert halves.converted(x, np.float32, room) is room
     np.testing.assert_array_equal(room, x.astype(np.float32))
+    whole = np.tile(np.array([0, 1, 2049, 65504, 65519, 65520, 1 << 30, -(1 << 40)]), 1200)
+    with np.errstate(over="ignore"):
+        for kind in (np.int64, np.int32, np.uint8, np.bool_):
+            some = whole.astype(kind)
+            np.testing.assert_array_equal(halves.converted(some, np.float16), some.astype("f2"))
+    for kind in (np.float64, np.int32, np.bool_, np.complex64):
+        np.testing.assert_array_equal(halves.converted(x, kind), x.astype(kind))
     assert halves.narrowed(x, np.float16) is x
     assert halves.astype(x, np.float16, copy=False) is x
     assert halves.astype(x, np.float16) is not x

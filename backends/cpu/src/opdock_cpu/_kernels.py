@@ -289,7 +289,8 @@ TABLES: Final[Mapping[str, str]] = {
         "FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3 HSVToRGB L2Loss LRN LRNGrad "
         "LSTMBlockCell LSTMBlockCellGrad LogSoftmax MatMul MaxPool MaxPool3D MaxPool3DGrad "
         "MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradV2 MaxPoolGradV2 MaxPoolWithArgmax NthElement "
-        "RGBToHSV Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits"
+        "RGBToHSV Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits TopK "
+        "TopKV2"
     ),
     "opdock_cpu.kernels.xent:table": (
         "LogSoftmax Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits"

@@ -40,6 +40,9 @@ def converted(x: Array, dtype: Any, out: Array | None = None) -> Array:
             made = np.empty(x.shape, target) if out is None else out
             if made.flags.c_contiguous and _CONVERTED(x.size, x.size, made, x):
                 return made
+        elif x.dtype is _HALF or (target is _HALF and x.dtype.kind in "iub"):
+            # Whole numbers that float32 does not hold are beyond all halves.
+            return converted(x.astype(_SINGLE) if target is _HALF else widened(x), target, out)
     if out is None:
         return x.astype(dtype)
     np.copyto(out, x, casting="unsafe")

@@ -76,6 +76,9 @@ def extract_glimpse(sig: NodeSig) -> Callable[..., Array]:
 
 # ---------------------------------------------------------------- crops and their gradients
 _F32: Final = frozenset({dtypes.float32})
+_PIXELS: Final = _F32 | {
+    dtypes.uint8, dtypes.uint16, dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64,
+}  # fmt: skip
 
 
 def _right(boxes: Array, which: Array, count: int, batch: int) -> bool:
@@ -129,7 +132,7 @@ def crop_and_resize_grad_image(sig: NodeSig) -> Callable[..., Array]:
     return run
 
 
-@table.binder("CropAndResizeGradBoxes", T=_F32)
+@table.binder("CropAndResizeGradBoxes", T=_PIXELS)
 def crop_and_resize_grad_boxes(sig: NodeSig) -> Callable[..., Array]:
     """How crops change with the edges of their boxes."""
     plain: Callable[..., Array] = portable_kernel(sig)

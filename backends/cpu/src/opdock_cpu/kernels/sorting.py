@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import REALS, KernelTable, NodeSig, checks
+from opdock.plugin import REALS, KernelTable, NodeSig, checks, dtypes
 from opdock_cpu.jit.looped import Looped
 from opdock_cpu.ordering import descending
 from opdock_cpu.portable import portable_kernel
@@ -21,6 +21,8 @@ Array = npt.NDArray[Any]
 table = KernelTable()
 # Below this row length, or above this share of it, a full sort is as fast.
 _LONG, _SHARE = 256, 8
+_SORTED = REALS - {dtypes.float16, dtypes.bfloat16}
+"""Types that NumPy sorts as they are; of 16 bits numbers are quicker as wide ones."""
 _FEW = 32
 """So many are kept in order as the row goes by."""
 
@@ -90,13 +92,13 @@ def _few(rows: Array, k: int) -> Array:
     return order
 
 
-@table.binder("TopKV2", T=REALS, host_inputs=("k",))
+@table.binder("TopKV2", T=_SORTED, host_inputs=("k",))
 def top_k_v2(sig: NodeSig) -> Callable[..., Any]:
     """The largest elements of each row."""
     return lambda x, k: largest(x, int(k))
 
 
-@table.binder("TopK", T=REALS)
+@table.binder("TopK", T=_SORTED)
 def top_k(sig: NodeSig) -> Callable[..., Any]:
     """The largest elements of each row."""
     k = sig.attrs["k"]
@@ -104,14 +106,14 @@ def top_k(sig: NodeSig) -> Callable[..., Any]:
 
 
 # ---------------------------------------------------------------- places in sorted rows
-@table.binder("NthElement", T=REALS, host_inputs=("n",))
+@table.binder("NthElement", T=_SORTED, host_inputs=("n",))
 def nth_element(sig: NodeSig) -> Callable[..., Any]:
     """One element of each sorted row: the others need not be in order."""
     plain: Callable[..., Any] = portable_kernel(sig)
-    halves, reverse = sig.out_dtypes[0].size == 2, bool(sig.attrs["reverse"])
+    reverse = bool(sig.attrs["reverse"])
 
     def run(x: Array, n: Any) -> Any:
-        if halves or np.ndim(n) or not x.ndim or not 0 <= int(n) < x.shape[-1]:
+        if np.ndim(n) or not x.ndim or not 0 <= int(n) < x.shape[-1]:
             return plain(x, n)
         at = x.shape[-1] - 1 - int(n) if reverse else int(n)
         return np.array(np.partition(x, at, axis=-1)[..., at])

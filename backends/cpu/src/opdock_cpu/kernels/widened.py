@@ -38,7 +38,7 @@ OPS: Final = (
     "LSTMBlockCellGrad", "LogSoftmax", "MatMul", "MaxPool", "MaxPool3D", "MaxPool3DGrad",
     "MaxPoolGrad", "MaxPoolGradGrad", "MaxPoolGradGradV2", "MaxPoolGradV2", "MaxPoolWithArgmax",
     "NthElement", "RGBToHSV", "Softmax", "SoftmaxCrossEntropyWithLogits",
-    "SparseSoftmaxCrossEntropyWithLogits",
+    "SparseSoftmaxCrossEntropyWithLogits", "TopK", "TopKV2",
 )  # fmt: skip
 """Ops that TensorFlow computes in half precision too, and that add up, compare or look around."""
 
