@@ -36,7 +36,14 @@ _LITTLE: Final = "little work, in NumPy unless the process has other generated c
 _ROWS: Final = "each row is looked at by Python"
 _PASSES: Final = "several passes of NumPy's where TensorFlow has one loop"
 
+_BEAM: Final = (
+    "each step of each sequence is some thirty calls of NumPy's on the few prefixes of a beam"
+)
+_BOXES: Final = "halves: NumPy looks at all boxes for each one that is chosen, and rounds each step"
+
 REASONS: Final = {
+    "CTCBeam*": _BEAM,
+    "NonMaxSuppression*": _BOXES,
     "SpaceToBatch* BatchToSpace*": "NumPy copies pieces of two elements, 8 bytes, 4 ns for each",
     "Regex* StaticRegex*": _PATTERNS,
     "Unicode* Parse* Serialize* Deserialize*": _PIECES,
