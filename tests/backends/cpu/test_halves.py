@@ -167,3 +167,17 @@ def test_rows_are_rounded_one_by_one(op: str) -> None:
         session.run(variable.initializer)
         change = getattr(tf, f"scatter_{op.lower()}")(variable, ids, rows)
         np.testing.assert_array_equal(session.run(change), wanted)
+
+
+def test_different_halves() -> None:
+    x = RNG.integers(0, 500, 20_000).astype(np.float16) / 8
+    values, index = unique(x)
+    np.testing.assert_array_equal(values[index], x)
+    assert values.dtype == np.float16 and len(values) == len(np.unique(x))
+    assert list(values[:9]) == list(dict.fromkeys(x.tolist()))[:9]
+
+
+def unique(value: np.ndarray) -> Any:
+    with tf.Graph().as_default(), tf.Session() as session:
+        fed = tf.placeholder(value.dtype, value.shape)
+        return session.run(tf.unique(fed), {fed: value})

@@ -78,3 +78,11 @@ def test_transposes_of_many_small_matrices_are_one_copy(
     for result in (*found, *plain):
         np.testing.assert_array_equal(result, x.transpose(perm))
     assert len(calls) == 2
+
+
+def test_short_pieces_are_repeated() -> None:
+    for own, wanted in (((3,), (50, 3)), ((2, 1), (9, 2, 5)), ((), (7,)), ((1, 2), (6, 7, 2))):
+        x = RNG.integers(0, 250, own).astype(np.uint8)
+        with tf.Graph().as_default(), tf.Session() as session:
+            found = session.run(tf.broadcast_to(given(np.asarray(x)), wanted))
+        np.testing.assert_array_equal(found, np.broadcast_to(x, wanted))

@@ -12,7 +12,7 @@ import numpy as np
 from opdock.plugin import INTS, NUMBERS, Kernel, KernelTable, checks, errors
 from opdock_cpu import halves
 from opdock_cpu.changes import Combine, change_rows, replace
-from opdock_cpu.jit.looped import Array, Looped
+from opdock_cpu.jit.looped import Array, Looped, double
 from opdock_cpu.kernels.gather import check_indices
 from opdock_cpu.kernels.scatter import combine, flat_positions
 
@@ -33,21 +33,38 @@ def _divided(
                 target[i] = target[i] / rows[k * width + c]
 
 
+def _quotients(
+    begin: int, end: int, target: Array, at: Array, rows: Array, count: int, width: int
+) -> None:
+    """Of whole numbers that doubles hold, cut off towards zero."""
+    for block in range(begin, end):
+        for k in range(count):
+            for c in range(block * _BLOCK, min((block + 1) * _BLOCK, width)):
+                i = at[k] * width + c
+                target[i] = int(double(target[i]) / rows[k * width + c])
+
+
 _DIVIDED: Final = Looped(_divided)
+_QUOTIENTS: Final = Looped(_quotients)
+_DOUBLE: Final = 4
+"""Bytes of whole numbers that doubles hold."""
 
 
 def _divide(target: Any, at: Any, rows: Any) -> None:
+    width = target.shape[1]
+    numbers, blocks = (len(at), width), -(-width // _BLOCK)
     if target.dtype.kind in "iu":
         if np.any(rows == 0):
             raise checks.invalid("Integer division by zero")
+        held = target.dtype.itemsize <= _DOUBLE and rows.size > 0
+        if held and _QUOTIENTS(blocks, rows.size, target, at, rows, *numbers):
+            return
         # Truncating division has no ufunc, and repeated indices must divide one after the other.
         for where, row in zip(at, rows, strict=True):
             signs = np.sign(target[where]) * np.sign(row)
             target[where] = signs * (np.abs(target[where]) // np.abs(row))
         return
-    width = target.shape[1]
-    numbers = (len(at), width)
-    if not (rows.size and _DIVIDED(-(-width // _BLOCK), rows.size, target, at, rows, *numbers)):
+    if not (rows.size and _DIVIDED(blocks, rows.size, target, at, rows, *numbers)):
         np.divide.at(target, at, rows)
 
 
