@@ -16,6 +16,8 @@ import numpy as np
 from opdock.testing.harness.sample import Sample
 
 Lengths = dict[int, int]
+_SIZES = 4
+"""Bytes of a number that may be a size."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,12 @@ def arrays(inputs: Sequence[Any]) -> list[Any]:
 
 def has_values(inputs: Sequence[Any]) -> bool:
     """Whether some argument may be a shape."""
-    return any(np.asarray(a).dtype.kind in "iu" and np.ndim(a) == 1 for a in arrays(inputs))
+    return any(np.ndim(a) == 1 and sizes(np.asarray(a).dtype) for a in arrays(inputs))
+
+
+def sizes(dtype: np.dtype[Any]) -> bool:
+    """Whether shapes and axes are of this type; a byte is none."""
+    return dtype.kind in "iu" and dtype.itemsize >= _SIZES
 
 
 def proposals(shapes: Sequence[tuple[int, ...]], windows: bool) -> list[frozenset[int]]:
@@ -125,6 +132,7 @@ def grow(array: Any, chosen: frozenset[int], values: bool, factor: int) -> Any:
     """One argument. Whole numbers are repeated, which keeps what is sorted sorted."""
     found = np.asarray(array)
     whole = found.dtype.kind in "iu"
+    values = values and sizes(found.dtype)
     for axis, length in enumerate(found.shape):
         if length in chosen and not (whole and values and found.ndim == 1):
             if whole:

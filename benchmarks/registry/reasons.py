@@ -41,15 +41,21 @@ _FRESH: Final = "hundreds of MB of new memory in each step, whose pages the syst
 _ROWS: Final = "each row is looked at by Python"
 _PASSES: Final = "several passes of NumPy's where TensorFlow has one loop"
 
+_BEAM: Final = (
+    "each step of each sequence is some thirty calls of NumPy's on the few prefixes of a beam"
+)
+_BOXES: Final = "halves: NumPy looks at all boxes for each one that is chosen, and rounds each step"
+
 REASONS: Final = {
     "RandomGamma.*float64 RandomPoissonV2.*float64": _UNDECIDED,
     "MatrixDiag MatrixDiagV*": _FRESH,
+    "CTCBeam*": _BEAM,
+    "NonMaxSuppression*": _BOXES,
     "SpaceToBatch* BatchToSpace*": "NumPy copies pieces of two elements, 8 bytes, 4 ns for each",
     "Regex* StaticRegex*": _PATTERNS,
     "Unicode* Parse* Serialize* Deserialize*": _PIECES,
     "SdcaFprint String* AsString Decode* Encode* ReduceJoin* Substr UnsortedSegmentJoin": _STRINGS,
     "Betainc* Lgamma* Digamma* Igamma* Polygamma* Zeta*": _SERIES,
-    "Erfc.*float64": _SCIPY,
     "RandomGammaGrad": "sums of 4 to 70 terms, in the tail of 24, in doubles: 0.8 ns a term",
     "Acosh* Asinh* Atan* Cosh* Sinh* Erf Erfc Bessel* Pow Erfinv* Ndtri*": _DOUBLE,
     "*FFT*": (

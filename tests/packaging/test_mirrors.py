@@ -37,6 +37,7 @@ SHARED: dict[tuple[str, str], str] = {
 GENERAL = {
     "elementwise": "rendered from the scalar expressions beside the ops' definitions",
     "mounted": "core's own kernels of several families over one set of functions",
+    "widened": "the kernels of float32 of several families, for numbers of 16 bits",
 }
 # A file of tests that is about no family: what it is about.
 ABOUT = {

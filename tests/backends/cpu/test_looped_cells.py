@@ -223,3 +223,22 @@ def test_coordinates(both: Both, kind: Any) -> None:
         return found
 
     _same(both(build, "_coordinates"))
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.int16, np.int32])
+def test_whole_quotients_are_cut_off(kind: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One row after the other, also where the same is divided twice, and below the least number."""
+    monkeypatch.setenv("OPDOCK_JIT", "sync")
+    x = RNG.integers(0, 120, (5, 700)).astype(kind)
+    rows = RNG.integers(1, 9, (40, 700)).astype(kind)
+    if kind is not np.uint8:
+        rows *= RNG.choice([-1, 1], rows.shape).astype(kind)
+    x[:2, :9], ids = np.iinfo(kind).min, RNG.integers(0, 5, 40)
+    wanted = x.astype(np.int64)
+    for i, row in zip(ids, rows, strict=True):
+        wanted[i] = np.trunc(wanted[i] / row).astype(np.int64).astype(kind)
+    with tf.Graph().as_default(), tf.Session() as session:
+        variable = tf.Variable(x, use_resource=False)
+        session.run(variable.initializer)
+        found = session.run(tf.scatter_div(variable, ids, rows))
+    np.testing.assert_array_equal(found, wanted)

@@ -97,3 +97,11 @@ def test_sequences_backwards(
     (found,), (wanted,) = both(build, "_sequences")
     assert found.dtype == wanted.dtype
     np.testing.assert_array_equal(found, wanted)
+
+
+def test_short_pieces_are_repeated() -> None:
+    for own, wanted in (((3,), (50, 3)), ((2, 1), (9, 2, 5)), ((), (7,)), ((1, 2), (6, 7, 2))):
+        x = RNG.integers(0, 250, own).astype(np.uint8)
+        with tf.Graph().as_default(), tf.Session() as session:
+            found = session.run(tf.broadcast_to(given(np.asarray(x)), wanted))
+        np.testing.assert_array_equal(found, np.broadcast_to(x, wanted))

@@ -284,6 +284,20 @@ TABLES: Final[Mapping[str, str]] = {
     "opdock_cpu.kernels.unicode:table": (
         "UnicodeDecode UnicodeDecodeWithOffsets UnicodeEncode UnicodeTranscode"
     ),
+    "opdock_cpu.kernels.widened:table": (
+        "AccumulateNV2 AddN AdjustHue AdjustSaturation ArgMax ArgMin AvgPool AvgPool3D "
+        "AvgPool3DGrad AvgPoolGrad BatchMatMul BatchMatMulV2 BiasAdd BiasAddGrad BiasAddV1 "
+        "BlockLSTM BlockLSTMGrad BlockLSTMGradV2 BlockLSTMV2 Conv2D Conv2DBackpropFilter "
+        "Conv2DBackpropInput Conv3D Conv3DBackpropFilterV2 Conv3DBackpropInputV2 "
+        "CropAndResizeGradBoxes CropAndResizeGradImage Cross DepthwiseConv2dNative "
+        "DepthwiseConv2dNativeBackpropFilter DepthwiseConv2dNativeBackpropInput Dilation2D "
+        "Dilation2DBackpropFilter Dilation2DBackpropInput FusedBatchNormGradV2 "
+        "FusedBatchNormGradV3 FusedBatchNormV2 FusedBatchNormV3 HSVToRGB L2Loss LRN LRNGrad "
+        "LSTMBlockCell LSTMBlockCellGrad LogSoftmax MatMul MaxPool MaxPool3D MaxPool3DGrad "
+        "MaxPoolGrad MaxPoolGradGrad MaxPoolGradGradV2 MaxPoolGradV2 MaxPoolWithArgmax NthElement "
+        "RGBToHSV Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits TopK "
+        "TopKV2"
+    ),
     "opdock_cpu.kernels.xent:table": (
         "LogSoftmax Softmax SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits"
     ),
@@ -348,11 +362,14 @@ TABLES: Final[Mapping[str, str]] = {
     "opdock_cpu.jit.angles:table": "Cos Sin Tan",
     "opdock_cpu.jit.cluster:table": "opdock>Cluster opdock>ClusterOpen",
     "opdock_cpu.jit.elementary:table": (
-        "Acos Acosh Asin Asinh Atan Atan2 Atanh BesselI0e BesselI1e ClipByValue Cosh DivNoNan Elu "
-        "EluGrad Erf Erfc Erfinv Exp Expm1 FloorDiv InvGrad LeakyRelu LeakyReluGrad Log Log1p "
-        "MulNoNan Ndtri Pow ReciprocalGrad Relu6 Relu6Grad ReluGrad Rsqrt RsqrtGrad Selu SeluGrad "
-        "Sigmoid SigmoidGrad Sinh Softplus SoftplusGrad Softsign SoftsignGrad SqrtGrad "
-        "SquaredDifference Tanh TanhGrad Xdivy Xlogy"
+        "Abs Acos Acosh Add AddV2 Asin Asinh Atan Atan2 Atanh BesselI0e BesselI1e Ceil "
+        "ClipByValue Cosh Div DivNoNan Elu EluGrad Equal Erf Erfc Erfinv Exp Expm1 Floor "
+        "FloorDiv Greater GreaterEqual Inv InvGrad IsFinite IsInf IsNan LeakyRelu "
+        "LeakyReluGrad Less LessEqual Log Log1p Maximum Minimum Mul MulNoNan Ndtri Neg "
+        "NotEqual Pow RealDiv Reciprocal ReciprocalGrad Relu Relu6 Relu6Grad ReluGrad Rint "
+        "Round Rsqrt RsqrtGrad SelectV2 Selu SeluGrad Sigmoid SigmoidGrad Sign Sinh Softplus "
+        "SoftplusGrad Softsign SoftsignGrad Sqrt SqrtGrad Square SquaredDifference Sub Tanh "
+        "TanhGrad TruncateDiv Xdivy Xlogy"
     ),
     "opdock_cpu.jit.entropy:table": (
         "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits "

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import dtypes
 from opdock_cpu.jit.looped import Array, Looped
 
 __all__ = ["fold_onto", "fold_rows", "fold_runs", "runs"]
@@ -29,7 +28,6 @@ _FEW: Final = 16
 """Rows of different ids for which a call of NumPy pays."""
 _HANDFUL: Final = 32
 """Rows that are folded one by one sooner than they are sorted."""
-_HALVES: Final = (np.dtype(np.float16), dtypes.bfloat16.np)
 _SHARED: Final = 1 << 15
 """Elements of rows from which two shares of them pay."""
 
@@ -89,18 +87,13 @@ def fold_onto(
     # Each share looks at all ids: they should be little beside the rows.
     shares = min(len(out), max(1, min(width // 4, count * width // _SHARED)))
     kind = _KINDS.get(ufunc)
-    if kind is not None and _looped(rows.dtype, rows.dtype == out.dtype):
+    if kind is not None and rows.dtype == out.dtype:
         given = ids if index is None else index
         numbers = (count, width, index is not None, kind)
         if _FOLD(len(out), count * width, out, present, rows, given, ids, *numbers, most=shares):
             return
     rows = rows if index is None else rows[index]
     (_singly if count <= _HANDFUL else _sorted)(ufunc, out, present, rows, ids)
-
-
-def _looped(dtype: np.dtype[Any], same: bool) -> bool:
-    # Generated code does not round half precision after each row.
-    return same and dtype not in _HALVES
 
 
 def _singly(ufunc: np.ufunc, out: Array, present: Array, rows: Array, ids: Array) -> None:

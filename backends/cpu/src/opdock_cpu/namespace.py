@@ -56,6 +56,7 @@ def _linalg() -> ModuleType:
 namespace: Any = NumpyNamespace(
     f"{__name__}.namespace",
     {
+        "astype": lambda: importlib.import_module("opdock_cpu.halves").astype,
         "fold_rows": lambda: importlib.import_module("opdock_cpu.folds").fold_rows,
         "fold_runs": lambda: importlib.import_module("opdock_cpu.folds").fold_runs,
         "linalg": _linalg,

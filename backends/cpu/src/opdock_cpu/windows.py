@@ -10,9 +10,7 @@ import numpy.typing as npt
 
 from opdock.plugin import windows
 
-__all__ = [
-    "channels_first", "channels_last", "counts", "narrow", "pad", "positions", "unpad", "widen",
-]  # fmt: skip
+__all__ = ["channels_first", "channels_last", "counts", "pad", "positions", "unpad"]
 
 Array = npt.NDArray[Any]
 
@@ -67,13 +65,3 @@ def channels_last(x: Array, first: bool) -> Array:
 def channels_first(x: Array, first: bool) -> Array:
     """`x`, contiguous, with its channels where the data format wants them."""
     return np.ascontiguousarray(np.moveaxis(x, -1, 1) if first else x)
-
-
-def widen(x: Array) -> Array:
-    """float16 and bfloat16 as float32, in which they are computed; other types as they are."""
-    return x.astype(np.float32) if x.dtype.itemsize == 2 and x.dtype.kind not in "iu" else x
-
-
-def narrow(x: Array, dtype: Any) -> Array:
-    """`x` in the declared type."""
-    return x.astype(dtype, copy=False)

@@ -23,7 +23,9 @@ from opdock_cpu.namespace import namespace
 __all__ = ["line_of", "table"]
 
 table = KernelTable()
-_FLOATS: Final = frozenset({dtypes.float32, dtypes.float64})
+_FLOATS: Final = frozenset({
+    dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64,
+})  # fmt: skip
 _SMALL: Final = 1 << 15
 """Steps times elements from which generated code is quicker; measured."""
 _SHAPES: Final = 16

@@ -46,7 +46,9 @@ def _best(
 _BEST: Final = Looped(_best, fixed=("least",))
 
 
-@table.binder("ArgMax", "ArgMin", T=REALS - {dtypes.bfloat16}, host_inputs=("dimension",))
+@table.binder(
+    "ArgMax", "ArgMin", T=REALS - {dtypes.float16, dtypes.bfloat16}, host_inputs=("dimension",)
+)
 def _arg(sig: NodeSig) -> Callable[..., Array]:
     fn = np.argmax if sig.op == "ArgMax" else np.argmin
     kind, least = sig.in_dtypes[0], sig.op == "ArgMin"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from opdock.plugin import COMPLEX, FLOATS, INTS, KernelTable, NodeSig, checks, dtypes
+from opdock_cpu import halves
 from opdock_cpu.quotients import divided
 from opdock_cpu.stepping import next_after
 
@@ -97,7 +98,11 @@ def _floor_divide(sig: NodeSig) -> Binary:
         quotient = np.divide(x, y, out)
         return np.floor(quotient, _reuse(quotient))
 
-    return run
+    def rounded_first(x: Array, y: Array, out: Array | None = None) -> Array:
+        quotient = halves.applied(np.divide, x, y)
+        return halves.converted(np.floor(halves.widened(quotient)), quotient.dtype, out)
+
+    return rounded_first if sig.out_dtypes[0] is dtypes.float16 else run
 
 
 # ---------------------------------------------------------------- where zero wins

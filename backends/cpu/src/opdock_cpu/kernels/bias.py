@@ -18,7 +18,7 @@ Array = npt.NDArray[Any]
 
 _FLOATS = frozenset({dtypes.float32, dtypes.float64})
 
-_NATIVE = dtypes.REALS - {dtypes.bfloat16}
+_NATIVE = dtypes.REALS - {dtypes.float16, dtypes.bfloat16}
 
 
 @table.binder("BiasAdd", "BiasAddV1", T=_NATIVE | dtypes.COMPLEX, out=True)

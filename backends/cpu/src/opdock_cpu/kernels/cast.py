@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from opdock.plugin import NUMBERS, QUANTIZED, KernelTable, NodeSig, checks, dtypes
-from opdock_cpu.jit.looped import Looped
+from opdock_cpu.halves import converted
 
 __all__ = ["table"]
 
@@ -18,18 +18,6 @@ table = KernelTable()
 
 _VALUES = NUMBERS | {dtypes.bool}
 _ANY_VALUES = _VALUES | QUANTIZED
-_HALF: Final = {dtypes.float16, dtypes.float32}
-_MANY: Final = 1 << 12
-"""Elements from which on a call of generated code takes less than NumPy."""
-
-
-def _converted(begin: int, end: int, out: Array, x: Array) -> None:
-    """A turn is an element."""
-    for i in range(begin, end):
-        out[i] = x[i]
-
-
-_CONVERTED: Final = Looped(_converted)
 
 
 @table.binder("Cast", SrcT=_ANY_VALUES, DstT=_ANY_VALUES, out=True)
@@ -43,24 +31,7 @@ def _cast(sig: NodeSig) -> Callable[..., Array]:
     def run(x: Array, out: Array | None = None) -> Array:
         if drops_imaginary:
             x = x.real
-        if out is None:
-            return x.astype(dtype)
-        np.copyto(out, x, casting="unsafe")
-        return out
-
-    return _by_processor(run, dtype) if {source, target} == _HALF else run
-
-
-def _by_processor(plain: Callable[..., Array], dtype: np.dtype[Any]) -> Callable[..., Array]:
-    """Between float16 and float32 processors have instructions, which NumPy does not use."""
-
-    def run(x: Array, out: Array | None = None) -> Array:
-        if x.size < _MANY:
-            return plain(x, out)
-        out = np.empty(x.shape, dtype) if out is None else out
-        if out.flags.c_contiguous and _CONVERTED(x.size, x.size, out, x):
-            return out
-        return plain(x, out)
+        return converted(x, dtype, out)
 
     return run
 

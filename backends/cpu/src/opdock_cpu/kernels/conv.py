@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import KernelTable, NodeSig, windows
+from opdock_cpu.halves import narrowed, widened
 from opdock_cpu.im2col import conv_backward_data, conv_backward_filter, conv_forward
-from opdock_cpu.windows import channels_first, channels_last, narrow, widen
+from opdock_cpu.windows import channels_first, channels_last
 
 __all__ = ["Geometry", "table"]
 
@@ -24,11 +25,11 @@ class Geometry(windows.Layout):
 
     def last(self, x: Array) -> Array:
         """A channels-last view in the type to compute in."""
-        return widen(channels_last(x, self.first))
+        return widened(channels_last(x, self.first))
 
     def finish(self, x: Array, dtype: Any) -> Array:
         """The result in the node's format and type."""
-        return narrow(channels_first(x, self.first), dtype)
+        return narrowed(channels_first(x, self.first), dtype)
 
     def check_grad(self, grad: Array, batch: int, where: windows.Window, outputs: int) -> None:
         """That a gradient has the shape of the outputs."""
@@ -44,7 +45,7 @@ def conv(sig: NodeSig) -> Callable[..., Array]:
         data = geometry.last(x)
         where = geometry.window(data.shape[1:-1], kernel.shape[:-2])
         windows.groups(data.shape[-1], *kernel.shape[-2:])
-        return geometry.finish(conv_forward(data, widen(kernel), where), x.dtype)
+        return geometry.finish(conv_forward(data, widened(kernel), where), x.dtype)
 
     return run
 
@@ -59,7 +60,7 @@ def conv_backprop_input(sig: NodeSig) -> Callable[..., Array]:
         where = geometry.window(size, kernel.shape[:-2])
         geometry.check_grad(grad, batch, where, kernel.shape[-1])
         windows.groups(channels, *kernel.shape[-2:])
-        result = conv_backward_data(geometry.last(grad), widen(kernel), where, channels)
+        result = conv_backward_data(geometry.last(grad), widened(kernel), where, channels)
         return geometry.finish(result, grad.dtype)
 
     return run
@@ -78,6 +79,6 @@ def conv_backprop_filter(sig: NodeSig) -> Callable[..., Array]:
         windows.groups(channels, *shape[-2:])
         data, back = geometry.last(x), geometry.last(grad)
         result = conv_backward_filter(data, back, where, shape[-2])
-        return narrow(np.ascontiguousarray(result), x.dtype)
+        return narrowed(np.ascontiguousarray(result), x.dtype)
 
     return run

@@ -10,8 +10,9 @@ import numpy.typing as npt
 
 from opdock.plugin import KernelTable, NodeSig, windows
 from opdock_cpu import depthwise_loops as loops
+from opdock_cpu.halves import narrowed, widened
 from opdock_cpu.kernels.conv import Geometry
-from opdock_cpu.windows import narrow, pad, unpad, widen
+from opdock_cpu.windows import pad, unpad
 
 __all__ = ["table"]
 
@@ -41,7 +42,7 @@ def depthwise(sig: NodeSig) -> Callable[..., Array]:
     geometry = Geometry(sig.attrs)
 
     def run(x: Array, kernel: Array) -> Array:
-        data, taps = np.ascontiguousarray(geometry.last(x)), widen(kernel)
+        data, taps = np.ascontiguousarray(geometry.last(x)), widened(kernel)
         channels, multiplier = taps.shape[2:]
         windows.check_depth(data.shape[-1], channels)
         where = geometry.window(data.shape[1:-1], taps.shape[:2])
@@ -76,7 +77,7 @@ def depthwise_backprop_input(sig: NodeSig) -> Callable[..., Array]:
 
     def run(input_sizes: Array, kernel: Array, grad: Array) -> Array:
         batch, size, channels = geometry.parts(input_sizes.tolist())
-        taps, back = widen(kernel), geometry.last(grad)
+        taps, back = widened(kernel), geometry.last(grad)
         windows.check_depth(channels, taps.shape[2])
         where = geometry.window(size, taps.shape[:2])
         geometry.check_grad(grad, batch, where, channels * taps.shape[3])
@@ -117,6 +118,6 @@ def depthwise_backprop_filter(sig: NodeSig) -> Callable[..., Array]:
         out = np.empty(shape, data.dtype)
         for offset, here in where.taps():
             out[offset] = np.einsum("nhwc,nhwcm->cm", padded[(slice(None), *here)], split)
-        return narrow(out, x.dtype)
+        return narrowed(out, x.dtype)
 
     return run

@@ -10,7 +10,7 @@ import numpy as np
 from opdock.plugin import KernelTable, NodeSig, checks
 from opdock_cpu.text import hash_loops, hashing
 from opdock_cpu.text.arrays import Array, flat, one, shown
-from opdock_cpu.text.packed import Packed, packed
+from opdock_cpu.text.packed import Packed, joined
 
 __all__ = ["table"]
 
@@ -25,8 +25,7 @@ def _buckets(
     count = np.uint64(sig.attrs["num_buckets"])
 
     def run(strings: Array) -> Array:
-        whole = packed(strings)
-        words = None if whole is None else looped(whole)
+        words = looped(joined(strings))
         if words is None:
             words = fn(flat(strings))
         return (words % count).astype(np.int64).reshape(np.shape(strings))
@@ -73,8 +72,7 @@ def fingerprint(ctx: Any, data: Array, method: Array) -> Array:
     if not count:
         return np.empty((0, 8), np.uint8)
     if rows.dtype == object:
-        whole = packed(rows)
-        words = None if whole is None else hash_loops.farm(whole)
+        words = hash_loops.farm(joined(rows))
         if words is None:
             words = hashing.fingerprint64(flat(rows))
         if words.size == count:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import COMPLEX, KernelTable, NodeSig, checks, dtypes
+from opdock_cpu.halves import converted, widened
 
 __all__ = ["table"]
 
@@ -50,8 +51,7 @@ def _half(product: Product) -> Product:
     """Products of 16-bit floats, added up in 32 bits."""
 
     def run(a: Array, b: Array) -> Array:
-        wide = product(a.astype(np.float32), b.astype(np.float32))
-        return np.asarray(wide).astype(a.dtype)
+        return converted(np.asarray(product(widened(a), widened(b))), a.dtype)
 
     return run
 

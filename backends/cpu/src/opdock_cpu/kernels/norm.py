@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import KernelTable, NodeSig, checks
-from opdock_cpu.windows import narrow, widen
+from opdock_cpu.halves import narrowed, widened
 
 __all__ = ["table"]
 
@@ -92,7 +92,7 @@ def fused_batch_norm(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
 
     def run(x: Array, scale: Array, offset: Array, mean: Array, variance: Array) -> Any:
         checks.check_channels(x, form.first, scale, offset)
-        data, fold = form.view(widen(x))
+        data, fold = form.view(widened(x))
         if training:
             count = _count(x, len(scale))
             used_mean = form.sum(data, fold) / count
@@ -112,7 +112,7 @@ def fused_batch_norm(sig: NodeSig) -> Callable[..., tuple[Any, ...]]:
             # One multiply-add: the mean is folded into the offset.
             y = data * form.spread(gain, fold)
             y += form.spread(offset - mean * gain, fold)
-        out = (narrow(y.reshape(x.shape), kind), batch_mean, batch_variance)
+        out = (narrowed(y.reshape(x.shape), kind), batch_mean, batch_variance)
         reserves = (used_mean, used_variance)
         return (*out, *reserves, np.zeros((), np.float32)) if third else (*out, *reserves)
 
@@ -128,8 +128,8 @@ def fused_batch_norm_grad(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
     kind = sig.in_dtypes[0].np
 
     def run(grad: Array, x: Array, scale: Array, mean: Array, variance: Array, *unused: Any) -> Any:
-        dy, fold = form.view(widen(grad))
-        data, _ = form.view(widen(x))
+        dy, fold = form.view(widened(grad))
+        data, _ = form.view(widened(x))
         inv = 1 / np.sqrt(variance + epsilon)
         centred = data - form.spread(mean, fold)
         doffset = form.sum(dy, fold)
@@ -144,7 +144,7 @@ def fused_batch_norm_grad(sig: NodeSig) -> Callable[..., tuple[Array, ...]]:
             centred *= form.spread(scale * inv, fold)
         else:
             np.multiply(dy, form.spread(scale * inv, fold), centred)
-        dx = narrow(centred.reshape(x.shape), kind)
+        dx = narrowed(centred.reshape(x.shape), kind)
         return dx, dscale, doffset, np.zeros(0, np.float32), np.zeros(0, np.float32)
 
     return run

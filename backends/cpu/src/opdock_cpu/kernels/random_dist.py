@@ -39,8 +39,6 @@ table = KernelTable()
 _INDEX_TYPES = frozenset({as_dtype("int32"), as_dtype("int64")})
 _GAMMA_TYPES = frozenset({as_dtype("float16"), as_dtype("float32"), as_dtype("float64")})
 _RATE_TYPES = _GAMMA_TYPES | _INDEX_TYPES
-_MANY: Final = 1 << 8
-"""Elements from which generated loops pay."""
 _AT_ONCE: Final = 1 << 15
 """Samples that are sorted and moved at a time, in the cache."""
 
@@ -450,7 +448,7 @@ def _random_gamma_grad(sig: NodeSig) -> Callable[[Array, Array], Array]:
     wide = sig.in_dtypes[0].name == "float64"
 
     def run(alpha: Array, sample: Array) -> Array:
-        if np.size(alpha) < _MANY and np.size(sample) < _MANY:
+        if not (np.size(alpha) and np.size(sample)):
             return plain(alpha, sample)
         a, x = (np.ascontiguousarray(v) for v in np.broadcast_arrays(alpha, sample))
         out = np.empty(a.shape, a.dtype)

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import COMPLEX, INTS, NUMBERS, REALS, KernelTable, NodeSig, axes, dtypes
+from opdock_cpu.halves import astype, converted, widened
 
 __all__ = ["table"]
 
@@ -171,7 +172,7 @@ def _narrow(plan: Plan, dtype: Any) -> Plan:
 
     def narrow(shape: tuple[int, ...], axes: Axes, keep: bool) -> Reduce:
         wide = plan(shape, axes, keep)
-        return lambda x, out: np.asarray(wide(x.astype(np.float32), None)).astype(dtype)
+        return lambda x, out: converted(np.asarray(wide(widened(x), None)), dtype)
 
     return narrow
 
@@ -240,7 +241,7 @@ def _mean_half(sig: NodeSig) -> Callable[..., Array]:
     def plan(shape: tuple[int, ...], axes: Axes, keep: bool) -> Reduce:
         fold, count = total(shape, axes, keep), math.prod(shape[a] for a in axes)
         factor = np.float32(count) if count else np.float32(np.nan)
-        return lambda x, out: np.divide(fold(x, None), factor).astype(dtype)
+        return lambda x, out: converted(np.divide(fold(x, None), factor), dtype)
 
     return _bind(sig, plan)
 
@@ -349,9 +350,9 @@ def _euclidean_norm(sig: NodeSig) -> Callable[..., Array]:
         fold = total(shape, axes, keep)
 
         def run(x: Array, out: Array | None) -> Array:
-            size = np.abs(x) if dtype.is_complex else x.astype(wide, copy=False)
+            size = np.abs(x) if dtype.is_complex else astype(x, wide, copy=False)
             norm: Array = np.sqrt(np.asarray(fold(np.square(size), None)))
-            return norm.astype(dtype.np)
+            return converted(norm, dtype.np)
 
         return run
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from opdock.plugin import NUMBERS, KernelTable, NodeSig, axes, dtypes
+from opdock_cpu.halves import converted, widened
 from opdock_cpu.jit.looped import Array, Looped
 
 __all__ = ["table"]
@@ -79,11 +80,11 @@ def _scan(sig: NodeSig) -> Callable[..., Array]:
     def run(x: Array, axis: Array) -> Array:
         position = axes.scanned(axis, x.ndim)
         if narrow:
-            x = x.astype(wide)
+            x = widened(x)
         sums = _running_sums(x, position, reverse, exclusive) if logarithms else None
         if sums is not None:
             np.maximum(sums, lowest, out=sums)
-            return sums.astype(dtype.np) if narrow else sums
+            return converted(sums, dtype.np) if narrow else sums
         result = np.empty(x.shape, wide)
         source, target = np.moveaxis(x, position, 0), np.moveaxis(result, position, 0)
         if reverse:
@@ -95,6 +96,6 @@ def _scan(sig: NodeSig) -> Callable[..., Array]:
             ufunc.accumulate(source, 0, wide, target)
         if logarithms:
             np.maximum(result, lowest, out=result)
-        return result.astype(dtype.np) if narrow else result
+        return converted(result, dtype.np) if narrow else result
 
     return run

@@ -13,7 +13,7 @@ from opdock_cpu.duals import LOSSES, Loss
 from opdock_cpu.jit.looped import Array, Looped, single
 from opdock_cpu.text import hash_loops, hashing
 from opdock_cpu.text.arrays import flat
-from opdock_cpu.text.packed import packed
+from opdock_cpu.text.packed import joined
 
 __all__ = ["table"]
 
@@ -277,8 +277,7 @@ def sdca_fprint(ctx: Any, strings: Array) -> Array:
     """FarmHash's Fingerprint128 of each string; its low half is neither 0 nor 1."""
     if np.ndim(strings) != 1:
         raise checks.invalid(f"Input must be a vector, got shape {checks.dims(np.shape(strings))}")
-    whole = packed(strings)
-    found = None if whole is None else hash_loops.city(whole)
+    found = hash_loops.city(joined(strings))
     words = hashing.fingerprint128(flat(strings)) if found is None else found
     low = words[:, 0]
     words[:, 0] = np.where(low < 2, low - np.uint64(2), low)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from opdock.plugin import NUMBERS, REALS, KernelTable, NodeSig, checks, dtypes
 from opdock_cpu.folds import fold_onto
+from opdock_cpu.halves import narrowed, widened
 
 __all__ = ["table"]
 
@@ -40,12 +41,12 @@ def _folded(
     rows = data.reshape(data.shape[0], math.prod(data.shape[1:]))
     wide = rows
     if data.dtype in _HALVES and ufunc in (np.add, np.multiply):
-        wide = rows.astype(np.float32)
+        wide = widened(rows)
     shape = count, rows.shape[1]
     # Zeros that nobody writes are never fetched from memory.
     out = np.full(shape, gap, wide.dtype) if gap else np.zeros(shape, wide.dtype)
     fold_onto(ufunc, out, np.zeros(count, np.bool_), wide, ids, index)
-    return out.astype(data.dtype, copy=False).reshape(count, *data.shape[1:])
+    return narrowed(out, data.dtype).reshape(count, *data.shape[1:])
 
 
 def _sizes(ids: Array, count: int) -> Array:

@@ -8,6 +8,7 @@ from typing import Any, Final
 import numpy as np
 
 from opdock.plugin import NUMBERS, REALS, KernelTable, NodeSig, checks, dtypes
+from opdock_cpu import halves
 from opdock_cpu.jit.looped import Array, Looped
 from opdock_cpu.portable import portable_kernel
 
@@ -86,7 +87,10 @@ def unique(sig: NodeSig) -> Callable[..., Any]:
         if x.size <= _FEW or x.dtype.hasobject:
             return _by_dictionary(x, dtype)[:count]
         found = _by_hash(x, dtype) if whole else None
-        return sort(x) if found is None else found[:count]
+        if found is not None:
+            return found[:count]
+        values, *rest = sort(halves.widened(x))
+        return (halves.narrowed(values, x.dtype), *rest)
 
     return run
 
@@ -166,11 +170,12 @@ def unique_v2(sig: NodeSig) -> Callable[..., Any]:
     n, dtype = len(sig.out_dtypes), sig.out_dtypes[1].np
 
     def run(x: Any, axis: Any) -> Any:
-        given = checks.ints(axis)
+        given, wide = checks.ints(axis), halves.widened(x)
+        along = x.ndim > 1 and len(given) == 1 and -x.ndim <= given[0] < x.ndim
         # What is no number equals nothing, itself included, whatever its bytes are.
-        if x.ndim < 2 or len(given) != 1 or not -x.ndim <= given[0] < x.ndim or np.isnan(x).any():
+        if not along or np.isnan(wide).any():
             return plain(x, axis)
-        first, index = _first_of_each(np.moveaxis(x, given[0], 0))
+        first, index = _first_of_each(np.moveaxis(wide, given[0], 0))
         count = np.bincount(index, minlength=len(first)).astype(dtype)
         return (np.take(x, first, axis=given[0]), index.astype(dtype), count)[:n]
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import REALS, KernelTable, NodeSig, checks
+from opdock.plugin import REALS, KernelTable, NodeSig, checks, dtypes
 from opdock_cpu.jit.looped import Looped
 from opdock_cpu.ordering import descending
 from opdock_cpu.portable import portable_kernel
@@ -23,6 +23,8 @@ table = KernelTable()
 _LONG, _SHARE = 256, 8
 _PASSES: Final = 4
 """How often an element is looked at, about, until one is found that so many others are before."""
+_SORTED = REALS - {dtypes.float16, dtypes.bfloat16}
+"""Types that NumPy sorts as they are; of 16 bits numbers are quicker as wide ones."""
 _FEW = 32
 """So many are kept in order as the row goes by."""
 
@@ -92,13 +94,13 @@ def _few(rows: Array, k: int) -> Array:
     return order
 
 
-@table.binder("TopKV2", T=REALS, host_inputs=("k",))
+@table.binder("TopKV2", T=_SORTED, host_inputs=("k",))
 def top_k_v2(sig: NodeSig) -> Callable[..., Any]:
     """The largest elements of each row."""
     return lambda x, k: largest(x, int(k))
 
 
-@table.binder("TopK", T=REALS)
+@table.binder("TopK", T=_SORTED)
 def top_k(sig: NodeSig) -> Callable[..., Any]:
     """The largest elements of each row."""
     k = sig.attrs["k"]
@@ -154,11 +156,11 @@ def _middle(a: Any, b: Any, c: Any) -> Any:
 _SELECT: Final = Looped(_select)
 
 
-@table.binder("NthElement", T=REALS, host_inputs=("n",))
+@table.binder("NthElement", T=_SORTED, host_inputs=("n",))
 def nth_element(sig: NodeSig) -> Callable[..., Any]:
     """One element of each sorted row: the others need not be in order."""
     plain: Callable[..., Any] = portable_kernel(sig)
-    halves, reverse = sig.out_dtypes[0].size == 2, bool(sig.attrs["reverse"])
+    reverse = bool(sig.attrs["reverse"])
 
     def run(x: Array, n: Any) -> Any:
         if np.ndim(n) or not x.ndim or not 0 <= int(n) < x.shape[-1]:
@@ -168,8 +170,6 @@ def nth_element(sig: NodeSig) -> Callable[..., Any]:
         out, rows = np.empty(x.shape[:-1], x.dtype), x.size // length
         if rows and _SELECT(rows, _PASSES * x.size, out, np.empty(x.size, x.dtype), x, length, at):
             return out
-        if halves:
-            return plain(x, n)
         return np.array(np.partition(x, at, axis=-1)[..., at])
 
     return run

@@ -20,6 +20,7 @@ from opdock.plugin import (
     dtypes,
 )
 from opdock_cpu import merging, picking
+from opdock_cpu.halves import astype
 from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
@@ -112,7 +113,7 @@ def sparse_tensor_dense_matmul(sig: NodeSig) -> Callable[..., Array]:
         rows, columns = np.ascontiguousarray(indices.T)
         size = (int(shape[0]), int(shape[1]))
         _check_cells(rows, columns, size, adjoint_a)
-        values = values.astype(wide, copy=False)
+        values = astype(values, wide, copy=False)
         if adjoint_a:
             values = np.conj(values)
         if adjoint_b:
@@ -128,7 +129,8 @@ def sparse_tensor_dense_matmul(sig: NodeSig) -> Callable[..., Array]:
             matrix = sparse.csr_matrix((values, (columns, rows)), size[::-1])
         else:
             matrix = sparse.csr_matrix((values, (rows, columns)), size)
-        return np.asarray(matrix @ np.ascontiguousarray(b, wide), dtype.np, order="C")
+        product = np.ascontiguousarray(matrix @ astype(b, wide, copy=False))
+        return astype(product, dtype.np, copy=False)
 
     return run
 

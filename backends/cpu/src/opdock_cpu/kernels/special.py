@@ -11,6 +11,7 @@ import numpy as np
 
 from opdock.plugin import FLOATS, KernelTable, NodeSig, dtypes
 from opdock_cpu import gammas
+from opdock_cpu.halves import converted, widened
 from opdock_cpu.portable import plainly, portable_kernel
 
 __all__ = ["table"]
@@ -56,12 +57,9 @@ def _widened(function: Function, dtype: np.dtype[Any]) -> Function:
     """`function` in float32, rounded to `dtype`."""
 
     def run(*args: Any) -> Array:
-        value = function(*[x.astype(np.float32) for x in args[:-1]], None)
+        value = function(*map(widened, args[:-1]), None)
         out: Array | None = args[-1]
-        if out is None:
-            return value.astype(dtype)
-        np.copyto(out, value, casting="unsafe")
-        return out
+        return converted(value, dtype, out)
 
     return run
 
@@ -98,12 +96,14 @@ _bind_log_gamma = _bind_except("gammaln", -np.inf, np.inf)
 
 # ---------------------------------------------------------------- by generated loops
 def _looped(
-    sig: NodeSig, plain: Function, loops: Callable[..., np.ndarray[Any, Any] | None]
-) -> Function:
+    sig: NodeSig, plain: Function, loops: Callable[..., np.ndarray[Any, Any] | None],
+    many: int = _MANY,
+) -> Function:  # fmt: skip
     """`plain`, or what loops give in double precision, of many elements of single precision.
 
     Loops get some elements at a time, so that what they work in stays in the cache. Both may take
-    a buffer for the result behind their arguments; loops may give None.
+    a buffer for the result behind their arguments; loops may give None. From so `many` elements on
+    they are quicker.
     """
     if sig.out_dtypes[0] is not dtypes.float32:
         return plain
@@ -115,7 +115,7 @@ def _looped(
         except ValueError:
             return plain(*args)  # which says so
         count = math.prod(shape)
-        if count < _MANY:
+        if count < many:
             return plain(*args)
         given = [_flat(x, shape) for x in inputs]
         found = np.empty(shape, np.float32) if out is None else out
@@ -173,7 +173,7 @@ def _igammac(sig: NodeSig) -> Function:
 
 @table.binder("IgammaGradA", T={dtypes.float32}, out=True)
 def _igamma_grad_a(sig: NodeSig) -> Function:
-    return _looped(sig, portable_kernel(sig, out=True), gammas.gamma_slope)
+    return _looped(sig, portable_kernel(sig, out=True), gammas.gamma_slope, many=1)
 
 
 @table.binder("Zeta", T=FLOATS, out=True)

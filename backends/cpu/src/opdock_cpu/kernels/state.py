@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from opdock.plugin import INTS, NUMBERS, Kernel, KernelTable, NodeSig, checks, errors
+from opdock_cpu import halves
 from opdock_cpu.changes import Combine, change, change_rows, replace
 from opdock_cpu.jit.looped import Array, Looped
 from opdock_cpu.kernels.gather import check_indices
@@ -37,6 +38,8 @@ _DIVIDED: Final = Looped(_divided)
 
 
 def _divide(target: Any, at: Any, rows: Any) -> None:
+    width = target.shape[1]
+    numbers, blocks = (len(at), width), -(-width // _BLOCK)
     if target.dtype.kind in "iu":
         if np.any(rows == 0):
             raise checks.invalid("Integer division by zero")
@@ -47,9 +50,7 @@ def _divide(target: Any, at: Any, rows: Any) -> None:
             signs = np.sign(target[where]) * np.sign(row)
             target[where] = signs * (np.abs(target[where]) // np.abs(row))
         return
-    width = target.shape[1]
-    numbers = (len(at), width)
-    if not (rows.size and _DIVIDED(-(-width // _BLOCK), rows.size, target, at, rows, *numbers)):
+    if not (rows.size and _DIVIDED(blocks, rows.size, target, at, rows, *numbers)):
         np.divide.at(target, at, rows)
 
 
@@ -99,7 +100,7 @@ def _in_place(ufunc: Any) -> Callable[..., Any]:
         with cell.lock:
             old = cell.read()
             checks.check_assigned(old, value)
-            cell.write(np.asarray(ufunc(old, value)))
+            cell.write(np.asarray(halves.applied(ufunc, old, value)))
         return _handed_on(ctx, cell)
 
     return kernel

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from opdock.plugin import NUMBERS, KernelTable, NodeSig, checks
+from opdock.plugin import NUMBERS, KernelTable, NodeSig, checks, dtypes
 
 __all__ = ["table"]
 
@@ -16,7 +16,7 @@ table = KernelTable()
 Array = Any  # an ndarray, or the NumPy scalar that stands for a 0-d one
 
 
-@table.binder("AddN", "AccumulateNV2", T=NUMBERS, out=True)
+@table.binder("AddN", "AccumulateNV2", T=NUMBERS - {dtypes.float16, dtypes.bfloat16}, out=True)
 def _add_n(sig: NodeSig) -> Callable[..., Array]:
     count = len(sig.in_dtypes)
     if count == 1:

@@ -23,6 +23,9 @@ __all__ = ["table"]
 Array = npt.NDArray[Any]
 
 table = KernelTable()
+_GENERATED: Final = frozenset({
+    dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64,
+})  # fmt: skip
 _MANY: Final = 1 << 15
 """Steps times elements from which generated code is quicker than NumPy's passes."""
 _SHAPES: Final = 16
@@ -73,7 +76,7 @@ def _rule(sig: NodeSig) -> Rule:
         fresh: Sequence[Array] = update.rule(namespace, flags, old, **given)
         return fresh
 
-    if dtype not in (dtypes.float32, dtypes.float64) or not llvm.available():
+    if dtype not in _GENERATED or not llvm.available():
         return plain
     if render.renders(line_of(sig, update.usual)) is not True:
         return plain

@@ -45,10 +45,14 @@ def unicode_decode(sig: NodeSig) -> Callable[[Array], tuple[Array, ...]]:
 def unicode_transcode(sig: NodeSig) -> Callable[[Array], Array]:
     """Strings of one encoding in another."""
     policy = unicode.Policy.of(sig.attrs)
-    decode = unicode.decoder(sig.attrs["input_encoding"])
-    output = sig.attrs["output_encoding"]
+    encoding, output = sig.attrs["input_encoding"], sig.attrs["output_encoding"]
+    decode, read = unicode.decoder(encoding), unicode.reader(encoding)
+    target = output.lower()
 
     def transcode(text: bytes) -> bytes:
+        good = read(text)
+        if good is not None and not (policy.controls and min(good, default=" ") <= "\x1f"):
+            return good.encode(target, "surrogatepass")
         points, sizes, bad = decode(text)
         if policy.errors == "strict" and (
             bad.any() or (policy.controls and (points <= 0x1F).any())

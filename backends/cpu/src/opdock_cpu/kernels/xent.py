@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from opdock.plugin import KernelTable, NodeSig, checks, dtypes
-from opdock_cpu.windows import narrow, widen
+from opdock_cpu.halves import narrowed, widened
 
 __all__ = ["table"]
 
@@ -56,7 +56,7 @@ def xent(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
     kind = sig.in_dtypes[0].np
 
     def run(features: Array, labels: Array) -> tuple[Array, Array]:
-        logits, target = widen(features), widen(labels)
+        logits, target = widened(features), widened(labels)
         if logits.shape != target.shape:
             logits, target = np.broadcast_arrays(logits, target)
         shifted = _shift(logits)
@@ -67,7 +67,7 @@ def xent(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
         terms = np.multiply(target, shifted, shifted)
         np.divide(powers, total, powers)
         np.subtract(powers, target, powers)
-        return narrow(terms.sum(axis=-1), kind), narrow(powers, kind)
+        return narrowed(terms.sum(axis=-1), kind), narrowed(powers, kind)
 
     return run
 
@@ -80,7 +80,7 @@ def sparse_xent(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
     def run(features: Array, labels: Array) -> tuple[Array, Array]:
         checks.check_classes(features, labels)
         check_labels(labels, features.shape[1])
-        shifted = _shift(widen(features))
+        shifted = _shift(widened(features))
         rows = np.arange(labels.shape[0])
         picked = shifted[rows, labels]
         np.exp(shifted, shifted)
@@ -88,7 +88,7 @@ def sparse_xent(sig: NodeSig) -> Callable[..., tuple[Array, Array]]:
         loss = np.log(total[:, 0]) - picked
         np.divide(shifted, total, shifted)
         shifted[rows, labels] -= 1
-        return narrow(loss, kind), narrow(shifted, kind)
+        return narrowed(loss, kind), narrowed(shifted, kind)
 
     return run
 

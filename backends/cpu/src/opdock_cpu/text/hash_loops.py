@@ -32,6 +32,10 @@ _LONG: Final = 144
 _SEED: Final = 0xDECAFCAFFE
 _BLOCK: Final = 64
 """Bytes that FarmHash takes in at a time, where a string has more."""
+_SHARE: Final = 1 << 15
+"""Steps of a share: two are worth a second thread."""
+_SAVED: Final = 64
+"""Steps that one takes in NumPy, of which each length of a string has its own."""
 _STEPS: Final = 16
 """Steps that a string's hash takes at least, in those of a loop over bytes."""
 
@@ -319,14 +323,18 @@ def city(strings: Packed) -> Array | None:
     """Fingerprint128 of each, its low and its high half in two columns."""
     count = strings.starts.size
     out = np.empty((count, 2), np.int64)
-    steps = strings.data.size + _STEPS * count
-    done = _CITIES(count, steps, out, strings.data, strings.bounds)
+    done = _run(_CITIES, strings, out)
     return out.view(np.uint64) if done else None
 
 
 def _hashed(function: Looped, strings: Packed, *key: int) -> Array | None:
     out = np.empty(strings.starts.size, np.int64)
-    steps = strings.data.size + _STEPS * out.size
-    if not function(out.size, steps, out, strings.data, strings.bounds, *key):
-        return None
-    return out.view(np.uint64)
+    return out.view(np.uint64) if _run(function, strings, out, *key) else None
+
+
+def _run(function: Looped, strings: Packed, out: Array, *key: int) -> bool:
+    """Hashes all strings. Even a few are worth the compiler: NumPy takes a call for each step."""
+    count = strings.starts.size
+    steps = strings.data.size + _STEPS * count
+    shares = max(1, steps // _SHARE)
+    return function(count, steps * _SAVED, out, strings.data, strings.bounds, *key, most=shares)

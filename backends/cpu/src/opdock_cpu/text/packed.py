@@ -10,9 +10,9 @@ import numpy as np
 
 from opdock_cpu.jit import strings
 from opdock_cpu.jit.looped import Looped
-from opdock_cpu.text.arrays import Array
+from opdock_cpu.text.arrays import Array, flat
 
-__all__ = ["Packed", "packed"]
+__all__ = ["Packed", "joined", "packed"]
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,17 @@ def packed(values: Any) -> Packed | None:
     """An array's strings; None where they are too few, or there is no code for it."""
     found = strings.packed(values)
     return None if found is None else Packed(*found, np.shape(values))
+
+
+def joined(values: Any) -> Packed:
+    """The same of however few: then Python brings them together."""
+    found = packed(values)
+    if found is not None:
+        return found
+    items = flat(values)
+    bounds = np.zeros(len(items) + 1, np.int64)
+    np.cumsum(np.fromiter(map(len, items), np.int64, len(items)), out=bounds[1:])
+    return Packed(np.frombuffer(b"".join(items), np.uint8), bounds, np.shape(values))
 
 
 def marks(separators: bytes) -> Array:

@@ -53,6 +53,17 @@ def decoder(encoding: str) -> Callable[[bytes], tuple[Array, Array, Array]]:
 
     def decode(text: bytes) -> tuple[Array, Array, Array]:
         codec, skipped = _byte_order(name, text) if name in _MARKS else (name, 0)
+        try:
+            good = text[skipped:].decode(codec)
+        except UnicodeDecodeError:
+            return in_parts(text, codec, skipped)
+        found = _points(good)
+        each = _taken(good, found, size_of, codec)
+        if skipped:
+            each[:1] += skipped
+        return found, each, np.zeros(len(found), np.bool_)
+
+    def in_parts(text: bytes, codec: str, skipped: int) -> tuple[Array, Array, Array]:
         points: list[Array] = []
         sizes: list[Array] = []
         bad: list[Array] = []
@@ -73,14 +84,29 @@ def decoder(encoding: str) -> Callable[[bytes], tuple[Array, Array, Array]]:
                 sizes.append(np.array([wrong], np.int64))
                 bad.append(np.array([True]))
             at += end + wrong
-        if not points:
-            return np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.bool_)
         if skipped:
-            sizes[0] = sizes[0].copy()
             sizes[0][:1] += skipped
         return np.concatenate(points), np.concatenate(sizes), np.concatenate(bad)
 
     return decode
+
+
+def reader(encoding: str) -> Callable[[bytes], str | None]:
+    """The function that reads strings of an encoding; it gives None where one is malformed.
+
+    Raises:
+        InvalidArgumentError: there is no such encoding.
+    """
+    name = _codec(encoding)
+
+    def read(text: bytes) -> str | None:
+        codec, skipped = _byte_order(name, text) if name in _MARKS else (name, 0)
+        try:
+            return text[skipped:].decode(codec)
+        except UnicodeDecodeError:
+            return None
+
+    return read
 
 
 def _codec(encoding: str) -> str:
