@@ -11,7 +11,7 @@ import functools
 import hashlib
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -145,13 +145,16 @@ class Parts:
 Make = Callable[[int, int | None], Primitive]
 
 
-def over_batch(batch: int, work: float, make: Make) -> Primitive | Parts:
-    """A primitive of which all arguments are batches, in parts where it can be divided.
+def over_batch(
+    batch: int, work: float, make: Make, batches: Collection[int] | None = None
+) -> Primitive | Parts:
+    """A primitive of which arguments are batches, in parts where it can be divided.
 
     Args:
         batch: how many there are.
         work: multiply-adds, or what takes as long.
         make: the primitive for so many, on so many threads; None is all.
+        batches: which arguments are; the others are read whole by each part. All without it.
     """
     sizes = evenly(batch, work)
     if len(sizes) == 1 or divides():
@@ -159,7 +162,10 @@ def over_batch(batch: int, work: float, make: Make) -> Primitive | Parts:
     made = {n: make(n, 1) for n in sizes}
     starts = itertools.accumulate(sizes, initial=0)
     return Parts([
-        Part(made[n], tuple(desc.size // n * start for _, desc in made[n].args))
+        Part(made[n], tuple(
+            desc.size // n * start if batches is None or i in batches else 0
+            for i, (_, desc) in enumerate(made[n].args)
+        ))
         for n, start in zip(sizes, starts, strict=False)
     ])  # fmt: skip
 
