@@ -30,12 +30,12 @@ from opdock_cpu.onednn.primitive import Primitive, as_buffer, scratch
 from opdock_cpu.signals import thread
 from opdock_cpu.threads import threads
 
-__all__ = ["OPENMP_FROM", "Part", "Parts", "divides", "evenly", "over_batch"]
+__all__ = ["LEAST", "OPENMP_FROM", "Part", "Parts", "divides", "evenly", "over_batch"]
 
 OPENMP_FROM: Final = 20_000_000
 """Multiply-adds from which what is not divided may be worth several threads of OpenMP's: its
 barriers wait for all of them, which on a busy machine takes milliseconds."""
-_MACS: Final = 1_500_000
+LEAST: Final = 1_500_000
 """Multiply-adds of a part, at the least: some tens of microseconds."""
 _MOST: Final = min(16, max(4, 2 * (os.cpu_count() or 1)))
 """Parts, at the most: what the machine has decides, not how many threads a session may have."""
@@ -63,7 +63,7 @@ def evenly(length: int, work: float, least: int = 1) -> list[int]:
         work: multiply-adds of all.
         least: how long a part has to be.
     """
-    count = int(max(1, min(length // least, work // _MACS, _MOST)))
+    count = int(max(1, min(length // least, work // LEAST, _MOST)))
     # A second size means a second primitive.
     count = next((c for c in range(count, count // 2, -1) if length % c == 0), count)
     ends = [length * i // count for i in range(count + 1)]
