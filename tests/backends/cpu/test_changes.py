@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import opdock as tf
+from opdock_cpu.jit.row_updates import RowUpdates
 
 ROWS, WIDTH = 5000, 8
 OPTIMIZERS = {
@@ -148,3 +149,59 @@ def test_weights_that_were_laid_out_are_laid_out_anew(session, way, monkeypatch)
         session.run(update)
         wanted = session.run(plain, {other: session.run(weights)})
         np.testing.assert_allclose(session.run(kept), wanted, rtol=1e-4, atol=1e-4)
+
+
+def _updated(make: Any, shape: tuple[int, ...], steps: list[np.ndarray]) -> list[np.ndarray]:
+    """What steps make of two variables, one of each kind."""
+    start = np.random.RandomState(3).randn(*shape).astype(np.float32)
+    with tf.Graph().as_default(), tf.Session() as session:
+        plain, resource = (
+            tf.get_variable(f"v{use}", initializer=start, use_resource=use) for use in (False, True)
+        )
+        ids = tf.placeholder(steps[0].dtype, [None])
+        taken = [tf.nn.embedding_lookup(v, ids) for v in (plain, resource)]
+        train = make().minimize(tf.add_n([tf.reduce_sum(t * t + t) for t in taken]))
+        session.run(tf.global_variables_initializer())
+        for step in steps:
+            session.run(train, {ids: step})
+        found: list[np.ndarray] = session.run([plain, resource])
+        return found
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("shape", [(40,), (40, 3), (5000, 8)])
+@pytest.mark.parametrize("name", [n for n in OPTIMIZERS if n != "sgd"])
+def test_generated_code_updates_rows_as_the_rule_does(name, shape, index, monkeypatch) -> None:
+    monkeypatch.setenv("OPDOCK_JIT", "sync")
+    rng = np.random.RandomState(4)
+    steps = [rng.randint(0, shape[0], n).astype(index) for n in (20, 1, 0, 33)]
+    made = RowUpdates.__call__
+    ran = []
+
+    def noted(self: Any, *args: Any) -> bool:
+        ran.append(made(self, *args))
+        return ran[-1]
+
+    monkeypatch.setattr(RowUpdates, "__call__", noted)
+    by_code = _updated(OPTIMIZERS[name], shape, steps)
+    assert ran == [True] * 2 * len(steps)
+    monkeypatch.setattr(RowUpdates, "writes", lambda sig: False)
+    by_rule = _updated(OPTIMIZERS[name], shape, steps)
+    for code, rule in zip(by_code, by_rule, strict=True):
+        np.testing.assert_allclose(code, rule, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("way", ["code", "rule"])
+def test_a_row_that_an_op_names_twice_is_updated_twice(session, way, monkeypatch) -> None:
+    monkeypatch.setenv("OPDOCK_JIT", "sync")
+    if way == "rule":
+        monkeypatch.setattr(RowUpdates, "writes", lambda sig: False)
+    var, slot = tf.Variable(tf.ones([4, 2])), tf.Variable(tf.zeros([4, 2]))
+    update = tf.raw_ops.SparseApplyMomentum(
+        var=var._ref(), accum=slot._ref(), lr=1.0, grad=tf.ones([2, 2]), indices=[1, 1],
+        momentum=0.5,
+    )  # fmt: skip
+    session.run(tf.global_variables_initializer())
+    session.run(update)
+    np.testing.assert_array_equal(session.run(slot)[:2], [[0, 0], [1.5, 1.5]])
+    np.testing.assert_array_equal(session.run(var)[:2], [[1, 1], [-1.5, -1.5]])

@@ -25,7 +25,7 @@ RNG = np.random.default_rng(8)
 @pytest.fixture(autouse=True)
 def _small_parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Parts of a few thousand multiply-adds."""
-    monkeypatch.setattr(parts, "_MACS", 4_000)
+    monkeypatch.setattr(parts, "LEAST", 4_000)
     yield
     use_threads(0)
 

@@ -99,7 +99,9 @@ TABLES: Final[Mapping[str, str]] = {
         "DecodeAndCropJpeg DecodeBmp DecodeGif DecodeJpeg DecodePng EncodeJpeg "
         "EncodeJpegVariableQuality EncodePng ExtractJpegShape"
     ),
-    "opdock_cpu.kernels.image_color:table": "AdjustHue AdjustSaturation HSVToRGB RGBToHSV",
+    "opdock_cpu.kernels.image_color:table": (
+        "AdjustContrastv2 AdjustHue AdjustSaturation HSVToRGB RGBToHSV"
+    ),
     "opdock_cpu.kernels.image_crop:table": (
         "CropAndResize CropAndResizeGradBoxes CropAndResizeGradImage ExtractGlimpse"
     ),

@@ -7,12 +7,12 @@ else together. What nobody else has read is written in place.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
 
-__all__ = ["Combine", "change", "change_rows", "may_write", "replace"]
+__all__ = ["Combine", "change", "change_rows", "change_together", "may_write", "replace"]
 
 _LITTLE: Final = 1 << 14
 """Bytes that are sooner copied than found out to be nobody else's; measured."""
@@ -70,3 +70,29 @@ def change_rows(cell: Any, shape: tuple[int, int], combine: Combine, at: Array, 
         rows: for each number a row.
     """
     change(cell, lambda value: combine(value.reshape(shape), at, rows))
+
+
+def change_together(cells: Sequence[Any], write: Callable[[Sequence[Array]], None]) -> None:
+    """Has a part of several variables of one shape written at once.
+
+    Args:
+        cells: the variables; as with `change`.
+        write: changes what has to be changed, of contiguous values.
+    """
+    values = [cell.read() for cell in cells]
+    if values[0].nbytes <= _LITTLE:
+        fresh = [value.copy() for value in values]
+        write(fresh)
+        cells[0].write_all(cells, fresh)
+        return
+    del values
+    _change_next(cells, [], write)
+
+
+def _change_next(
+    cells: Sequence[Any], held: list[Array], write: Callable[[Sequence[Array]], None]
+) -> None:
+    if not cells:
+        write(held)
+        return
+    cells[0].change(_own, lambda value: _change_next(cells[1:], [*held, value], write))

@@ -220,7 +220,8 @@ def _square(name, rows=ROWS):
     [
         ("each by itself", ROWS), ("of all rows", 0), ("of another row", 0), ("transposed", 0),
         ("folded", 0), ("folded by row", ROWS), ("of its parts", ROWS),
-        ("a product from the left", 0), ("a product with itself", 0), ("a product from the right", ROWS), ("a vector", 0),
+        ("a product from the left", 0), ("a product with itself", 0),
+        ("a product from the right", ROWS), ("a vector", 0),
     ],
 )  # fmt: skip
 def test_rows_that_take_something_of_others_stay_together(name, rows, monkeypatch, made, apart):

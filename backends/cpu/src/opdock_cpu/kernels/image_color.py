@@ -1,14 +1,15 @@
-"""Hue, saturation and value of images, a pixel at a time; contrast is portable."""
+"""Hue, saturation and value of images, a pixel at a time, and contrast, an image at a time."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from opdock.plugin import KernelTable, NodeSig, dtypes
-from opdock_cpu.jit.looped import Array, Looped, larger, lower
+from opdock_cpu.jit.looped import Array, Looped, double, larger, lower, single
 from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
@@ -91,6 +92,23 @@ def _saturated(begin: int, end: int, out: Array, x: Array, by: Array) -> None:
         out[3 * p + 2] = (1 - saturation + saturation * blue) * value
 
 
+def _contrasted(
+    begin: int, end: int, out: Array, x: Array, by: Array, pixels: int, channels: int
+) -> None:
+    """A turn is a channel of an image."""
+    for n in range(begin, end):
+        first = n // channels * pixels * channels + n % channels
+        even, odd = double(0), double(0)
+        for p in range(pixels // 2):
+            even += x[first + 2 * p * channels]
+            odd += x[first + (2 * p + 1) * channels]
+        if pixels % 2 > 0:
+            even += x[first + (pixels - 1) * channels]
+        mean = single((even + odd) / pixels)
+        for p in range(pixels):
+            out[first + p * channels] = (x[first + p * channels] - mean) * by[0] + mean
+
+
 def _binder(loop: Looped) -> Callable[[NodeSig], Callable[..., Array]]:
     def bind(sig: NodeSig) -> Callable[..., Array]:
         plain: Callable[..., Array] = portable_kernel(sig)
@@ -113,3 +131,24 @@ table.binder("RGBToHSV", T=_FLOATS)(_binder(Looped(_to_hsv)))
 table.binder("HSVToRGB", T=_FLOATS)(_binder(Looped(_from_hsv)))
 table.binder("AdjustHue", T=_FLOATS, host_inputs=("delta",))(_binder(Looped(_turned)))
 table.binder("AdjustSaturation", T=_FLOATS, host_inputs=("scale",))(_binder(Looped(_saturated)))
+
+
+_CONTRAST: Final = Looped(_contrasted, fixed=("channels",))
+
+
+@table.binder("AdjustContrastv2", T={dtypes.float32}, host_inputs=("contrast_factor",))
+def adjust_contrast(sig: NodeSig) -> Callable[..., Array]:
+    """Distances from the mean of each channel of each image, times a factor."""
+    plain: Callable[..., Array] = portable_kernel(sig)
+
+    def run(images: Array, factor: Any) -> Array:
+        if images.ndim >= 3 and images.size and np.shape(factor) == ():
+            *batch, height, width, channels = images.shape
+            turns, out = math.prod(batch) * channels, np.empty(images.shape, images.dtype)
+            given = np.array([factor], images.dtype)
+            sizes = height * width, channels
+            if _CONTRAST(turns, 2 * images.size, out, images, given, *sizes):
+                return out
+        return plain(images, factor)
+
+    return run

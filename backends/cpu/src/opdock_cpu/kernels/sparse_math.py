@@ -1,4 +1,4 @@
-"""Sparse tensors combined by merging their sorted cells, and products through SciPy."""
+"""Sparse tensors combined by merging their sorted cells, and products, of which SciPy has some."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from opdock.plugin import (
 )
 from opdock_cpu import merging, picking
 from opdock_cpu.halves import astype
+from opdock_cpu.jit.looped import Looped
 from opdock_cpu.portable import portable_kernel
 
 __all__ = ["table"]
@@ -99,38 +100,74 @@ def sparse_tensor_dense_add(sig: NodeSig) -> Callable[..., Array]:
     return run
 
 
+def _product(
+    begin: int, end: int, out: Array, values: Array, indices: Array, b: Array,
+    count: int, width: int, flipped: int,
+) -> None:  # fmt: skip
+    """A turn is a row of the product. Each share goes through all cells in order."""
+    for i in range(count):
+        row = indices[2 * i + flipped]
+        if row >= begin and row < end:
+            o = row * width
+            r = indices[2 * i + 1 - flipped] * width
+            value = values[i]
+            for c in range(width):
+                out[o + c] = out[o + c] + value * b[r + c]
+
+
+_PRODUCT: Final = Looped(_product)
+_SHARED: Final = 1 << 16
+"""Products of numbers from which a second thread, which reads all cells as well, pays."""
+
+
+def _by_code(indices: Array, values: Array, b: Array, rows: int, flipped: bool) -> Array | None:
+    """The product in one pass over the cells; None where there is no code for it."""
+    count, width = len(values), b.shape[1]
+    out = np.zeros((rows, width), b.dtype)
+    # Each share looks at all cells: they should be little beside the rows of `b`.
+    shares = max(1, min(width // 4, count * width // _SHARED, rows))
+    whole = (count, width, int(flipped))
+    ran = _PRODUCT(rows, count * width, out, values, indices, b, *whole, most=shares)
+    return out if ran else None
+
+
+def _by_scipy(indices: Array, values: Array, b: Array, size: tuple[int, int]) -> Array:
+    """The product of a matrix of this size; the first column of `indices` has its rows."""
+    from scipy import sparse
+
+    rows, columns = np.ascontiguousarray(indices.T)
+    if (rows[1:] >= rows[:-1]).all():
+        # Cells in the order of rows are a compressed matrix, but for where each row begins.
+        begins = np.searchsorted(rows, np.arange(size[0] + 1))
+        matrix = sparse.csr_matrix((values, columns, begins), size)
+    else:
+        matrix = sparse.csr_matrix((values, (rows, columns)), size)
+    return np.asarray(matrix @ b, order="C")
+
+
 @table.binder("SparseTensorDenseMatMul", T=NUMBERS, host_inputs=("a_shape",))
 def sparse_tensor_dense_matmul(sig: NodeSig) -> Callable[..., Array]:
     """A sparse matrix times a dense one; repeated cells add up."""
-    from scipy import sparse
-
     adjoint_a, adjoint_b = bool(sig.attrs["adjoint_a"]), bool(sig.attrs["adjoint_b"])
     dtype = sig.in_dtypes[1].base_dtype
     wide = np.float32 if dtype in _HALVES else dtype.np
 
     def run(indices: Array, values: Array, shape: Array, b: Array) -> Array:
         _check_product(indices, values, shape, b, adjoint_a, adjoint_b)
-        rows, columns = np.ascontiguousarray(indices.T)
         size = (int(shape[0]), int(shape[1]))
-        _check_cells(rows, columns, size, adjoint_a)
+        _check_cells(indices[:, 0], indices[:, 1], size, adjoint_a)
         values = astype(values, wide, copy=False)
         if adjoint_a:
             values = np.conj(values)
+            size = size[::-1]
         if adjoint_b:
             b = np.conj(b.T)
-        if (rows[1:] >= rows[:-1]).all():
-            # Cells in the order of rows are a compressed matrix, but for where each row begins.
-            kind = sparse.csc_matrix if adjoint_a else sparse.csr_matrix
-            matrix = kind(size[::-1] if adjoint_a else size, dtype=wide)
-            index = np.int32 if max(*size, len(rows)) < 1 << 31 else np.int64
-            matrix.data, matrix.indices = values, columns.astype(index)
-            matrix.indptr = np.searchsorted(rows, np.arange(size[0] + 1)).astype(index)
-        elif adjoint_a:
-            matrix = sparse.csr_matrix((values, (columns, rows)), size[::-1])
-        else:
-            matrix = sparse.csr_matrix((values, (rows, columns)), size)
-        product = np.ascontiguousarray(matrix @ astype(b, wide, copy=False))
-        return astype(product, dtype.np, copy=False)
+        b = np.ascontiguousarray(astype(b, wide, copy=False))
+        found = _by_code(indices, values, b, size[0], adjoint_a)
+        if found is None:
+            cells_of = indices[:, ::-1] if adjoint_a else indices
+            found = _by_scipy(cells_of, values, b, size)
+        return astype(found, dtype.np, copy=False)
 
     return run
 

@@ -1,20 +1,17 @@
-"""Optimizers' updates of some rows of variables: core's rules on these rows, written in place."""
+"""Optimizers' updates of some rows of variables, in place: by generated code, or core's rules."""
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from opdock.plugin import FLOATS, Kernel, KernelTable, NodeSig, checks, codegen, dtypes, heard
+from opdock.plugin import FLOATS, Kernel, KernelTable, NodeSig, checks, codegen
 from opdock_cpu.changes import change_rows, replace
-from opdock_cpu.jit import llvm, render
-from opdock_cpu.jit.generated import Generated
-from opdock_cpu.jit.training import line_of
+from opdock_cpu.jit.row_updates import RowUpdates
 from opdock_cpu.kernels.gather import are_below
 from opdock_cpu.namespace import namespace
 
@@ -23,14 +20,6 @@ __all__ = ["table"]
 Array = npt.NDArray[Any]
 
 table = KernelTable()
-_GENERATED: Final = frozenset({
-    dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64,
-})  # fmt: skip
-_MANY: Final = 1 << 15
-"""Steps times elements from which generated code is quicker than NumPy's passes."""
-_SHAPES: Final = 16
-"""So many shapes are kept where they change."""
-Rule = Callable[[list[Array], Mapping[str, Any]], Sequence[Array]]
 
 
 def _check(names: Sequence[str], state: Sequence[Array], grad: Any, indices: Array) -> None:
@@ -56,58 +45,33 @@ def _check(names: Sequence[str], state: Sequence[Array], grad: Any, indices: Arr
         raise checks.invalid(f"Index {int(indices[at])} at offset {at} in indices is out of range")
 
 
-def _rows(cells: Sequence[Any], names: Sequence[str], grad: Any, indices: Array) -> Any:
-    """The rows of the variables, and the shape of these as matrices."""
+def _matrix(
+    cells: Sequence[Any], names: Sequence[str], grad: Any, indices: Array
+) -> tuple[int, int]:
+    """The shape of the variables as matrices, when all is as it should be."""
     # The values themselves are let go of here: they could not be written else.
     state = [cell.read() for cell in cells]
     _check(names, state, grad, indices)
     shape = state[0].shape
-    matrix = shape[0], math.prod(shape[1:])
-    return [value.take(indices, 0, None, "clip") for value in state], matrix
+    return shape[0], math.prod(shape[1:])
 
 
-def _rule(sig: NodeSig) -> Rule:
-    """What becomes of the rows of the state: one pass of generated code, or NumPy's for few."""
-    update, dtype = codegen.update_of(sig.op), sig.attrs["T"].base_dtype
-    flags = {name: bool(sig.attrs[name]) for name, _ in update.flags}
-    names, count = ("var", *update.state, *update.inputs), 1 + len(update.state)
-
-    def plain(old: list[Array], given: Mapping[str, Any]) -> Sequence[Array]:
-        fresh: Sequence[Array] = update.rule(namespace, flags, old, **given)
-        return fresh
-
-    if dtype not in _GENERATED or not llvm.available():
-        return plain
-    if render.renders(line_of(sig, update.usual)) is not True:
-        return plain
-    always = render.renders(line_of(sig)) is True
-
-    @functools.lru_cache(maxsize=_SHAPES)
-    @heard
-    def program(as_usual: bool, *shapes: tuple[int, ...]) -> Generated | None:
-        line = line_of(sig, update.usual if as_usual else ())
-        if math.prod(shapes[0]) * len(line.steps) < _MANY:
-            return None
-        inputs = [(dtype, shape) for shape in shapes]
-        return Generated(line, names, inputs, shapes[0], [(dtype, shapes[0])] * count)
-
-    def rule(old: list[Array], given: Mapping[str, Any]) -> Sequence[Array]:
-        values = [*old, *given.values()]
-        as_usual = all(given[name] == value for name, value in update.usual)
-        code = program(as_usual, *map(np.shape, values)) if as_usual or always else None
-        if code is None:
-            return plain(old, given)
-        fresh: Sequence[Array] = code(values, None)
-        return fresh
-
-    return rule
+def _turns(indices: Array) -> Iterator[Array]:
+    """Where rows stand that are updated at once: who is named twice has two turns."""
+    left = np.arange(indices.size)
+    while left.size:
+        first = np.sort(np.unique(indices[left], return_index=True)[1])
+        yield left[first]
+        left = np.delete(left, first)
 
 
 def _bind(sig: NodeSig) -> Callable[..., Any]:
     update, dtype = codegen.update_of(sig.op), sig.attrs["T"].base_dtype.np
     names = ("var", *update.state)
     count, gradient = len(names), update.inputs.index(update.gradient)
-    rule, resource = _rule(sig), sig.op.startswith("Resource")
+    flags = {name: bool(sig.attrs[name]) for name, _ in update.flags}
+    resource = sig.op.startswith("Resource")
+    code = RowUpdates(sig) if RowUpdates.writes(sig) else None
 
     def apply(*inputs: Any) -> Any:
         cells, rest = inputs[:count], list(inputs[count:])
@@ -116,12 +80,19 @@ def _bind(sig: NodeSig) -> Callable[..., Any]:
         for name in update.integers:
             given[name] = np.asarray(given[name], dtype)
         with cells[0].lock:
-            old, matrix = _rows(cells, names, given[update.gradient], indices)
-            fresh = rule(old, given)
-            for cell, before, after in zip(cells, old, fresh, strict=True):
-                if after is not before:
-                    rows = np.reshape(after, (indices.size, matrix[1]))
-                    change_rows(cell, matrix, replace, indices, rows)
+            gradients = given[update.gradient]
+            matrix = _matrix(cells, names, gradients, indices)
+            if code is not None and code(cells, matrix, given, indices):
+                return None if resource else cells[0]
+            for turn in _turns(indices):
+                given[update.gradient] = gradients[turn]
+                some = indices[turn]
+                old = [cell.read().take(some, 0, None, "clip") for cell in cells]
+                fresh = update.rule(namespace, flags, old, **given)
+                for cell, before, after in zip(cells, old, fresh, strict=True):
+                    if after is not before:
+                        rows = np.reshape(after, (some.size, matrix[1]))
+                        change_rows(cell, matrix, replace, some, rows)
         return None if resource else cells[0]
 
     return apply

@@ -11,18 +11,22 @@ import itertools
 import math
 from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from opdock.plugin import windows
 from opdock_cpu.onednn.declarations import Alg, Arg, Prop, Query, Type
 from opdock_cpu.onednn.memory import Desc, activations, any_layout, dense, strided
 from opdock_cpu.onednn.packing import Call
-from opdock_cpu.onednn.parts import OPENMP_FROM, Part, Parts, divides, evenly
+from opdock_cpu.onednn.parts import LEAST, OPENMP_FROM, Part, Parts, divides, evenly
 from opdock_cpu.onednn.primitive import Attributes, Plan, Primitive
 
 __all__ = ["ConvShape", "backward_data", "backward_weights", "forward"]
 _PER_SUMMAND = 2_000
 """What sums over the batch count for: a part for each 1,000 multiply-adds of a weight."""
+_HALVED: Final = range(OPENMP_FROM, 5 * OPENMP_FROM)
+"""Multiply-adds of such sums that are divided once at least, from so many of a weight on: oneDNN's
+threads add up theirs behind a barrier that spins until the system has run the last of them."""
+_HALVED_FROM: Final = 750
 
 
 @dataclass(frozen=True)
@@ -115,7 +119,10 @@ class ConvShape:
         if sums:
             if self.kind != Type.F32:
                 return [self]
-            work = min(work, self.macs // math.prod(self.weight_dims) * _PER_SUMMAND)
+            of_each = self.macs // math.prod(self.weight_dims)
+            work = min(work, of_each * _PER_SUMMAND)
+            if self.macs in _HALVED and of_each >= _HALVED_FROM:
+                work = max(work, 2 * LEAST)
         sizes = evenly(self.batch, work)
         if len(sizes) == 1 or divides():
             return [self]

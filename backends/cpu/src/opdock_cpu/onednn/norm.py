@@ -22,34 +22,42 @@ _ELEMENT: Final = 50
 """An element takes as long as so many multiply-adds of a product."""
 
 
+_SCALED: Final = 10
+"""The same where the statistics of a batch norm are given."""
+_ALONE: Final = 1
+"""Threads of a batch norm that gathers sums: oneDNN's would meet several times a call, at barriers
+that spin, where one that the system does not run has the others burn their time slices. And the
+sums, so every bit, would depend on how many there are."""
+
+
 def _threads(dims: Sequence[int]) -> int | None:
     return 1 if math.prod(dims) < _SHARED_FROM else None
 
 
-def _batch_norm_plan(
-    dims: Sequence[int], first: bool, epsilon: float, training: bool, relu: bool
-) -> Plan:
-    data = activations(dims, first)
-    flags = Flag.SCALE | Flag.SHIFT | (0 if training else Flag.GLOBAL_STATS)
-    # Only the inference form has the activation without a workspace.
-    prop = Prop.TRAINING if training else Prop.INFERENCE
-    return Plan(
-        "batch_normalization_forward", prop, data, data, epsilon,
-        flags | (Flag.RELU if relu else 0), None, count=_threads(dims),
-    )  # fmt: skip
-
-
 def batch_norm(
     dims: Sequence[int], first: bool, epsilon: float, training: bool, relu: bool = False
-) -> Primitive:
+) -> Primitive | Parts:
     """Over (x, scale, shift, mean, variance, y); the statistics are results when training."""
-    data, vector = activations(dims, first), dense((dims[1],))
-    plan = _batch_norm_plan(dims, first, epsilon, training, relu)
-    args = [
-        (Arg.SRC, data), (Arg.SCALE, vector), (Arg.SHIFT, vector), (Arg.MEAN, vector),
-        (Arg.VARIANCE, vector), (Arg.DST, data),
-    ]  # fmt: skip
-    return Primitive(plan, args)
+    flags = Flag.SCALE | Flag.SHIFT | (0 if training else Flag.GLOBAL_STATS)
+    flags |= Flag.RELU if relu else 0
+    # Only the inference form has the activation without a workspace.
+    prop = Prop.TRAINING if training else Prop.INFERENCE
+    vector = dense((dims[1],))
+
+    def make(batch: int, threads: int | None) -> Primitive:
+        data = activations((batch, *dims[1:]), first)
+        plan = Plan(
+            "batch_normalization_forward", prop, data, data, epsilon, flags, None, count=threads
+        )
+        args = [
+            (Arg.SRC, data), (Arg.SCALE, vector), (Arg.SHIFT, vector), (Arg.MEAN, vector),
+            (Arg.VARIANCE, vector), (Arg.DST, data),
+        ]  # fmt: skip
+        return Primitive(plan, args)
+
+    if training:
+        return make(dims[0], _ALONE)
+    return over_batch(dims[0], math.prod(dims) * _SCALED, make, batches=(0, 5))
 
 
 def batch_norm_gradient(
@@ -58,13 +66,13 @@ def batch_norm_gradient(
     """Over (dy, x, scale, mean, variance, dx, dscale, dshift)."""
     data, vector = activations(dims, first), dense((dims[1],))
     flags = Flag.SCALE | Flag.SHIFT | (0 if training else Flag.GLOBAL_STATS)
-    count = _threads(dims)
     hint = Plan(
-        "batch_normalization_forward", Prop.TRAINING, data, data, epsilon, flags, None, count=count
-    )
+        "batch_normalization_forward", Prop.TRAINING, data, data, epsilon, flags, None,
+        count=_ALONE,
+    )  # fmt: skip
     plan = Plan(
         "batch_normalization_backward", Prop.BACKWARD, data, data, data, epsilon, flags, hint,
-        None, count=count,
+        None, count=_ALONE,  # the gradients of scale and shift are sums
     )  # fmt: skip
     args = [
         (Arg.DIFF_DST, data), (Arg.SRC, data), (Arg.SCALE, vector), (Arg.MEAN, vector),

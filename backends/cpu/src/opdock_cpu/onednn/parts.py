@@ -11,7 +11,7 @@ import functools
 import hashlib
 import itertools
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -30,12 +30,12 @@ from opdock_cpu.onednn.primitive import Primitive, as_buffer, scratch
 from opdock_cpu.signals import thread
 from opdock_cpu.threads import threads
 
-__all__ = ["OPENMP_FROM", "Part", "Parts", "divides", "evenly", "over_batch"]
+__all__ = ["LEAST", "OPENMP_FROM", "Part", "Parts", "divides", "evenly", "over_batch"]
 
 OPENMP_FROM: Final = 20_000_000
 """Multiply-adds from which what is not divided may be worth several threads of OpenMP's: its
 barriers wait for all of them, which on a busy machine takes milliseconds."""
-_MACS: Final = 1_500_000
+LEAST: Final = 1_500_000
 """Multiply-adds of a part, at the least: some tens of microseconds."""
 _MOST: Final = min(16, max(4, 2 * (os.cpu_count() or 1)))
 """Parts, at the most: what the machine has decides, not how many threads a session may have."""
@@ -63,7 +63,7 @@ def evenly(length: int, work: float, least: int = 1) -> list[int]:
         work: multiply-adds of all.
         least: how long a part has to be.
     """
-    count = int(max(1, min(length // least, work // _MACS, _MOST)))
+    count = int(max(1, min(length // least, work // LEAST, _MOST)))
     # A second size means a second primitive.
     count = next((c for c in range(count, count // 2, -1) if length % c == 0), count)
     ends = [length * i // count for i in range(count + 1)]
@@ -145,13 +145,16 @@ class Parts:
 Make = Callable[[int, int | None], Primitive]
 
 
-def over_batch(batch: int, work: float, make: Make) -> Primitive | Parts:
-    """A primitive of which all arguments are batches, in parts where it can be divided.
+def over_batch(
+    batch: int, work: float, make: Make, batches: Collection[int] | None = None
+) -> Primitive | Parts:
+    """A primitive of which arguments are batches, in parts where it can be divided.
 
     Args:
         batch: how many there are.
         work: multiply-adds, or what takes as long.
         make: the primitive for so many, on so many threads; None is all.
+        batches: which arguments are; the others are read whole by each part. All without it.
     """
     sizes = evenly(batch, work)
     if len(sizes) == 1 or divides():
@@ -159,7 +162,10 @@ def over_batch(batch: int, work: float, make: Make) -> Primitive | Parts:
     made = {n: make(n, 1) for n in sizes}
     starts = itertools.accumulate(sizes, initial=0)
     return Parts([
-        Part(made[n], tuple(desc.size // n * start for _, desc in made[n].args))
+        Part(made[n], tuple(
+            desc.size // n * start if batches is None or i in batches else 0
+            for i, (_, desc) in enumerate(made[n].args)
+        ))
         for n, start in zip(sizes, starts, strict=False)
     ])  # fmt: skip
 

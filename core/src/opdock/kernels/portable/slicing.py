@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from opdock import axes
 from opdock.graph.nodes import slicespec
 from opdock.kernels.array_api import dims, fails, ints, invalid, is_traced, put, zeros
@@ -170,7 +172,23 @@ def strided_slice_grad(xp: Any, sig: NodeSig) -> Any:
         check_sliced_grad(dy, found.shape)
         return put_part(xp, out, found.subscript, dy)
 
-    return run
+    given = [sig.const(i) for i in range(4)]
+    if any(c is None for c in given):
+        return run
+    sizes = tuple(ints(given[0]))
+    found = subscript(sig, sizes, *given[1:])
+    assert found.subscript is not None
+    if any(_step(i) < 0 for i in found.subscript):
+        return run
+    index = tuple(i for i in found.subscript if i is not None)
+    place = np.broadcast_to(np.int8(0), sizes)[index].shape
+
+    def fixed(shape: Any, begin: Any, end: Any, strides: Any, dy: Any) -> Any:
+        check_sliced_grad(dy, found.shape)
+        value = dy if dy.shape == place else xp.reshape(dy, place)
+        return put(xp, zeros(xp, sizes, dy, dtype), index, value)
+
+    return fixed
 
 
 def check_sliced_grad(dy: Any, shape: Any) -> None:
