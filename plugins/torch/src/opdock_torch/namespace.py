@@ -62,6 +62,7 @@ class Namespace:
     special_functions = MappingProxyType(_SPECIAL)
 
     conj = staticmethod(torch.conj_physical)
+    log_softmax = staticmethod(functools.partial(torch.log_softmax, dim=-1))
     take = staticmethod(lambda x, indices, axis: torch.index_select(x, axis, indices))
     take_checks = staticmethod(lambda x: type(x) is torch.Tensor and x.is_cpu)
 
