@@ -202,3 +202,28 @@ def test_tiles_are_as_wide_as_the_product(m, n, dtype):
         normal(40_000 // (m * n) + 9, n, dtype=dtype),
     )
     agree(lambda: [tf.matmul(a, b), tf.matmul(tf.transpose(b), a, transpose_b=True)], atol=1e-3)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("sizes", [(1, 0, 2), (9, 4, 30), (3,) * 19, (5000, 1, 4097)])
+def test_pieces_are_joined_and_cut_by_one_kernel(axis, sizes):
+    shapes = [[2, 3, 2] for _ in sizes]
+    for shape, n in zip(shapes, sizes, strict=True):
+        shape[axis] = n
+    pieces = [np.random.default_rng(1).normal(size=n).astype(np.float32) for n in shapes]
+
+    def build():
+        whole = tf.concat([tf.constant(piece) for piece in pieces], axis)
+        rows = tf.unstack(tf.transpose(whole, [1, 0, 2]), axis=1)
+        return [whole, *tf.split(whole, sizes, axis), *rows[:3]]
+
+    agree(build, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("value", [0, 7])
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, np.complex128])
+@pytest.mark.parametrize("pads", [[[0, 0]] * 3, [[1, 2], [0, 0], [3, 1]], [[0, 0], [2, 1], [0, 0]]])
+def test_margins_are_written_with_what_is_in_them(pads, dtype, value):
+    arrays = [np.arange(np.prod(s)).reshape(s).astype(dtype) for s in ((2, 3, 4), (4, 5, 17))]
+    agree(lambda: [tf.pad(tf.constant(x), pads, constant_values=value) for x in arrays], 0, 0)
+    agree(lambda: [tf.pad(tf.zeros([0, 3, 2], dtype), pads)], 0, 0)

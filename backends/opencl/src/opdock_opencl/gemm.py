@@ -171,7 +171,8 @@ def tiled(device: Any, a: Factor, b: Factor, out: Any, pairs: Any, add: bool) ->
         "VLOAD": f"vload{width}", "VSTORE": f"vstore{width}",
     }  # fmt: skip
     panels = -(-n // columns)
-    if b.steps[1] == 1 and n % columns == 0 and n <= _UNPACKED:
+    # What few rows are multiplied with is read no oftener than it would be to be packed.
+    if b.steps[1] == 1 and n % columns == 0 and (n <= _UNPACKED or m <= 2 * height):
         right, place = b.data, (b.offset, b.step, columns, b.steps[0])
     else:
         right = _packed(device, b, columns, macros)
