@@ -49,7 +49,8 @@ class Block:
     __slots__ = ("buffer", "memory", "used")
 
     def __init__(self, context: Any, size: int) -> None:
-        self.memory = cl.fsvm_empty(context, size, np.uint8, alignment=_ALIGNED)
+        byte = np.dtype(np.uint8)
+        self.memory: Any = cl.fsvm_empty(context, size, byte, alignment=_ALIGNED)
         flags = cl.mem_flags.READ_WRITE | cl.mem_flags.USE_HOST_PTR
         self.buffer = cl.Buffer(context, flags, hostbuf=self.memory)
         self.used = 0

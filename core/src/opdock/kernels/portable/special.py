@@ -62,7 +62,8 @@ _I1E_FAR: Final = (
 )  # fmt: skip
 # Polynomials for single precision, lowest power first: erf(x) / x of x * x up to 1,
 # -log(erfc(x)) / x of x from 1 to 4, exp(x * x) * erfc(x) / z of z = 1 / (x + 2) from x = 0.5 to
-# 10.5, and erfinv(x) / x of w = -log(1 - x * x): of w - 2.5 up to 5, of sqrt(w) - 3 above.
+# 10.5, erfinv(x) / x of w = -log(1 - x * x), of w - 2.5 up to 5 and of sqrt(w) - 3 above, and
+# (1 / x - pi * cot(pi * x)) / x of x * x up to 0.25.
 _ERF_SINGLE: Final = (
     1.1283791657267068, -0.37612625824214885, 0.11283585148412759, -0.02685381192690387,
     0.0051883276697588885, -0.0008010193484341364, 7.853860886094732e-05,
@@ -82,6 +83,9 @@ _ERFINV_SINGLE: Final = (
 _ERFINV_TAIL_SINGLE: Final = (
     2.83297682, 1.00167482, 0.00944438624, -0.00763503698, 0.0056945165, -0.003607934,
     0.00146568267, -3.62081149e-05, -0.000294174693, 0.000100987254,
+)  # fmt: skip
+_COTANGENT_SINGLE: Final = (
+    3.28986836, 2.1646063, 2.03651856, 1.97303967, 2.335438, 0.380180733, 5.63121533,
 )  # fmt: skip
 # B(2k) / (2k (2k - 1)): the asymptotic series of log gamma.
 _STIRLING: Final = (
@@ -311,13 +315,20 @@ def digamma(xp: Any, x: Array) -> Array:
     for c in reversed(terms):
         series = series * squared + c
     value = xp.log(z) - 0.5 / z - series * squared - correction
-    fraction = x - xp.round(x)
-    tangent = xp.tan(math.pi * _where(xp, fraction == 0, 0.25, fraction))
-    half = xp.abs(fraction) == 0.5
-    cotangent = _where(xp, half, 0.0, math.pi / tangent)
-    value = xp.where(reflected, value - cotangent, value)
+    value = xp.where(reflected, value - _cotangent(xp, x - xp.round(x)), value)
     value = _where(xp, _is_pole(xp, x), math.nan, value)
     return xp.where(xp.isfinite(x), value, _where(xp, x < 0, math.nan, x))
+
+
+def _cotangent(xp: Any, x: Array) -> Array:
+    """Pi times the cotangent of pi times `x`, which is at most a half; anything of 0."""
+    x = _where(xp, x == 0, 0.25, x)
+    half = xp.abs(x) == 0.5
+    if _epsilon(xp, x) > _SINGLE:
+        value = 1 / x - x * _polynomial(_COTANGENT_SINGLE, x * x)
+    else:
+        value = math.pi / xp.tan(math.pi * x)
+    return _where(xp, half, 0.0, value)
 
 
 # ---------------------------------------------------------------- incomplete gamma
