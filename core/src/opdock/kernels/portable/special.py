@@ -2,8 +2,8 @@
 
 Each works in the precision of its argument. The series coefficients are Chebyshev fits to double
 precision, of which single precision takes as many as it can tell; the rest are the usual
-recurrences, asymptotic series and continued fractions. Single precision has fits of its own of the
-error function and its inverse, least in their largest relative errors.
+recurrences, asymptotic series and continued fractions. `single` has what single
+precision has fits of its own for.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import functools
 import itertools
 import math
 from typing import Any, Final
+
+from opdock.kernels import single
 
 Array = Any
 
@@ -60,33 +62,6 @@ _I1E_FAR: Final = (
     -7.199396634405275e-13, -4.083600124715759e-13, -2.111644192837048e-14, 4.275690912436403e-14,
     1.031175145271845e-14, -3.884670363163423e-15, -1.84074977482851e-15, 4.440892098500626e-16,
 )  # fmt: skip
-# Polynomials for single precision, lowest power first: erf(x) / x of x * x up to 1,
-# -log(erfc(x)) / x of x from 1 to 4, exp(x * x) * erfc(x) / z of z = 1 / (x + 2) from x = 0.5 to
-# 10.5, erfinv(x) / x of w = -log(1 - x * x), of w - 2.5 up to 5 and of sqrt(w) - 3 above, and
-# (1 / x - pi * cot(pi * x)) / x of x * x up to 0.25.
-_ERF_SINGLE: Final = (
-    1.1283791657267068, -0.37612625824214885, 0.11283585148412759, -0.02685381192690387,
-    0.0051883276697588885, -0.0008010193484341364, 7.853860886094732e-05,
-)  # fmt: skip
-_LOG_ERFC_SINGLE: Final = (
-    1.12869433, 0.63496954, 0.10653085, -0.0240100556, 0.00375747059, -0.000350590479,
-    1.39622857e-05,
-)  # fmt: skip
-_ERFCX_SINGLE: Final = (
-    0.564155157, 1.13020349, 1.93342262, 3.34176165, -1.34934413, 19.2800524, -64.8956007,
-    75.0606657, -30.9487643,
-)  # fmt: skip
-_ERFINV_SINGLE: Final = (
-    1.50140936, 0.246640286, -0.00417738678, -0.00125274188, 0.000218344438, -4.96334542e-06,
-    -3.46270451e-06, 4.66170131e-07, 2.3232624e-08, -8.79101783e-09,
-)  # fmt: skip
-_ERFINV_TAIL_SINGLE: Final = (
-    2.83297682, 1.00167482, 0.00944438624, -0.00763503698, 0.0056945165, -0.003607934,
-    0.00146568267, -3.62081149e-05, -0.000294174693, 0.000100987254,
-)  # fmt: skip
-_COTANGENT_SINGLE: Final = (
-    3.28986836, 2.1646063, 2.03651856, 1.97303967, 2.335438, 0.380180733, 5.63121533,
-)  # fmt: skip
 # B(2k) / (2k (2k - 1)): the asymptotic series of log gamma.
 _STIRLING: Final = (
     1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400,
@@ -128,15 +103,6 @@ def _chebyshev(xp: Any, coefficients: tuple[float, ...], t: Array) -> Array:
     return t * later - earlier + first
 
 
-def _polynomial(coefficients: tuple[float, ...], t: Array) -> Array:
-    """The sum of powers of `t`, lowest first, by Horner's rule."""
-    *rest, value = coefficients
-    value = t * value + rest.pop()
-    for c in reversed(rest):
-        value = value * t + c
-    return value
-
-
 def _where(xp: Any, condition: Array, then: Any, otherwise: Any) -> Array:
     """`where` that takes a number on either side."""
     if isinstance(then, (int, float)):
@@ -168,7 +134,7 @@ def _erf_near(xp: Any, x: Array) -> Array:
 def erf(xp: Any, x: Array) -> Array:
     """The error function."""
     if _epsilon(xp, x) > _SINGLE:
-        return _erf_single(xp, x)
+        return single.erf(xp, x)
     size = xp.minimum(xp.abs(x), xp.full_like(x, 30.0))
     near = xp.minimum(size, xp.ones_like(x))
     value = xp.where(size <= 1, _erf_near(xp, near), 1 - xp.exp(-size * size) * _erfcx(xp, size))
@@ -176,35 +142,15 @@ def erf(xp: Any, x: Array) -> Array:
     return xp.where(x < 0, -value, value)
 
 
-def _erf_single(xp: Any, x: Array) -> Array:
-    """The error function for single precision and less."""
-    size = xp.abs(x)
-    near = x * _polynomial(_ERF_SINGLE, xp.minimum(x * x, xp.ones_like(x)))
-    far = xp.minimum(size, xp.full_like(x, 4.0))  # where it is 1
-    far = 1 - xp.exp(-far * _polynomial(_LOG_ERFC_SINGLE, far))
-    return xp.where(size <= 1, near, xp.where(x < 0, -far, far))
-
-
 def erfc(xp: Any, x: Array) -> Array:
     """`1 - erf(x)`."""
     if _epsilon(xp, x) > _SINGLE:
-        return _erfc_single(xp, x)
+        return single.erfc(xp, x)
     size = xp.minimum(xp.abs(x), xp.full_like(x, 30.0))
     near = xp.minimum(size, xp.ones_like(x))
     far = xp.exp(-size * size) * _erfcx(xp, size)
     tail = xp.where(size <= 0.5, 1 - _erf_near(xp, near), far)
     tail = xp.where(xp.isnan(x), x, tail)
-    return xp.where(x < 0, 2 - tail, tail)
-
-
-def _erfc_single(xp: Any, x: Array) -> Array:
-    """`1 - erf(x)` for single precision and less."""
-    size = xp.minimum(xp.abs(x), xp.full_like(x, 10.5))  # where it is 0
-    z = 1 / (size + 2)
-    far = xp.exp(-size * size) * (z * _polynomial(_ERFCX_SINGLE, z))
-    low = xp.minimum(size, xp.full_like(x, 0.5))
-    near = 1 - low * _polynomial(_ERF_SINGLE, low * low)
-    tail = xp.where(size <= 0.5, near, far)
     return xp.where(x < 0, 2 - tail, tail)
 
 
@@ -226,7 +172,7 @@ def _erfc_inverse(xp: Any, q: Array) -> Array:
 def erfinv(xp: Any, p: Array) -> Array:
     """The inverse of `erf`."""
     if _epsilon(xp, p) > _SINGLE:
-        return _erfinv_single(xp, p)
+        return single.erfinv(xp, p)
     size = xp.abs(p)
     inside = xp.where(size < 1, size, xp.zeros_like(p))
     x = _erfc_inverse(xp, 1 - inside)
@@ -237,19 +183,6 @@ def erfinv(xp: Any, p: Array) -> Array:
     x = _where(xp, size == 1, math.inf, x)
     x = _where(xp, (size > 1) | xp.isnan(p), math.nan, x)
     return xp.where(p < 0, -x, x)
-
-
-def _erfinv_single(xp: Any, p: Array) -> Array:
-    """The inverse of `erf` for single precision and less."""
-    size = xp.abs(p)
-    inside = _where(xp, size < 1, p, 0.0)
-    w = -xp.log((1 - inside) * (1 + inside))
-    middle = _polynomial(_ERFINV_SINGLE, xp.minimum(w, xp.full_like(w, 5.0)) - 2.5)
-    tail = _polynomial(_ERFINV_TAIL_SINGLE, xp.sqrt(xp.maximum(w, xp.full_like(w, 5.0))) - 3)
-    value = inside * xp.where(w < 5, middle, tail)
-    end = xp.where(p < 0, xp.full_like(p, -math.inf), xp.full_like(p, math.inf))
-    end = _where(xp, size == 1, end, math.nan)
-    return xp.where(size < 1, value, end)
 
 
 def ndtri(xp: Any, p: Array) -> Array:
@@ -325,7 +258,7 @@ def _cotangent(xp: Any, x: Array) -> Array:
     x = _where(xp, x == 0, 0.25, x)
     half = xp.abs(x) == 0.5
     if _epsilon(xp, x) > _SINGLE:
-        value = 1 / x - x * _polynomial(_COTANGENT_SINGLE, x * x)
+        value = single.cotangent(x)
     else:
         value = math.pi / xp.tan(math.pi * x)
     return _where(xp, half, 0.0, value)
