@@ -137,7 +137,8 @@ def told(found: dict[str, Any]) -> str:
         return f"{found['name']}: {found.get('wrong', 'no peer computes it')}"
     times = ", ".join(f"{k} {report.milliseconds(v)} ms" for k, v in found["steps"].items())
     ratios = ", ".join(f"{v:.2f} of {k}" for k, v in found["ratios"].items())
-    return f"{found['name']}: {times}; {ratios} ({found['about']})"
+    wrong = "".join(f"; {name}: {text}" for name, text in found.get("wrong", {}).items())
+    return f"{found['name']}: {times}; {ratios} ({found['about']}){wrong}"
 
 
 def page(about: dict[str, Any], rows: Sequence[dict[str, Any]], peer: str) -> str:

@@ -122,11 +122,15 @@ def test_convolution_and_gradients(padding):
     agree(build, rtol=1e-3, atol=1e-3)
 
 
-def test_convolution_of_a_batch_in_parts(monkeypatch):
+@pytest.mark.parametrize("lines", [True, False])
+def test_convolution_of_a_batch_in_parts(monkeypatch, lines):
     from opdock_ckernels.families import conv
+    from opdock_opencl.device import OpenCLDevice
 
-    monkeypatch.setattr(conv, "_UNFOLDED_BYTES", 1 << 14)
+    monkeypatch.setattr(conv, "_AT_ONCE", {True: 1 << 14, False: 1 << 14})
+    monkeypatch.setattr(OpenCLDevice, "takes_lines", lines)
     test_convolution_and_gradients("SAME")
+    test_convolution_and_gradients("VALID")
 
 
 def test_random_bits_are_those_of_the_cpu():
@@ -165,3 +169,61 @@ def test_training_stays_on_the_device():
             return [w.read_value() if hasattr(w, "read_value") else tf.identity(w), loss]
 
     agree(build)
+
+
+@pytest.mark.parametrize("outputs", [1, 3, 7, 20, 40, 70])
+@pytest.mark.parametrize(
+    ("shape", "window", "strides", "rates", "padding"),
+    [
+        ((3, 9, 14, 5), (3, 2), (1, 1), (1, 1), "SAME"),
+        ((2, 13, 8, 4), (3, 3), (1, 1), (2, 3), "VALID"),
+        ((2, 12, 9, 3), (5, 1), (2, 3), (1, 1), "SAME"),
+        ((4, 7, 7, 16), (1, 1), (1, 1), (1, 1), "VALID"),
+        ((2, 6, 6, 2), (2, 2), (1, 1), (1, 1), [[0, 0], [2, 0], [1, 3], [0, 0]]),
+        ((1, 1, 1, 1), (1, 1), (1, 1), (1, 1), "SAME"),
+    ],
+)
+def test_windows_are_multiplied_where_they_lie(shape, window, strides, rates, padding, outputs):
+    x, w = normal(*shape), normal(*window, shape[-1], outputs)
+
+    def build():
+        image, weights = tf.constant(x), tf.constant(w)
+        y = tf.nn.conv2d(image, weights, [1, *strides, 1], padding, dilations=[1, *rates, 1])
+        return [y, *tf.gradients(tf.reduce_sum(y * y), [image, weights])]
+
+    agree(build, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 3), (5, 8), (13, 33), (50, 17), (100, 48), (7, 65)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tiles_are_as_wide_as_the_product(m, n, dtype):
+    a, b = (
+        normal(m, 40_000 // (m * n) + 9, dtype=dtype),
+        normal(40_000 // (m * n) + 9, n, dtype=dtype),
+    )
+    agree(lambda: [tf.matmul(a, b), tf.matmul(tf.transpose(b), a, transpose_b=True)], atol=1e-3)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("sizes", [(1, 0, 2), (9, 4, 30), (3,) * 19, (5000, 1, 4097)])
+def test_pieces_are_joined_and_cut_by_one_kernel(axis, sizes):
+    shapes = [[2, 3, 2] for _ in sizes]
+    for shape, n in zip(shapes, sizes, strict=True):
+        shape[axis] = n
+    pieces = [np.random.default_rng(1).normal(size=n).astype(np.float32) for n in shapes]
+
+    def build():
+        whole = tf.concat([tf.constant(piece) for piece in pieces], axis)
+        rows = tf.unstack(tf.transpose(whole, [1, 0, 2]), axis=1)
+        return [whole, *tf.split(whole, sizes, axis), *rows[:3]]
+
+    agree(build, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("value", [0, 7])
+@pytest.mark.parametrize("dtype", [np.int8, np.float32, np.complex128])
+@pytest.mark.parametrize("pads", [[[0, 0]] * 3, [[1, 2], [0, 0], [3, 1]], [[0, 0], [2, 1], [0, 0]]])
+def test_margins_are_written_with_what_is_in_them(pads, dtype, value):
+    arrays = [np.arange(np.prod(s)).reshape(s).astype(dtype) for s in ((2, 3, 4), (4, 5, 17))]
+    agree(lambda: [tf.pad(tf.constant(x), pads, constant_values=value) for x in arrays], 0, 0)
+    agree(lambda: [tf.pad(tf.zeros([0, 3, 2], dtype), pads)], 0, 0)

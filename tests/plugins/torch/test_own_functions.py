@@ -82,3 +82,44 @@ def test_what_is_no_permutation_is_refused(numbers: list[int]) -> None:
         given = tf.placeholder(tf.int32, [2])
         with pytest.raises(tf.errors.InvalidArgumentError):
             session.run(tf.math.invert_permutation(given), {given: numbers})
+
+
+def test_signs_of_nan_are_nan() -> None:
+    numbers = np.array([np.nan, -np.inf, -1e-45, 0, 1e-45, 3, np.inf], np.float32)
+    with tf.Graph().as_default(), tf.device("/device:TORCH:0"), tf.Session() as session:
+        given = tf.placeholder(tf.float32, [7])
+        found = session.run(tf.sign(given), {given: numbers})
+    np.testing.assert_array_equal(found, [np.nan, -1, -1, 0, 1, 1, 1])
+
+
+@pytest.mark.parametrize("ids", [[0, 3], [-1, 3], [5, 0], [1, 2]])
+def test_rows_of_ids_that_are_too_large_are_refused(ids: list[int]) -> None:
+    with tf.Graph().as_default(), tf.device("/device:TORCH:0"), tf.Session() as session:
+        data, given = tf.ones([2, 3]), tf.placeholder(tf.int32, [2])
+        total = tf.math.unsorted_segment_sum(data, given, 3)
+        if max(ids) < 3:
+            np.testing.assert_array_equal(session.run(total, {given: ids})[ids], np.ones((2, 3)))
+            return
+        at = ids.index(max(ids))
+        told = rf"segment_ids\[{at}\] = {max(ids)} is out of range \[0, 3\)"
+        with pytest.raises(tf.errors.InvalidArgumentError, match=told):
+            session.run(total, {given: ids})
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32])
+def test_a_label_that_is_no_class_spoils_its_row_alone(dtype: Any) -> None:
+    logits = np.random.default_rng(3).normal(size=(4, 5)).astype(dtype)
+    found = []
+    for labels in ([0, 4, 5, -1], [0, 4, 2, 3]):
+        with tf.Graph().as_default(), tf.device("/device:TORCH:0"), tf.Session() as session:
+            given = tf.placeholder(dtype, [4, 5])
+            loss = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=given)
+            found.append(session.run([loss, *tf.gradients(loss, given)], {given: logits}))
+    assert np.isnan(found[0][0]).tolist() == [False, False, True, True]
+    np.testing.assert_array_equal(np.isnan(found[0][1]).sum(1), [0, 0, 5, 5])
+    for spoiled, right in zip(*found, strict=True):
+        np.testing.assert_array_equal(spoiled[:2], right[:2])
+    chance = np.exp(logits.astype(np.float64))
+    chance /= chance.sum(1, keepdims=True)
+    np.testing.assert_allclose(found[1][0], -np.log(chance[range(4), labels]), rtol=2e-3)
+    np.testing.assert_allclose(found[1][1], chance - np.eye(5)[labels], rtol=1e-2, atol=1e-3)

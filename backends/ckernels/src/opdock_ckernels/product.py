@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,7 @@ from opdock.plugin import as_dtype
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.protocols import Array
 
-__all__ = ["Factor", "multiply"]
+__all__ = ["Factor", "Lines", "multiply"]
 
 _PLAIN = """
 KERNEL void plain(GLOBAL const T* a, GLOBAL const T* b, GLOBAL T* c,
@@ -32,6 +34,10 @@ KERNEL void plain(GLOBAL const T* a, GLOBAL const T* b, GLOBAL T* c,
 """
 
 
+Lines = Sequence[tuple[int, int]]
+"""Sizes and strides, in elements."""
+
+
 class Factor:
     """A batch of matrices in memory.
 
@@ -41,9 +47,13 @@ class Factor:
         shape: rows and columns of each, as they lie in memory.
         turned: whether the matrices are to be taken transposed.
         offset: the first matrix's first element.
+
+    Attributes:
+        lines: where the rows and the columns of a matrix lie, each as the sizes and the strides of
+            some dimensions, the last one being the one that moves first.
     """
 
-    __slots__ = ("batch", "columns", "data", "offset", "rows", "step", "steps")
+    __slots__ = ("batch", "columns", "data", "lines", "offset", "rows", "step", "steps")
 
     def __init__(
         self, data: Array, batch: int, shape: tuple[int, ...], turned: bool = False,
@@ -54,6 +64,31 @@ class Factor:
         self.step = rows * columns
         self.rows, self.columns = (columns, rows) if turned else (rows, columns)
         self.steps = (1, columns) if turned else (columns, 1)
+        self.lines: tuple[Lines, Lines] | None = None
+
+    @classmethod
+    def of_lines(cls, data: Array, rows: Lines, columns: Lines, offset: int = 0) -> Factor:
+        """One matrix whose rows and columns lie as the indices of several dimensions do.
+
+        Only a device that says that it `takes_lines` multiplies such a one, on the left.
+        """
+        shape = math.prod(n for n, _ in rows), math.prod(n for n, _ in columns)
+        found = cls(data, 1, shape, offset=offset)
+        found.lines = _merged(rows), _merged(columns)
+        return found
+
+
+def _merged(lines: Lines) -> Lines:
+    """The same places with as few dimensions as there can be."""
+    out: list[tuple[int, int]] = []
+    for n, step in lines:
+        if n == 1:
+            continue
+        if out and out[-1][1] == n * step:
+            out[-1] = out[-1][0] * n, step
+        else:
+            out.append((n, step))
+    return out or [(1, 1)]
 
 
 def multiply(

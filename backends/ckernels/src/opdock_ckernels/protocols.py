@@ -48,6 +48,7 @@ class KernelDevice(Protocol):
         dialect: how its C is spelled.
         has_double: whether it computes in double precision.
         is_cpu: whether work items run one after another on few wide cores.
+        takes_lines: whether `multiply` takes a left factor of `Factor.of_lines`.
         largest_group: the most work items that a group may have.
         rounded: what the names of functions of double precision begin with that do where a result
             is rounded to single precision: "" where the device's own are as quick.
@@ -56,6 +57,7 @@ class KernelDevice(Protocol):
     dialect: codegen.Dialect
     has_double: bool
     is_cpu: bool
+    takes_lines: bool
     largest_group: int
     rounded: str
 

@@ -53,6 +53,7 @@ class CudaDevice(BaseDevice):
     dialect = CUDA_C
     has_double = True
     is_cpu = False
+    takes_lines = False
     largest_group = 1024
     rounded = ""
 

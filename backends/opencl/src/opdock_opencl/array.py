@@ -17,14 +17,18 @@ class Array:
         data: a pyopencl buffer, from its first byte.
         shape: the dimensions; elements are in row-major order.
         dtype: the NumPy element type.
+        lease: what keeps the buffer in use, where it does not do so itself.
     """
 
-    __slots__ = ("__weakref__", "data", "dtype", "shape")
+    __slots__ = ("__weakref__", "data", "dtype", "lease", "shape")
 
-    def __init__(self, data: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self, data: Any, shape: tuple[int, ...], dtype: np.dtype[Any], lease: Any = None
+    ) -> None:
         self.data = data
         self.shape = shape
         self.dtype = dtype
+        self.lease = lease
 
     @property
     def ndim(self) -> int:
@@ -43,11 +47,11 @@ class Array:
 
     def reshape(self, *shape: int) -> Array:
         """The same memory under another shape of as many elements."""
-        return Array(self.data, shape, self.dtype)
+        return Array(self.data, shape, self.dtype, self.lease)
 
     def view(self, dtype: np.dtype[Any]) -> Array:
         """The same memory as elements of another type of the same size."""
-        return Array(self.data, self.shape, dtype)
+        return Array(self.data, self.shape, dtype, self.lease)
 
     def __repr__(self) -> str:
         return f"<OpenCL array {self.shape} {self.dtype}>"

@@ -1,4 +1,4 @@
-"""An OpenCL device: a context, an in-order queue, a memory pool, and its compiled programs."""
+"""An OpenCL device: a context, an in-order queue, its memory, and its compiled programs."""
 
 from __future__ import annotations
 
@@ -23,17 +23,20 @@ from opdock.plugin import (
     errors,
 )
 from opdock_ckernels.families import WIDE
+from opdock_opencl.apart import OwnMemory
 from opdock_opencl.array import Array, Flag
 from opdock_opencl.dialect import OPENCL_C
 from opdock_opencl.elementary import before
 from opdock_opencl.gemm import tiled
 from opdock_opencl.kernel import Kernel
 from opdock_opencl.probe import device_of
-from opdock_opencl.staging import Staging
+from opdock_opencl.shared import SharedMemory, shares
 
 __all__ = ["OpenCLDevice"]
 
 _GROUP = 256
+_ZERO = np.zeros(1, np.int32)
+_ZERO_BYTE = np.zeros(1, np.uint8)
 
 
 class OpenCLDevice(BaseDevice):
@@ -41,13 +44,19 @@ class OpenCLDevice(BaseDevice):
 
     Memory that a step frees is used again by later work of the same queue, so kernels never wait
     for the host.
+
+    Attributes:
+        vector_bytes: what a vector register of a CPU holds.
     """
+
+    takes_lines = True
 
     def __init__(self, attributes: DeviceAttributes) -> None:
         super().__init__(attributes)
         self.cl_device = device_of(cl, attributes)
         self.has_double = "cl_khr_fp64" in self.cl_device.extensions.split()
         self.is_cpu = bool(self.cl_device.type & cl.device_type.CPU)
+        self.vector_bytes = min(max(4 * int(self.cl_device.native_vector_width_float), 16), 64)
         self.largest_group = int(self.cl_device.max_work_group_size)
         self.dialect = OPENCL_C
         self._elementary = self.is_cpu and self.has_double
@@ -57,8 +66,9 @@ class OpenCLDevice(BaseDevice):
         self.context = cl.Context([self.cl_device])
         self.queue = self._plain = cl.CommandQueue(self.context)
         self._timed: list[tuple[str, Any]] = []
-        self._staging = Staging()
-        self._pool = cl.tools.MemoryPool(cl.tools.ImmediateAllocator(self.queue))
+        self._memory: SharedMemory | OwnMemory = (
+            SharedMemory if self.is_cpu and shares(self.cl_device) else OwnMemory
+        )(self.context, self.queue)
         self._largest = int(self.cl_device.max_mem_alloc_size)
         self._limit = attributes.memory_bytes
         self._peak = 0
@@ -70,25 +80,21 @@ class OpenCLDevice(BaseDevice):
 
     # ------------------------------------------------------------ values
     def upload(self, array: np.ndarray[Any, Any]) -> Array:
-        """A copy in device memory, queued; the caller may change `array` afterwards."""
-        source = np.ascontiguousarray(array).reshape(np.shape(array))
+        """A copy in device memory, maybe queued; the caller may change `array` afterwards."""
+        source = np.asarray(array)
         if as_dtype(source.dtype) not in (self.dtypes or ()):
             raise errors.UnimplementedError(
                 None, None, f"this OpenCL device holds no {source.dtype} values"
             )
-        out = self.allocate(source.shape, source.dtype)
-        if source.size:
-            with self._lock:
-                self._staging.send(self.queue, out.data, source)
-        return out
+        return self._placed(Array(None, source.shape, source.dtype), source)
 
     def download(self, buffer: Array) -> np.ndarray[Any, Any]:
         """A fresh host array; blocks until the values are computed."""
-        out: np.ndarray[Any, Any] = np.empty(buffer.shape, buffer.dtype)
-        if out.size:
-            raw = out.reshape(-1).view(np.uint8)
-            cl.enqueue_copy(self.queue, raw, buffer.data, is_blocking=True)
-        return out
+        return self._memory.fetch(buffer)
+
+    def surrender(self, buffer: Array) -> np.ndarray[Any, Any]:
+        """The memory of a large result itself, where that is the host's; blocks as well."""
+        return self._memory.give(buffer)
 
     def empty(self, shape: tuple[int, ...], dtype: DType) -> Array:
         """An uninitialized buffer."""
@@ -100,16 +106,21 @@ class OpenCLDevice(BaseDevice):
         Raises:
             ResourceExhaustedError: the device has not that much memory.
         """
-        out = Array(None, shape, dtype)
-        size = max(out.nbytes, 16)
-        limit = self._limit
-        if size > self._largest or (limit and int(self._pool.active_bytes) + size > limit):
+        return self._placed(Array(None, shape, dtype))
+
+    def _placed(self, out: Array, source: np.ndarray[Any, Any] | None = None) -> Array:
+        """The array with memory of its own, and with values where there is a source of them."""
+        size, limit = max(out.nbytes, 16), self._limit
+        if size > self._largest or (limit and self._memory.active + size > limit):
             raise self._exhausted(out)
         try:
-            out.data = self._pool.allocate(size)
-        except cl.MemoryError:
+            if source is None:
+                out.data, out.lease = self._memory.room(size)
+            else:
+                self._memory.place(out, source)
+        except (cl.MemoryError, MemoryError):
             raise self._exhausted(out) from None
-        self._peak = max(self._peak, int(self._pool.active_bytes))
+        self._peak = max(self._peak, self._memory.active)
         return out
 
     def _exhausted(self, wanted: Array) -> errors.ResourceExhaustedError:
@@ -118,21 +129,25 @@ class OpenCLDevice(BaseDevice):
             None,
             f"OOM when allocating tensor with shape{list(wanted.shape)} and type {wanted.dtype} on "
             f"{self.attributes.description}: {wanted.nbytes} bytes, "
-            f"{int(self._pool.active_bytes)} in use",
+            f"{self._memory.active} in use",
         )
 
     def fill_zero(self, array: Array) -> None:
         """Sets all bytes of a buffer to zero."""
         if array.size:
-            cl.enqueue_fill_buffer(self.queue, array.data, np.zeros(1, np.uint8), 0, array.nbytes)
+            with self._lock:
+                cl.enqueue_fill_buffer(self.queue, array.data, _ZERO_BYTE, 0, array.nbytes)
+                self._memory.queued()
 
     def copy_into(self, source: Array, target: Array, offset: int) -> None:
         """Copies all of `source` into `target` from its element `offset` on."""
         if source.size:
-            cl.enqueue_copy(
-                self.queue, target.data, source.data, byte_count=source.nbytes,
-                dst_offset=offset * target.dtype.itemsize,
-            )  # fmt: skip
+            at = offset * target.dtype.itemsize
+            with self._lock:
+                cl.enqueue_copy(
+                    self.queue, target.data, source.data, byte_count=source.nbytes, dst_offset=at
+                )
+                self._memory.queued()
 
     # ------------------------------------------------------------ programs
     def kernel(self, source: str, name: str, **macros: object) -> Kernel:
@@ -205,15 +220,14 @@ class OpenCLDevice(BaseDevice):
             except cl.MemoryError as e:
                 raise errors.ResourceExhaustedError(None, None, str(e)) from None
             finally:
+                self._memory.queued()
                 self._queueing = before
             if self.queue is not self._plain:
                 self._timed.append((kernel.name, event))
 
     def read_int(self, array: Array) -> int:
         """The first element of an int32 array; blocks."""
-        out = np.empty(1, np.int32)
-        cl.enqueue_copy(self.queue, out, array.data, is_blocking=True)
-        value = int(out[0])
+        value = self._memory.first(array)
         if isinstance(array, Flag) and not value:
             self._zeros.append(array)  # as good as a new one
         return value
@@ -223,21 +237,22 @@ class OpenCLDevice(BaseDevice):
         if self._zeros:
             with suppress(IndexError):  # another thread took the last one
                 return self._zeros.pop()
-        out = self.allocate((1,), np.dtype(np.int32))
-        self.fill_zero(out)
-        return Flag(out.data, out.shape, out.dtype)
+        out = Flag(None, (1,), _ZERO.dtype)
+        self._placed(out, _ZERO)
+        return out
 
     # ------------------------------------------------------------ the rest of the contract
     def synchronize(self) -> None:
         """Blocks until the queue is empty."""
-        self.queue.finish()
+        self._memory.wait()
 
     def profile(self, on: bool) -> None:
         """Moves work to a queue that keeps times, or back: keeping them always costs speed."""
         with self._lock:
-            self.queue.finish()
+            self._memory.wait()
             timing = cl.command_queue_properties.PROFILING_ENABLE
             self.queue = cl.CommandQueue(self.context, properties=timing) if on else self._plain
+            self._memory.queue = self.queue
             self._timed.clear()
 
     def kernel_times(self) -> list[KernelTime]:
@@ -249,7 +264,7 @@ class OpenCLDevice(BaseDevice):
     def memory(self) -> MemoryStats:
         """Bytes of live buffers, now and at most."""
         return MemoryStats(
-            in_use=int(self._pool.active_bytes), peak=self._peak,
+            in_use=self._memory.active, peak=self._peak,
             limit=self.attributes.memory_bytes,
         )  # fmt: skip
 
@@ -260,8 +275,8 @@ class OpenCLDevice(BaseDevice):
 
     def close(self) -> None:
         """Waits for the queue and gives unused memory back."""
-        self.queue.finish()
+        self._memory.wait()
         self._zeros.clear()
-        self._pool.free_held()
+        self._memory.trim()
         self._kernels.clear()
         self._programs.clear()

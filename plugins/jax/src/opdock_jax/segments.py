@@ -26,8 +26,9 @@ _WIDE: Final = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex12
 def compile_segment(segment: Segment) -> Executable | Refusal:
     """An XLA program: at once where all shapes are known, else for the shapes that come."""
     trace = Trace(segment)
-    # XLA may write over what it is given first: memory for the new values of variables.
-    run = jax.jit(trace, donate_argnums=tuple(range(len(trace.updated))), keep_unused=True)
+    # XLA may write over what it is given first, for variables. Without, it is given what it reads.
+    over = tuple(range(len(trace.updated)))
+    run = jax.jit(trace, donate_argnums=over, keep_unused=bool(over))
     if not segment.is_static:
         return Program(trace, run)
     with segment.device.computing():

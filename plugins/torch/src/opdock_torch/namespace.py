@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable
 from types import MappingProxyType
@@ -63,6 +62,7 @@ class Namespace:
     special_functions = MappingProxyType(_SPECIAL)
 
     conj = staticmethod(torch.conj_physical)
+    log_softmax = staticmethod(functools.partial(torch.log_softmax, dim=-1))
     take = staticmethod(lambda x, indices, axis: torch.index_select(x, axis, indices))
     take_checks = staticmethod(lambda x: type(x) is torch.Tensor and x.is_cpu)
 
@@ -120,8 +120,11 @@ class Namespace:
         if combine is not compat.add and (combine not in _FOLDS or rows.is_complex()):
             return None
         if combine is compat.add and self.take_checks(rows):
-            with contextlib.suppress(RuntimeError):  # of a negative one
+            try:
                 return rows.new_zeros((count, rows.shape[1])).index_add_(0, ids, rows), None
+            except RuntimeError:  # of one that is negative, or too large
+                if int(ids.max()) >= count:
+                    raise
         ids = torch.where(ids < 0, count, ids)  # a row more, which nobody gets
         out, present = rows.new_zeros((count + 1, rows.shape[1])), ids.new_zeros(count + 1)
         if combine is compat.add:

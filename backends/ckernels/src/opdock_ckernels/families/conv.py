@@ -1,4 +1,7 @@
-"""Convolution and its gradients: unfolded windows times the filter, a part of the batch at once.
+"""Convolution and its gradients: windows times the filter, a part of the batch at once.
+
+Where the device multiplies matrices whose rows lie as windows do, they are read from the image;
+elsewhere, and where there are groups, they are unfolded before.
 
 Images and volumes, both data formats, any number of groups: the groups are a batch of products.
 """
@@ -13,10 +16,11 @@ import numpy as np
 
 from opdock.plugin import DType, KernelTable, NodeSig, checks, dtypes, windows
 from opdock_ckernels.dialect import TYPES
+from opdock_ckernels.margins import within_margins
 from opdock_ckernels.narrow import NARROW, computed, widened
-from opdock_ckernels.product import Factor, multiply
+from opdock_ckernels.product import Factor, Lines, multiply
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.strided import contiguous, zeros
+from opdock_ckernels.strided import contiguous, strides_of, take, zeros
 from opdock_ckernels.windows import VOLUME, channels_first, channels_last, volume
 
 __all__ = ["Finish", "check_grad", "convolution", "table"]
@@ -34,7 +38,7 @@ It takes the rows, and what the fused op has beside the product's own inputs.
 _INT_MAX = 2**31 - 1
 _LINES_OF_A_GROUP = 8
 """Work items of a group of a CPU that unfold a line: a group is what a thread takes."""
-_UNFOLDED_BYTES = {True: 4 << 20, False: 64 << 20}  # on a CPU it should stay in cache
+_AT_ONCE = {True: 4 << 20, False: 64 << 20}  # bytes; on a CPU they should stay in cache
 
 # Rows are (group, image, place); columns (window element, channel of the group). On a CPU a work
 # item writes a row of the window, with all channels, for a line of places, else one element.
@@ -164,13 +168,37 @@ class _Convolution:
         """In the node's format."""
         return channels_first(self.device, x, self.layout.first)
 
-    def blocks(self, batch: int, where: windows.Window, channels: int) -> Iterator[tuple[int, int]]:
-        """(first image, number of images) whose unfolded windows fit the limit."""
-        row = math.prod(where.out) * math.prod(where.window) * channels * self.type.itemsize
-        step = max(1, _UNFOLDED_BYTES[bool(self.device.is_cpu)] // max(row, 1))
-        if where.is_pointwise:
-            step = max(batch, 1)
+    def blocks(self, batch: int, image: int) -> Iterator[tuple[int, int]]:
+        """(first image, number of images) whose elements, `image` of each, fit the limit."""
+        limit = _AT_ONCE[bool(self.device.is_cpu)]
+        step = max(1, limit // max(image * self.type.itemsize, 1))
         return ((i, min(step, batch - i)) for i in range(0, batch, step))
+
+    def unfoldings(
+        self, batch: int, where: windows.Window, channels: int
+    ) -> Iterator[tuple[int, int]]:
+        """The same for their unfolded windows."""
+        if where.is_pointwise:
+            return iter([(0, batch)])
+        return self.blocks(batch, math.prod(where.out) * math.prod(where.window) * channels)
+
+    def padded(self, x: Array, where: windows.Window) -> Array:
+        """Images with zeros around them."""
+        if not where.is_padded:
+            return x
+        return within_margins(self.device, x, ((0, 0), *where.pads, (0, 0)))
+
+    def lines(self, x: Array, where: windows.Window, count: int) -> tuple[Lines, Lines]:
+        """How the windows of padded images lie, and how the elements of a window."""
+        image, *steps, _ = strides_of(x.shape)
+        near = zip(where.window, (d * n for d, n in zip(where.dilations, steps)))
+        far = zip(where.out, (s * n for s, n in zip(where.strides, steps)))
+        return [(count, image), *far], [*near, (x.shape[-1], 1)]
+
+    def windows(self, x: Array, where: windows.Window) -> Factor:
+        """All windows as the rows of a matrix, where they lie."""
+        data = self.padded(x, where)
+        return Factor.of_lines(data, *self.lines(data, where, x.shape[0]))
 
     def unfolded(
         self, x: Array, where: windows.Window, start: int, count: int, groups: int
@@ -238,7 +266,12 @@ def convolution(sig: NodeSig, finish: Finish | None = None) -> Callable[..., Arr
         if not result.size:
             return node.finish(result)
         weights = node.split(kernel, groups)
-        for start, count in node.blocks(data.shape[0], where, data.shape[-1]):
+        if groups == 1 and device.takes_lines:
+            multiply(device, node.windows(data, where), weights, result, node.pairs(1))
+            if finish is not None:
+                finish(result.reshape(result.size // outputs, outputs), *more)
+            return node.finish(result)
+        for start, count in node.unfoldings(data.shape[0], where, data.shape[-1]):
             rows = node.unfolded(data, where, start, count, groups)
             whole = count == data.shape[0]
             shape = (groups, rows.shape[1], outputs // groups)
@@ -268,6 +301,28 @@ def check_grad(layout: windows.Layout, grad: Array, *sizes: Any) -> None:
     windows.check_shape("out_backprop", grad.shape, layout.shape(*sizes))
 
 
+def _turned(where: windows.Window) -> windows.Window | None:
+    """The windows on the outputs that each element of the input is in, where they are a window's.
+
+    With steps of more than one they are not, nor where the padding is wider than the window.
+    """
+    reach = [(k - 1) * d for k, d in zip(where.window, where.dilations)]
+    pads = tuple((r - before, r - after) for r, (before, after) in zip(reach, where.pads))
+    if any(s != 1 for s in where.strides) or any(min(pair) < 0 for pair in pads):
+        return None
+    steps = where.strides
+    return windows.Window(where.out, where.window, steps, where.dilations, pads, where.size)
+
+
+def _flipped(device: Any, kernel: Array) -> Array:
+    """A filter backwards, from its outputs to its inputs."""
+    *window, inner, outputs = kernel.shape
+    *steps, across, _ = strides_of(kernel.shape)
+    last = sum((k - 1) * s for k, s in zip(window, steps, strict=True))
+    strides = [*(-s for s in steps), 1, across]
+    return take(device, kernel, (*window, outputs, inner), strides, last)
+
+
 def _backprop_input(sig: NodeSig) -> Callable[[Any, Array, Array], Array]:
     device, node = sig.device, _Convolution(sig, sig.in_dtypes[1])
 
@@ -282,16 +337,20 @@ def _backprop_input(sig: NodeSig) -> Callable[[Any, Array, Array], Array]:
         if not result.size or not grad.size:
             device.fill_zero(result)
             return node.finish(result)
+        if groups == 1 and device.takes_lines and (turned := _turned(where)) is not None:
+            right = Factor(_flipped(device, kernel), 1, (math.prod(window) * outputs, inner))
+            multiply(device, node.windows(back, turned), right, result, node.pairs(1))
+            return node.finish(result)
         places, width = math.prod(where.out), math.prod(window) * inner
         weights = node.split(kernel.reshape(width, outputs), groups)
-        turned = Factor(weights.data, groups, (width, outputs // groups), True)
-        for start, count in node.blocks(batch, where, channels):
+        across = Factor(weights.data, groups, (width, outputs // groups), True)
+        for start, count in node.unfoldings(batch, where, channels):
             left = node.split(back, groups, start * places, count * places)
             if where.is_pointwise and groups == 1:
-                multiply(device, left, turned, result, node.pairs(1))
+                multiply(device, left, across, result, node.pairs(1))
                 break
             columns: Array = device.allocate((groups, count * places, width), grad.dtype)
-            multiply(device, left, turned, columns, node.pairs(groups))
+            multiply(device, left, across, columns, node.pairs(groups))
             node.refolded(columns, result, where, start, count, groups)
         return node.finish(result)
 
@@ -326,8 +385,16 @@ def _backprop_filter(sig: NodeSig) -> Callable[[Array, Any, Array], Array]:
         groups = windows.groups(data.shape[-1], inner, outputs)
         width, places = math.prod(window) * inner, math.prod(where.out)
         result = zeros(device, (groups, width, outputs // groups), x.dtype)
-        if result.size and back.size:
-            for start, count in node.blocks(data.shape[0], where, data.shape[-1]):
+        if groups == 1 and device.takes_lines:
+            padded = node.padded(data, where)
+            image, share = padded.size // max(x.shape[0], 1), places * outputs
+            for start, count in node.blocks(x.shape[0], image + share):
+                far, near = node.lines(padded, where, count)
+                left = Factor.of_lines(padded, near, far, start * image)
+                right = Factor(back, 1, (count * places, outputs), offset=start * share)
+                multiply(device, left, right, result, node.pairs(1), add=True)
+        elif result.size and back.size:
+            for start, count in node.unfoldings(data.shape[0], where, data.shape[-1]):
                 rows = node.unfolded(data, where, start, count, groups)
                 left = Factor(rows, groups, rows.shape[1:], True)
                 right = node.split(back, groups, start * places, count * places)

@@ -1,14 +1,15 @@
-"""Ops that make one tensor of several: each input is moved to its place."""
+"""Ops that make one tensor of several: a kernel moves some inputs to their places."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from opdock.plugin import KernelTable, NodeSig, axes, checks
 from opdock_ckernels.families.array import HELD
+from opdock_ckernels.pieces import move_pieces
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.strided import place, strides_of
 
 __all__ = ["join", "table"]
 
@@ -21,10 +22,8 @@ def join(device: Any, values: Sequence[Array], axis: int, into: Array | None = N
     shape = list(first.shape)
     shape[axis] = sum(v.shape[axis] for v in values)
     out: Array = device.allocate(tuple(shape), first.dtype) if into is None else into
-    steps, at = strides_of(shape), 0
-    for value in values:
-        place(device, value, out, steps, at * steps[axis])
-        at += value.shape[axis]
+    inner, rows = math.prod(shape[axis + 1 :]), math.prod(shape[:axis])
+    move_pieces(device, out, values, [v.shape[axis] * inner for v in values], rows)
     return out
 
 

@@ -12,9 +12,9 @@ from opdock.plugin import REALS, KernelTable, NodeSig, checks, codegen
 from opdock_ckernels.along import along
 from opdock_ckernels.dialect import TYPES
 from opdock_ckernels.families.array import HELD
+from opdock_ckernels.margins import within_margins
 from opdock_ckernels.protocols import Array
 from opdock_ckernels.scattering import copied
-from opdock_ckernels.strided import place, strides_of, take
 
 __all__ = ["table"]
 
@@ -28,16 +28,7 @@ def pad(sig: NodeSig) -> Callable[..., Array]:
 
     def run(x: Array, paddings: Any, *rest: Any) -> Array:
         value, into = rest if len(rest) == 2 else (None, rest[0])
-        pairs = checks.margins(paddings, x.ndim)
-        shape = tuple(n + a + b for n, (a, b) in zip(x.shape, pairs, strict=True))
-        out: Array = device.allocate(shape, x.dtype) if into is None else into
-        if value is None:
-            device.fill_zero(out)
-        else:
-            take(device, value, shape, [0] * len(shape), 0, out)
-        steps = strides_of(shape)
-        place(device, x, out, steps, sum(a * s for (a, _), s in zip(pairs, steps, strict=True)))
-        return out
+        return within_margins(device, x, checks.margins(paddings, x.ndim), value, into)
 
     return run
 

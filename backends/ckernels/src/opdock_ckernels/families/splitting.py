@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from opdock.plugin import KernelTable, NodeSig, checks
 from opdock_ckernels.families.array import HELD
+from opdock_ckernels.pieces import move_pieces
 from opdock_ckernels.protocols import Array
-from opdock_ckernels.strided import strides_of, take
 
 __all__ = ["table"]
 
@@ -16,12 +17,10 @@ table = KernelTable()
 
 
 def _cut(device: Any, x: Array, axis: int, lengths: Sequence[int], drop: bool = False) -> Any:
-    steps, at, out = strides_of(x.shape), 0, []
-    for n in lengths:
-        shape = (*x.shape[:axis], n, *x.shape[axis + 1 :])
-        piece = take(device, x, shape, steps, at * steps[axis])
-        out.append(piece.reshape(*shape[:axis], *shape[axis + 1 :]) if drop else piece)
-        at += n
+    inner, rows = math.prod(x.shape[axis + 1 :]), math.prod(x.shape[:axis])
+    shapes = [(*x.shape[:axis], *([] if drop else [n]), *x.shape[axis + 1 :]) for n in lengths]
+    out: list[Array] = [device.allocate(shape, x.dtype) for shape in shapes]
+    move_pieces(device, x, out, [n * inner for n in lengths], rows, cuts=True)
     return out[0] if len(out) == 1 else tuple(out)
 
 

@@ -84,7 +84,7 @@ def axes_of(params: Any, indices: Any, axis: Any, batch_dims: int) -> tuple[int,
 def take(xp: Any, params: Any, indices: Any, axis: int) -> Any:
     """`params` at checked `indices` of any rank along `axis`."""
     places = indices if len(indices.shape) == 1 else xp.reshape(indices, (-1,))
-    if not _takes_checked(xp, params):
+    if not takes_checked(xp, params):
         check_indices(xp, indices, params.shape[axis])
         found = xp.take(params, places, axis=axis)
     else:
@@ -98,11 +98,12 @@ def take(xp: Any, params: Any, indices: Any, axis: int) -> Any:
     return xp.reshape(found, (*params.shape[:axis], *indices.shape, *params.shape[axis + 1 :]))
 
 
-def _takes_checked(xp: Any, params: Any) -> bool:
+def takes_checked(xp: Any, params: Any) -> bool:
     """Whether places in an array need no look before they are taken, which a namespace may say.
 
     What `xp.take_checks` is true of raises IndexError or RuntimeError where `xp.take` is asked for
-    what is not in it, and where it is indexed by arrays of places beyond its end.
+    what is not in it, where it is indexed by arrays of places beyond its end, and where
+    `xp.fold_rows` is to add it up by ids that are too large.
     """
     checks = getattr(xp, "take_checks", None)
     return checks is not None and bool(checks(params))
@@ -113,7 +114,7 @@ def _cells(xp: Any, params: Any, indices: Any) -> Any | None:
 
     One place alone would be a view.
     """
-    if len(indices.shape) < 2 or not indices.shape[-1] or not _takes_checked(xp, params):
+    if len(indices.shape) < 2 or not indices.shape[-1] or not takes_checked(xp, params):
         return None
     if xp.min(indices) < 0:
         return None

@@ -128,7 +128,7 @@ def invert_permutation(xp: Any, sig: NodeSig) -> Any:
     def run(x: Any) -> Any:
         check_vector("invert_permutation", x)
         n = x.shape[0]
-        order = xp.argsort(x, stable=True)
+        order = xp.argsort(x, stable=False)  # of a permutation there are no two alike
         wanted = xp.arange(n, dtype=x.dtype, device=getattr(x, "device", None))
         if n and fails(xp, xp.any(xp.take(x, order, axis=0) != wanted)):
             raise no_permutation([int(v) for v in x])

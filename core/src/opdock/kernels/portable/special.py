@@ -2,7 +2,8 @@
 
 Each works in the precision of its argument. The series coefficients are Chebyshev fits to double
 precision, of which single precision takes as many as it can tell; the rest are the usual
-recurrences, asymptotic series and continued fractions.
+recurrences, asymptotic series and continued fractions. `single` has what single
+precision has fits of its own for.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import functools
 import itertools
 import math
 from typing import Any, Final
+
+from opdock.kernels import single
 
 Array = Any
 
@@ -77,7 +80,8 @@ SERIES: Final = {
     "euler_maclaurin": _EULER_MACLAURIN,
 }  # fmt: skip
 """The coefficients, for backends that write the same functions in another language."""
-_SHIFT: Final = 8
+_SINGLE: Final = 1e-10
+"""An epsilon above it is one of single precision or less."""
 _MAX_TERMS: Final = 4000
 
 
@@ -129,6 +133,8 @@ def _erf_near(xp: Any, x: Array) -> Array:
 
 def erf(xp: Any, x: Array) -> Array:
     """The error function."""
+    if _epsilon(xp, x) > _SINGLE:
+        return single.erf(xp, x)
     size = xp.minimum(xp.abs(x), xp.full_like(x, 30.0))
     near = xp.minimum(size, xp.ones_like(x))
     value = xp.where(size <= 1, _erf_near(xp, near), 1 - xp.exp(-size * size) * _erfcx(xp, size))
@@ -138,6 +144,8 @@ def erf(xp: Any, x: Array) -> Array:
 
 def erfc(xp: Any, x: Array) -> Array:
     """`1 - erf(x)`."""
+    if _epsilon(xp, x) > _SINGLE:
+        return single.erfc(xp, x)
     size = xp.minimum(xp.abs(x), xp.full_like(x, 30.0))
     near = xp.minimum(size, xp.ones_like(x))
     far = xp.exp(-size * size) * _erfcx(xp, size)
@@ -154,7 +162,7 @@ def _erfc_inverse(xp: Any, q: Array) -> Array:
     a = 2 / (math.pi * 0.147) + log / 2
     root = xp.sqrt(a * a - log / 0.147)
     x = xp.sqrt(xp.maximum(root - a, xp.zeros_like(q)))
-    for _ in range(4 if _epsilon(xp, q) < 1e-10 else 2):  # each doubles the digits, from three on
+    for _ in range(4 if _epsilon(xp, q) < _SINGLE else 2):  # each doubles the digits, from three on
         scaled = _erfcx(xp, x)
         excess = xp.log(scaled) - x * x - target
         x = xp.maximum(x + excess * scaled * (math.sqrt(math.pi) / 2), xp.zeros_like(q))
@@ -163,6 +171,8 @@ def _erfc_inverse(xp: Any, q: Array) -> Array:
 
 def erfinv(xp: Any, p: Array) -> Array:
     """The inverse of `erf`."""
+    if _epsilon(xp, p) > _SINGLE:
+        return single.erfinv(xp, p)
     size = xp.abs(p)
     inside = xp.where(size < 1, size, xp.zeros_like(p))
     x = _erfc_inverse(xp, 1 - inside)
@@ -186,23 +196,29 @@ def ndtri(xp: Any, p: Array) -> Array:
 
 
 # ---------------------------------------------------------------- gamma
+def _asymptotic(xp: Any, x: Array, series: tuple[float, ...]) -> tuple[int, tuple[float, ...]]:
+    """From where on an asymptotic series serves, and how many of its terms."""
+    return (4, series[:4]) if _epsilon(xp, x) > _SINGLE else (8, series)
+
+
 def _is_pole(xp: Any, x: Array) -> Array:
     return (x <= 0) & (x == xp.floor(x))
 
 
 def lgamma(xp: Any, x: Array) -> Array:
     """`log |gamma(x)|`."""
+    start, terms = _asymptotic(xp, x, _STIRLING)
     reflected = x < 0.5
     y = xp.where(reflected, 1 - x, x)
     y = _where(xp, xp.isfinite(y), y, 1.0)
-    shifted = y < _SHIFT
+    shifted = y < start
     small = _where(xp, shifted, y, 1.0)
-    product = math.prod((small + k for k in range(1, _SHIFT)), start=small)
-    z = xp.where(shifted, y + _SHIFT, y)
+    product = math.prod((small + k for k in range(1, start)), start=small)
+    z = xp.where(shifted, y + start, y)
     inverse = 1 / z
     squared = inverse * inverse
     series = xp.zeros_like(z)
-    for c in reversed(_STIRLING):
+    for c in reversed(terms):
         series = series * squared + c
     value = (z - 0.5) * xp.log(z) - z + 0.5 * math.log(2 * math.pi) + series * inverse
     value = xp.where(shifted, value - xp.log(product), value)
@@ -217,27 +233,35 @@ def lgamma(xp: Any, x: Array) -> Array:
 
 def digamma(xp: Any, x: Array) -> Array:
     """The derivative of log gamma; NaN at its poles."""
+    start, terms = _asymptotic(xp, x, _DIGAMMA)
     reflected = x < 0.5
     y = xp.where(reflected, 1 - x, x)
     safe = _where(xp, xp.isfinite(y), y, 1.0)
-    shifted = safe < _SHIFT
+    shifted = safe < start
     small = _where(xp, shifted, safe, 1.0)
     # 1 / (y + k) and the next in one quotient.
-    pairs = ((2 * small + 2 * k + 1) / ((small + k) * (small + k + 1)) for k in range(0, _SHIFT, 2))
+    pairs = ((2 * small + 2 * k + 1) / ((small + k) * (small + k + 1)) for k in range(0, start, 2))
     correction = _where(xp, shifted, sum(pairs), 0.0)
-    z = xp.where(shifted, safe + _SHIFT, safe)
+    z = xp.where(shifted, safe + start, safe)
     squared = 1 / (z * z)
     series = xp.zeros_like(z)
-    for c in reversed(_DIGAMMA):
+    for c in reversed(terms):
         series = series * squared + c
     value = xp.log(z) - 0.5 / z - series * squared - correction
-    fraction = x - xp.round(x)
-    tangent = xp.tan(math.pi * _where(xp, fraction == 0, 0.25, fraction))
-    half = xp.abs(fraction) == 0.5
-    cotangent = _where(xp, half, 0.0, math.pi / tangent)
-    value = xp.where(reflected, value - cotangent, value)
+    value = xp.where(reflected, value - _cotangent(xp, x - xp.round(x)), value)
     value = _where(xp, _is_pole(xp, x), math.nan, value)
     return xp.where(xp.isfinite(x), value, _where(xp, x < 0, math.nan, x))
+
+
+def _cotangent(xp: Any, x: Array) -> Array:
+    """Pi times the cotangent of pi times `x`, which is at most a half; anything of 0."""
+    x = _where(xp, x == 0, 0.25, x)
+    half = xp.abs(x) == 0.5
+    if _epsilon(xp, x) > _SINGLE:
+        value = single.cotangent(x)
+    else:
+        value = math.pi / xp.tan(math.pi * x)
+    return _where(xp, half, 0.0, value)
 
 
 # ---------------------------------------------------------------- incomplete gamma

@@ -13,6 +13,7 @@ from opdock.kernels.array_api import (
     put_at,
 )
 from opdock.kernels.portable import portable
+from opdock.kernels.portable.gather import takes_checked
 from opdock.kernels.select.signature import NodeSig
 
 _HALVES = (dtypes.float16, dtypes.bfloat16)
@@ -23,6 +24,15 @@ def _shifted(xp: Any, logits: Any) -> Any:
     if logits.shape[-1] == 0:
         return logits
     return logits - xp.max(logits, axis=-1, keepdims=True)
+
+
+def _log_softmax(xp: Any, logits: Any) -> Any:
+    """The log probabilities of the classes, by the namespace's own function if it has one."""
+    own = getattr(xp, "log_softmax", None)
+    if own is not None:
+        return own(logits)
+    shifted = _shifted(xp, logits)
+    return shifted - xp.log(xp.sum(xp.exp(shifted), axis=-1, keepdims=True))
 
 
 def _wide(xp: Any, sig: NodeSig) -> Callable[[Any], Any]:
@@ -50,9 +60,7 @@ def log_softmax(xp: Any, sig: NodeSig) -> Callable[..., Any]:
     wide = _wide(xp, sig)
 
     def run(logits: Any) -> Any:
-        shifted = _shifted(xp, wide(logits))
-        out = shifted - xp.log(xp.sum(xp.exp(shifted), axis=-1, keepdims=True))
-        return xp.astype(out, logits.dtype, copy=False)
+        return xp.astype(_log_softmax(xp, wide(logits)), logits.dtype, copy=False)
 
     return run
 
@@ -100,6 +108,23 @@ def no_class(labels: Any, row: int, classes: int) -> Exception:
     )
 
 
+def _chances(xp: Any, logits: Any, valid: Any) -> tuple[Any, Any, Any]:
+    """Logits less a number of their row's, the log of what their powers add up to, and chances.
+
+    Rows that are not valid have NaN for the latter two.
+    """
+    if hasattr(xp, "log_softmax"):
+        logs = xp.log_softmax(logits)
+        if not (takes_checked(xp, valid) and bool(xp.all(valid))):
+            logs = xp.where(valid[:, None], logs, xp.full_like(logs, xp.nan))
+        return logs, 0, xp.exp(logs)
+    shifted = _shifted(xp, logits)
+    powers = xp.exp(shifted)
+    total = xp.sum(powers, axis=-1, keepdims=True)
+    total = xp.where(valid[:, None], total, xp.full_like(total, xp.nan))
+    return shifted, xp.log(total[:, 0]), powers / total
+
+
 @portable("SparseSoftmaxCrossEntropyWithLogits")
 def sparse_xent(xp: Any, sig: NodeSig) -> Callable[..., Any]:
     """Loss and gradient against class ids; an id out of range gives a row of NaN."""
@@ -107,19 +132,14 @@ def sparse_xent(xp: Any, sig: NodeSig) -> Callable[..., Any]:
 
     def run(features: Any, labels: Any) -> Any:
         check_classes(features, labels)
-        logits = wide(features)
-        top = xp.max(logits, axis=-1, keepdims=True)
-        powers = xp.exp(logits - top)
-        total = xp.sum(powers, axis=-1, keepdims=True)
         rows, classes = features.shape
         valid = (labels >= 0) & (labels < classes)
+        shifted, log_total, chances = _chances(xp, wide(features), valid)
         label = xp.where(valid, labels, xp.zeros_like(labels))
-        total = xp.where(valid[:, None], total, xp.full_like(total, xp.nan))
         arange = functools.partial(xp.arange, device=getattr(labels, "device", None))
         place = arange(rows, dtype=index_type(xp)) * classes + xp.astype(label, index_type(xp))
-        chosen = xp.take(xp.reshape(logits, (-1,)), place, axis=0) - top[:, 0]
-        loss = xp.log(total[:, 0]) - chosen
-        back = xp.reshape(powers / total, (-1,))
+        loss = log_total - xp.take(xp.reshape(shifted, (-1,)), place, axis=0)
+        back = xp.reshape(chances, (-1,))
         written = put_at(back, place, xp.take(back, place, axis=0) - 1)
         back = xp.reshape(back, (rows, classes))
         if not written:
