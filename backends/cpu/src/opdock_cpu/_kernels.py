@@ -365,13 +365,13 @@ TABLES: Final[Mapping[str, str]] = {
     "opdock_cpu.jit.cluster:table": "opdock>Cluster opdock>ClusterOpen",
     "opdock_cpu.jit.elementary:table": (
         "Abs Acos Acosh Add AddV2 Asin Asinh Atan Atan2 Atanh BesselI0e BesselI1e Ceil "
-        "ClipByValue Cosh Div DivNoNan Elu EluGrad Equal Erf Erfc Erfinv Exp Expm1 Floor "
-        "FloorDiv Greater GreaterEqual Inv InvGrad IsFinite IsInf IsNan LeakyRelu "
-        "LeakyReluGrad Less LessEqual Log Log1p Maximum Minimum Mul MulNoNan Ndtri Neg "
-        "NotEqual Pow RealDiv Reciprocal ReciprocalGrad Relu Relu6 Relu6Grad ReluGrad Rint "
-        "Round Rsqrt RsqrtGrad SelectV2 Selu SeluGrad Sigmoid SigmoidGrad Sign Sinh Softplus "
-        "SoftplusGrad Softsign SoftsignGrad Sqrt SqrtGrad Square SquaredDifference Sub Tanh "
-        "TanhGrad TruncateDiv Xdivy Xlogy"
+        "ClipByValue Cosh Div DivNoNan Elu EluGrad Equal Erf Erfc Erfinv Exp Expm1 Floor FloorDiv "
+        "Greater GreaterEqual Inv InvGrad IsFinite IsInf IsNan LeakyRelu LeakyReluGrad Less "
+        "LessEqual Log Log1p Maximum Minimum Mul MulNoNan Ndtri Neg NotEqual Pow RealDiv "
+        "Reciprocal ReciprocalGrad Relu Relu6 Relu6Grad ReluGrad Rint Round Rsqrt RsqrtGrad "
+        "SelectV2 Selu SeluGrad Sigmoid SigmoidGrad Sign Sinh Softplus SoftplusGrad Softsign "
+        "SoftsignGrad Sqrt SqrtGrad Square SquaredDifference Sub Tanh TanhGrad TruncateDiv Xdivy "
+        "Xlogy"
     ),
     "opdock_cpu.jit.entropy:table": (
         "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits "
