@@ -97,13 +97,14 @@ def _looped(
     sig: NodeSig, plain: Function, loops: Callable[..., np.ndarray[Any, Any] | None],
     many: int = _MANY,
 ) -> Function:  # fmt: skip
-    """`plain`, or what loops give in double precision, of many elements of single precision.
+    """`plain`, or what loops give in double precision, of many elements of 32 bits or 16.
 
     Both may take a buffer for the result behind their arguments; loops may give None. From so
     `many` elements on they are quicker.
     """
-    if sig.out_dtypes[0] is not dtypes.float32:
+    if sig.out_dtypes[0] not in (dtypes.float32, dtypes.float16):
         return plain
+    dtype = sig.out_dtypes[0].np
 
     def run(*args: Any) -> Array:
         *inputs, out = args
@@ -114,10 +115,7 @@ def _looped(
         value = loops(*inputs) if math.prod(shape) >= many else None
         if value is None:
             return plain(*args)
-        if out is None:
-            return value.astype(np.float32)
-        np.copyto(out, value, casting="unsafe")
-        return out
+        return converted(value, dtype, out)
 
     return run
 
