@@ -60,11 +60,11 @@ REASONS: Final = {
     "Random* Stateful* Stateless*": _FEW,
     "CropAndResize": _LITTLE,
     "EditDistance": "NumPy sorts the cells by sequence; the distances themselves are a loop",
-    "Fingerprint KMC2*": _ROWS,
+    "Fingerprint KMC2* ReverseSequence*": _ROWS,
     "NearestNeighbors CombinedNonMax* Nth* ImageProj* Ragged* Histogram* Bucketize": _PASSES,
     "Complex* Angle Cast FloorMod Quantize* FakeQuant* Cumulative*": _PASSES,
     "*SegmentM* *SegmentSqrtN* Resize* ScaleAndTranslate* *ScatterDiv* Inplace*": _PASSES,
-    "Elu* Selu* Resource* Sparse* Unique* Where* SampleDistorted* SdcaShrink*": _PASSES,
+    "Elu* Selu* Resource* Sparse* Unique* Where* ListDiff SampleDistorted* SdcaShrink*": _PASSES,
 }
 """Patterns of op types, apart by spaces, with the reason; the first that matches counts."""
 

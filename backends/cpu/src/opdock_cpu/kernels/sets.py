@@ -99,7 +99,8 @@ def list_diff(sig: NodeSig) -> Callable[..., Any]:
             other = set(y.tolist())
             kept = np.array([i for i, v in enumerate(x.tolist()) if v not in other], index_type)
         else:
-            kept = np.flatnonzero(np.isin(x, y, invert=True)).astype(index_type)
+            absent = np.isin(halves.widened(x), halves.widened(y), invert=True)
+            kept = np.flatnonzero(absent).astype(index_type)
         return x[kept], kept
 
     return run
