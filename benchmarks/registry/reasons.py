@@ -72,7 +72,7 @@ REASONS: Final = {
     "Random* Stateful* Stateless*": _FEW,
     "CropAndResize": _LITTLE,
     "EditDistance": "NumPy sorts the cells by sequence; the distances themselves are a loop",
-    "Fingerprint KMC2*": _ROWS,
+    "Fingerprint KMC2* ReverseSequence*": _ROWS,
     "NearestNeighbors CombinedNonMax* Nth* ImageProj* Ragged* Histogram* Bucketize": _PASSES,
     "Complex* Angle Cast FloorMod Quantize* FakeQuant* Cumulative*": _PASSES,
     "*SegmentM* *SegmentSqrtN* Resize* ScaleAndTranslate* *ScatterDiv* Inplace*": _PASSES,

@@ -157,7 +157,8 @@ def list_diff(sig: NodeSig) -> Callable[..., Any]:
             other = set(y.tolist())
             kept = np.array([i for i, v in enumerate(x.tolist()) if v not in other], index_type)
         else:
-            kept = np.flatnonzero(_missing(x, y)).astype(index_type)
+            absent = _missing(halves.widened(x), halves.widened(y))
+            kept = np.flatnonzero(absent).astype(index_type)
         return x[kept], kept
 
     return run

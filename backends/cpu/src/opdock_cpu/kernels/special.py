@@ -99,14 +99,15 @@ def _looped(
     sig: NodeSig, plain: Function, loops: Callable[..., np.ndarray[Any, Any] | None],
     many: int = _MANY,
 ) -> Function:  # fmt: skip
-    """`plain`, or what loops give in double precision, of many elements of single precision.
+    """`plain`, or what loops give in double precision, of many elements of 32 bits or 16.
 
     Loops get some elements at a time, so that what they work in stays in the cache. Both may take
     a buffer for the result behind their arguments; loops may give None. From so `many` elements on
     they are quicker.
     """
-    if sig.out_dtypes[0] is not dtypes.float32:
+    if sig.out_dtypes[0] not in (dtypes.float32, dtypes.float16):
         return plain
+    dtype = sig.out_dtypes[0].np
 
     def run(*args: Any) -> Array:
         *inputs, out = args
@@ -118,14 +119,14 @@ def _looped(
         if count < many:
             return plain(*args)
         given = [_flat(x, shape) for x in inputs]
-        found = np.empty(shape, np.float32) if out is None else out
+        found = np.empty(shape, dtype) if out is None else out
         flat = found.reshape(-1)
         for start in range(0, count, _SOME):
             some = slice(start, start + _SOME)
             values = loops(*(x[some] if x.ndim else x for x in given))
             if values is None:
                 return plain(*args)
-            np.copyto(flat[some], values, casting="unsafe")
+            converted(values, dtype, flat[some])
         return found
 
     return run
