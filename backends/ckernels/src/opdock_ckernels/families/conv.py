@@ -195,7 +195,7 @@ class _Convolution:
         far = zip(where.out, (s * n for s, n in zip(where.strides, steps)))
         return [(count, image), *far], [*near, (x.shape[-1], 1)]
 
-    def windows(self, x: Array, where: windows.Window) -> Factor:
+    def in_place(self, x: Array, where: windows.Window) -> Factor:
         """All windows as the rows of a matrix, where they lie."""
         data = self.padded(x, where)
         return Factor.of_lines(data, *self.lines(data, where, x.shape[0]))
@@ -267,7 +267,7 @@ def convolution(sig: NodeSig, finish: Finish | None = None) -> Callable[..., Arr
             return node.finish(result)
         weights = node.split(kernel, groups)
         if groups == 1 and device.takes_lines:
-            multiply(device, node.windows(data, where), weights, result, node.pairs(1))
+            multiply(device, node.in_place(data, where), weights, result, node.pairs(1))
             if finish is not None:
                 finish(result.reshape(result.size // outputs, outputs), *more)
             return node.finish(result)
@@ -339,7 +339,7 @@ def _backprop_input(sig: NodeSig) -> Callable[[Any, Array, Array], Array]:
             return node.finish(result)
         if groups == 1 and device.takes_lines and (turned := _turned(where)) is not None:
             right = Factor(_flipped(device, kernel), 1, (math.prod(window) * outputs, inner))
-            multiply(device, node.windows(back, turned), right, result, node.pairs(1))
+            multiply(device, node.in_place(back, turned), right, result, node.pairs(1))
             return node.finish(result)
         places, width = math.prod(where.out), math.prod(window) * inner
         weights = node.split(kernel.reshape(width, outputs), groups)

@@ -2,8 +2,8 @@
 
 Each works in the precision of its argument. The series coefficients are Chebyshev fits to double
 precision, of which single precision takes as many as it can tell; the rest are the usual
-recurrences, asymptotic series and continued fractions. `single` has what single
-precision has fits of its own for.
+recurrences, asymptotic series and continued fractions. What single precision has fits of its own
+for is in `kernels/single.py`.
 """
 
 from __future__ import annotations
