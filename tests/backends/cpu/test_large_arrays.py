@@ -157,7 +157,9 @@ def test_what_is_no_product_for_parts() -> None:
 
 
 # ---------------------------------------------------------------- transforms
-@pytest.mark.parametrize("length", [1 << 17, 66 * 4861, 131_101, 3 * 5 * 7 * 11 * 13 * 17])
+@pytest.mark.parametrize(
+    "length", [1 << 17, 66 * 4861, 60 * 1759, 131_101, 3 * 5 * 7 * 11 * 13 * 17]
+)
 def test_long_transforms(length: int) -> None:
     x = (_normal(length) + 1j * _normal(length)).astype(np.complex64)
     with tf.Session() as session:
@@ -171,6 +173,8 @@ def test_lengths_are_divided_near_their_root() -> None:
     assert fft._divided(1 << 20) == 1 << 10
     assert fft._divided(66 * 48661) == 66
     assert fft._divided(131_101) == 1  # a prime
+    assert fft._divided(60 * 1759) == 60  # of which it is the large prime that costs
+    assert fft._divided(1 << 16) == 1
 
 
 # ---------------------------------------------------------------- threads

@@ -31,8 +31,8 @@ def product(a: Array, b: Array) -> Array | None:
     """
     if a.ndim != 2 or b.ndim != 2 or not a.dtype == b.dtype == np.float32:
         return None
-    rows, inner, columns = *a.shape, b.shape[1]
-    if inner != len(b) or min(rows, columns) < 2 or rows * inner * columns < _LARGE or reason():
+    (rows, inner), (height, columns) = a.shape, b.shape
+    if inner != height or min(rows, columns) < 2 or rows * inner * columns < _LARGE or reason():
         return None
     (left, turned), (right, other) = _as_stored(a), _as_stored(b)
     run = _parts(left.shape, turned, right.shape, other, threads())

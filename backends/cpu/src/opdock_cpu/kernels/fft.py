@@ -29,6 +29,10 @@ _MANY: Final = 1 << 15
 """Elements from which a second thread may gain."""
 _LONG: Final = 1 << 17
 """Elements of a row that the nearest caches have no room for."""
+_PRIME: Final = 256
+"""Primes of which SciPy makes longer transforms."""
+_SOME: Final = 1 << 13
+"""Elements of a row that is worth the calls."""
 _LEAST: Final = 16
 """The least factor of a length that is worth a pass over memory."""
 _KEPT: Final = 64
@@ -64,9 +68,21 @@ def _shared(transform: Transform) -> Transform:
 
 # ---------------------------------------------------------------- long rows
 def _divided(length: int) -> int:
-    """A factor of a length near its root, with which its rows are computed; 1 if there is none."""
+    """A factor of a length, into so many rows of which it is divided; 1 if that does not pay.
+
+    It is near the length's root, or what a large prime leaves: SciPy makes transforms of twice the
+    length, and more, where there is one, and here they are those of the prime alone.
+    """
     near = math.isqrt(length)
-    return next((n for n in range(near, _LEAST - 1, -1) if length % n == 0), 1)
+    if length >= _LONG:
+        return next((n for n in range(near, _LEAST - 1, -1) if length % n == 0), 1)
+    rest, factor = length, 2
+    while factor * factor <= rest:
+        if rest % factor:
+            factor += 1
+        else:
+            rest //= factor
+    return length // rest if rest >= _PRIME and length // rest >= _LEAST else 1
 
 
 @functools.lru_cache(maxsize=2)
@@ -89,7 +105,7 @@ def _of_rows(transform: Transform, inverse: bool) -> Transform:
     @functools.wraps(transform)
     def run(x: Array, s: Sequence[int] | None = None, axes: Sequence[int] | None = None) -> Array:
         length = x.shape[-1]
-        alone = axes is not None and len(axes) == 1 and x.size == length >= _LONG
+        alone = axes is not None and len(axes) == 1 and x.size == length >= _SOME
         rows = _divided(length) if alone and s is None and x.dtype.kind == "c" else 1
         if rows == 1:
             return transform(x, s, axes)
