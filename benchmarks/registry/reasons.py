@@ -34,6 +34,10 @@ _SIGNED: Final = "NumPy's remainder, a call of C's fmod for each number"
 _FEW: Final = "few numbers, in NumPy until a process has drawn enough to load the compiler"
 _LITTLE: Final = "little work, in NumPy unless the process has other generated code"
 _ROWS: Final = "each row is looked at by Python"
+_ORDER: Final = (
+    "whether cells are in order is seen before they are merged or found: each is read twice"
+)
+_PARTED: Final = "each row is parted three times or so, until what is wanted is found"
 _PASSES: Final = "several passes of NumPy's where TensorFlow has one loop"
 
 REASONS: Final = {
@@ -54,7 +58,9 @@ REASONS: Final = {
     "CropAndResize": _LITTLE,
     "EditDistance": "NumPy sorts the cells by sequence; the distances themselves are a loop",
     "Fingerprint KMC2*": _ROWS,
-    "NearestNeighbors CombinedNonMax* Nth* ImageProj* Ragged* Histogram* Bucketize": _PASSES,
+    "SparseAdd*": _ORDER,
+    "NthElement": _PARTED,
+    "NearestNeighbors CombinedNonMax* ImageProj* Ragged* Histogram* Bucketize": _PASSES,
     "Complex* Angle Cast FloorMod Quantize* FakeQuant* Cumulative*": _PASSES,
     "*SegmentM* *SegmentSqrtN* Resize* ScaleAndTranslate* *ScatterDiv* Inplace*": _PASSES,
     "Elu* Selu* Resource* Sparse* Unique* Where* SampleDistorted* SdcaShrink*": _PASSES,
