@@ -39,6 +39,10 @@ _UNDECIDED: Final = (
 )
 _FRESH: Final = "hundreds of MB of new memory in each step, whose pages the system clears"
 _ROWS: Final = "each row is looked at by Python"
+_ORDER: Final = (
+    "whether cells are in order is seen before they are merged or found: each is read twice"
+)
+_PARTED: Final = "each row is parted three times or so, until what is wanted is found"
 _PASSES: Final = "several passes of NumPy's where TensorFlow has one loop"
 
 _BEAM: Final = (
@@ -73,7 +77,9 @@ REASONS: Final = {
     "CropAndResize": _LITTLE,
     "EditDistance": "NumPy sorts the cells by sequence; the distances themselves are a loop",
     "Fingerprint KMC2* ReverseSequence*": _ROWS,
-    "NearestNeighbors CombinedNonMax* Nth* ImageProj* Ragged* Histogram* Bucketize": _PASSES,
+    "NearestNeighbors CombinedNonMax* ImageProj* Ragged* Histogram* Bucketize": _PASSES,
+    "SparseAdd*": _ORDER,
+    "NthElement": _PARTED,
     "Complex* Angle Cast FloorMod Quantize* FakeQuant* Cumulative*": _PASSES,
     "*SegmentM* *SegmentSqrtN* Resize* ScaleAndTranslate* *ScatterDiv* Inplace*": _PASSES,
     "Elu* Selu* Resource* Sparse* Unique* Where* ListDiff SampleDistorted* SdcaShrink*": _PASSES,

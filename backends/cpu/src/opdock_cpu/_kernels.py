@@ -221,6 +221,7 @@ TABLES: Final[Mapping[str, str]] = {
         "DenseToDenseSetOperation DenseToSparseSetOperation SetSize SparseToSparseSetOperation"
     ),
     "opdock_cpu.kernels.sets:table": "ListDiff Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2",
+    "opdock_cpu.kernels.slicing:table": "ResourceStridedSliceAssign StridedSliceAssign",
     "opdock_cpu.kernels.solve:table": (
         "MatrixDeterminant MatrixInverse MatrixSolve MatrixSolveLs MatrixTriangularSolve"
     ),
@@ -245,9 +246,8 @@ TABLES: Final[Mapping[str, str]] = {
         "AssignAdd AssignAddVariableOp AssignSub AssignSubVariableOp CountUpTo ResourceGather "
         "ResourceScatterAdd ResourceScatterDiv ResourceScatterMax ResourceScatterMin "
         "ResourceScatterMul ResourceScatterNdAdd ResourceScatterNdSub ResourceScatterNdUpdate "
-        "ResourceScatterSub ResourceScatterUpdate ResourceStridedSliceAssign ScatterAdd "
-        "ScatterDiv ScatterMax ScatterMin ScatterMul ScatterNdAdd ScatterNdSub ScatterNdUpdate "
-        "ScatterSub ScatterUpdate StridedSliceAssign"
+        "ResourceScatterSub ResourceScatterUpdate ScatterAdd ScatterDiv ScatterMax ScatterMin "
+        "ScatterMul ScatterNdAdd ScatterNdSub ScatterNdUpdate ScatterSub ScatterUpdate"
     ),
     "opdock_cpu.kernels.strings:table": (
         "ReduceJoin StringJoin StringLength StringLower StringSplit StringSplitV2 StringStrip "

@@ -116,32 +116,45 @@ def _select(
     Elements less than one of them are brought to the front, and what is wanted is on one side.
     """
     for r in range(begin, end):
-        first = r * length
-        have, lost = first, x[first]
-        for i in range(first, first + length):
+        low, high, wanted = r * length, (r + 1) * length, r * length + at
+        pivot, fresh = _middle(x[low], x[(low + high) // 2], x[high - 1]), 1
+        less, far, found = low, high - 1, x[low]
+        for i in range(low, high):
             v = x[i]
-            work[have] = v
-            have += 0 if isnan(v) else 1
-            lost = v if isnan(v) else lost
-        low, high, wanted = first, have, first + at
-        found = lost
+            work[less] = v
+            work[far] = v
+            before = 1 if v < pivot else 0
+            less += before
+            far -= 1 - before
         while wanted >= low and wanted < high:
-            pivot = _middle(work[low], work[(low + high) // 2], work[high - 1])
-            less = low
-            for i in range(low, high):
-                v = work[i]
-                work[i] = work[less]
-                work[less] = v
-                less += 1 if v < pivot else 0
+            if fresh == 0:
+                pivot, less = _middle(work[low], work[(low + high) // 2], work[high - 1]), low
+                for i in range(low, high):
+                    v = work[i]
+                    work[i] = work[less]
+                    work[less] = v
+                    less += 1 if v < pivot else 0
+            fresh = 0
             if wanted < less:
                 high = less
+            elif isnan(pivot):
+                for i in range(low, high):
+                    v = work[i]
+                    work[i] = work[less]
+                    work[less] = v
+                    less += 0 if isnan(v) else 1
+                found = pivot
+                if wanted < less:
+                    high = less
+                else:
+                    low = high
             else:
                 same = less
                 for i in range(less, high):
                     v = work[i]
                     work[i] = work[same]
                     work[same] = v
-                    same += 0 if v > pivot else 1
+                    same += 1 if v <= pivot else 0
                 low = same
                 found = pivot
         out[r] = found

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from opdock.plugin import INTS, NUMBERS, Kernel, KernelTable, NodeSig, checks, errors
+from opdock.plugin import INTS, NUMBERS, Kernel, KernelTable, checks, errors
 from opdock_cpu import halves
-from opdock_cpu.changes import Combine, change, change_rows, replace
+from opdock_cpu.changes import Combine, change_rows, replace
 from opdock_cpu.jit.looped import Array, Looped
 from opdock_cpu.kernels.gather import check_indices
 from opdock_cpu.kernels.scatter import combine, flat_positions
@@ -126,29 +126,6 @@ for _kind in ("Update", "Add", "Sub"):
 for _op, _ufunc in (("AssignAdd", np.add), ("AssignSub", np.subtract)):
     _add(_op, "T", _in_place(_ufunc))
     _add(f"{_op}VariableOp", "dtype", _in_place(_ufunc))
-
-
-@table.binder(
-    "StridedSliceAssign", "ResourceStridedSliceAssign", keeps=(),
-    host_inputs=("begin", "end", "strides"),
-)  # fmt: skip
-def strided_slice_assign(sig: NodeSig) -> Callable[..., Any]:
-    """Another value in a part of a variable, which is written where it is."""
-    returns_ref = bool(sig.out_dtypes)
-
-    def run(cell: Any, begin: Any, end: Any, strides: Any, value: Any) -> Any:
-        with cell.lock:
-            part = checks.subscript(sig, cell.read().shape, begin, end, strides)
-            if 0 not in part.shape:  # of nothing the value may be anything
-                checks.check_sliced_value(value, part.shape)
-                change(cell, lambda whole: _put(whole, part.subscript, value))
-        return cell if returns_ref else None
-
-    return run
-
-
-def _put(whole: Array, part: Any, value: Any) -> None:
-    whole[part] = value
 
 
 @table.kernel("CountUpTo", T=INTS)
