@@ -44,6 +44,7 @@ _PASSES: Final = "several passes of NumPy's where TensorFlow has one loop"
 REASONS: Final = {
     "RandomGamma.*float64 RandomPoissonV2.*float64": _UNDECIDED,
     "MatrixDiag MatrixDiagV*": _FRESH,
+    "BroadcastTo": "one copy of NumPy's, which repeats few numbers at a time",
     "SpaceToBatch* BatchToSpace*": "NumPy copies pieces of two elements, 8 bytes, 4 ns for each",
     "Regex* StaticRegex*": _PATTERNS,
     "Unicode* Parse* Serialize* Deserialize*": _PIECES,
