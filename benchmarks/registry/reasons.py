@@ -55,6 +55,7 @@ REASONS: Final = {
     "MatrixDiag MatrixDiagV*": _FRESH,
     "CTCBeam*": _BEAM,
     "NonMaxSuppression*": _BOXES,
+    "BroadcastTo": "one copy of NumPy's, which repeats few numbers at a time",
     "SpaceToBatch* BatchToSpace*": "NumPy copies pieces of two elements, 8 bytes, 4 ns for each",
     "Regex* StaticRegex*": _PATTERNS,
     "Unicode* Parse* Serialize* Deserialize*": _PIECES,

@@ -76,12 +76,15 @@ def test_each_row_that_is_slower_has_a_reason(programs: Any) -> None:
 
     from registry import reasons
 
-    ops = {row.op for row in programs.rows()}
+    rows = list(programs.rows())
+    known = {row.op for row in rows} | {row.name for row in rows}
     patterns = [p for words in reasons.REASONS for p in words.split()]
-    assert [p for p in patterns if not matching(ops, p)] == []
+    assert [p for p in patterns if not matching(known, p)] == []
     page = Path(__file__).resolve().parents[2] / "docs" / "benchmarks.md"
     assert reasons.OPEN not in page.read_text(encoding="utf-8")
     assert reasons.reason("MatMul.usual", 0.95) == reasons.NEAR
+    few, many = (reasons.reason(f"RandomGamma.usual{t}", 0.5) for t in ("", ".float64"))
+    assert few != many
 
 
 def test_a_section_names_what_is_slower_and_later_figures_count(tmp_path: Path) -> None:

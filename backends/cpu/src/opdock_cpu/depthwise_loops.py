@@ -6,6 +6,7 @@ Numbers that loops take of a node: the input's size, `fold` channels of the resu
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Final
 
@@ -15,6 +16,9 @@ from opdock.plugin import windows
 from opdock_cpu.jit.looped import Array, Looped
 
 __all__ = ["backward_data", "backward_filter", "forward"]
+
+
+_TAP: Final = 8
 
 
 def _forward(
@@ -51,7 +55,8 @@ def _backward_data(
         image, y = t // height * out_rows, t % height + top
         for c in range(t * width * depth, (t + 1) * width * depth):
             out[c] = 0
-        for ky in range(min(rows, y // rate_y + 1)):
+        first = max(-(((out_rows - 1) * down - y) // rate_y), 0)
+        for ky in range(first, min(rows, y // rate_y + 1)):
             oy = (y - ky * rate_y) // down
             if oy >= out_rows or oy * down != y - ky * rate_y:
                 continue
@@ -104,10 +109,15 @@ def _numbers(where: windows.Window, depth: int, fold: int) -> tuple[int, ...]:
     return (*where.size, depth, fold, *where.window, *moved)
 
 
+@functools.lru_cache(maxsize=64)
+def _seen(where: windows.Window) -> int:
+    """How many pairs of a place and an element of its window are input."""
+    return math.prod(sum(inside) for inside in where.inside())
+
+
 def _steps(where: windows.Window, batch: int, channels: int) -> int:
-    """Multiply-adds; of windows larger than images most see nothing."""
-    seen = (sum(inside) for inside in where.inside())
-    return batch * channels * math.prod(seen)
+    """Multiply-adds, and what it costs to look at each place of a window."""
+    return batch * channels * _seen(where) + _TAP * math.prod(where.window)
 
 
 def forward(x: Array, kernel: Array, where: windows.Window) -> Array | None:
