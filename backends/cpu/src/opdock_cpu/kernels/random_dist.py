@@ -454,14 +454,15 @@ def _random_gamma_grad(sig: NodeSig) -> Callable[[Array, Array], Array]:
         out = np.empty(a.shape, a.dtype)
         flat = [v.reshape(-1) for v in (out, a, x)]
         for start in range(0, a.size, _AT_ONCE):
-            if not _moved(*(v[start : start + _AT_ONCE] for v in flat), wide):
+            some = (v[start : start + _AT_ONCE] for v in flat)
+            if not _moved(*some, wide=wide):
                 return plain(alpha, sample)
         return out
 
     return run
 
 
-def _moved(out: Array, a: Array, x: Array, wide: bool) -> bool:
+def _moved(out: Array, a: Array, x: Array, *, wide: bool) -> bool:
     """What samples x move by as their shapes a grow, of vectors; whether there is code."""
     sorts = slopes.slope_sorts(a, x)
     if sorts is None:
@@ -470,7 +471,8 @@ def _moved(out: Array, a: Array, x: Array, wide: bool) -> bool:
     if near.size and not slopes.slope_sums(out, a, x, near, moved=True, wide=wide):
         return False
     if far.size:
-        found = gammas.tail_integral(*(v.take(far).astype(np.float64) for v in (a, x)), wide)
+        given = (v.take(far).astype(np.float64) for v in (a, x))
+        found = gammas.tail_integral(*given, double=wide)
         if found is None:
             return False
         out.put(far, found)

@@ -167,7 +167,7 @@ def _written(
             if at in rows_of(node):
                 if value not in kept:
                     kept[value] = feed(value)
-                    kept[value].node.out_shapes[0] = (None, *(value.shape or ())[1:])
+                    kept[value].node.has_shape(0, (None, *(value.shape or ())[1:]))
                 inputs.append(kept[value])
                 continue
             if value not in mapping:  # axes
