@@ -471,8 +471,8 @@ def _moved(out: Array, a: Array, x: Array, *, wide: bool) -> bool:
     if near.size and not slopes.slope_sums(out, a, x, near, moved=True, wide=wide):
         return False
     if far.size:
-        given = (v.take(far).astype(np.float64) for v in (a, x))
-        found = gammas.tail_integral(*given, double=wide)
+        shapes, samples = (v.take(far).astype(np.float64) for v in (a, x))
+        found = gammas.tail_integral(shapes, samples, wide)
         if found is None:
             return False
         out.put(far, found)
