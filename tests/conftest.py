@@ -95,8 +95,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             begin()
 
 
+def _ask_again() -> None:
+    """Has whether code is generated, which is asked once a process, be asked again."""
+    llvm = sys.modules.get("opdock_cpu.jit.llvm")
+    if llvm is not None:
+        llvm.why_not.cache_clear()
+
+
 @pytest.fixture
-def nothing_beside(monkeypatch: pytest.MonkeyPatch) -> None:
+def nothing_beside(monkeypatch: pytest.MonkeyPatch) -> Generator[None]:
     """No code is compiled beside the test, for it or for earlier ones: so what it counts of the
     process, of memory and objects, is its own."""
     monkeypatch.setenv("OPDOCK_JIT", "off")
@@ -105,6 +112,9 @@ def nothing_beside(monkeypatch: pytest.MonkeyPatch) -> None:
     if compiled is not None and worker is not None:
         compiled._queue.put(None)  # it ends there
         worker.join()
+    _ask_again()
+    yield
+    _ask_again()  # the next test may be the first of the process that wants code
 
 
 def pytest_configure(config: pytest.Config) -> None:
