@@ -13,13 +13,10 @@ from opdock.plugin import FLOATS, REALS, KernelTable, NodeSig, axes, checks
 from opdock_torch.device import HELD
 
 table = KernelTable()
-
-
 _OF_ONE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "Elu": F.elu, "Inv": torch.reciprocal, "Reciprocal": torch.reciprocal, "Relu": torch.relu,
     "Relu6": F.relu6, "Rsqrt": torch.rsqrt, "Selu": F.selu, "Sigmoid": torch.sigmoid,
-    # PyTorch's sign of NaN is 0, but what lies between two 0 is NaN.
-    "Sign": lambda x: torch.clamp(x, sign := x.sign(), sign, out=sign),
+    "Sign": lambda x: torch.clamp(x, sign := x.sign(), sign, out=sign),  # PyTorch's of NaN is 0
     "Softmax": functools.partial(torch.softmax, dim=-1),
     # From there on what is added to x is less than half of its last bit.
     "Softplus": functools.partial(F.softplus, threshold=40),
