@@ -84,6 +84,7 @@ REASONS: Final = {
     "Complex* Angle Cast FloorMod Quantize* FakeQuant* Cumulative*": _PASSES,
     "*SegmentM* *SegmentSqrtN* Resize* ScaleAndTranslate* *ScatterDiv* Inplace*": _PASSES,
     "Elu* Selu* Resource* Sparse* Unique* Where* ListDiff SampleDistorted* SdcaShrink*": _PASSES,
+    "Multinomial": _PASSES,
 }
 """Patterns of op types, or of rows, apart by spaces, with the reason; the first that fits."""
 
