@@ -15,7 +15,7 @@ MAY_NAME: dict[str, str] = {
     "compiler/tasks/bodies.py": "makes sends and receives, branches and loops, and numbers turns",
     "compiler/tasks/split.py": "makes sends and receives, and placeholders for what is fed",
     "compiler/fuse/cluster_line.py": "the lines of ops whose expression depends on attributes",
-    "compiler/emit/turn_views.py": "what ops that only move elements make of places in memory",
+    "compiler/emit/turn_views.py": "what ops that read, move, place and add elements do with these",
     "compiler/place/layout.py": "makes and joins transposes between data formats",
     "compiler/place/formats.py": "makes transposes between data formats",
     "compiler/place/agnostic.py": "makes a reshape between data formats",

@@ -19,6 +19,7 @@ from opdock.graph.nodes.graph import Graph, get_default_graph
 from opdock.graph.nodes.operation import Operation, Tensor
 from opdock.graph.nodes.registry import get
 from opdock.ops import tensor_list
+from opdock.ops.fill import zeros
 from opdock.ops.support.bodies import share_captures
 from opdock.ops.support.recorded import add_output, plain_scope, record_in_branch
 from opdock.shapes import Shape
@@ -159,7 +160,7 @@ class LoopRecording(Recording):
         with plain_scope(op.graph):
             zero = get("Const")(value=_int32(0), dtype=dtypes.int32)
         self._turns = self._add_variable(zero, _plus_one)
-        self._staying = Staying(op, self.invariant)
+        self._staying = Staying(self.invariant, self._last)
 
     def again(self, graph: BackwardGraph, tensor: Tensor) -> Tensor | None:
         """What is the same in all turns."""
@@ -167,6 +168,12 @@ class LoopRecording(Recording):
         if len(made) > 1:  # each of these may be asked for
             graph._captured.update(zip(tensor.op.outputs, made, strict=True))
         return made[tensor.value_index] if made else None
+
+    def _last(self, tensor: Tensor) -> Tensor:
+        """What a tensor of the body, of known shape, is in the last turn."""
+        with plain_scope(self.op.graph):
+            start = zeros(tensor.shape, tensor.dtype)
+        return self.op.outputs[self._add_variable(start, lambda _: tensor)]
 
     @property
     def turns(self) -> Tensor:

@@ -1,8 +1,9 @@
 """What is the same in all turns of a loop: a backward loop gets it from outside.
 
 Of what turns compute, each value that a gradient needs is kept, turn by turn. A variable that turns
-only read has one value for all of them, and so have the pieces of it that layers cut out in each
-turn: these are cut out anew, which costs nothing, and products of them stay known as such.
+only read has one value for all of them, which the loop hands out when it ends, and so have the
+pieces of it that layers cut out in each turn: these are cut out anew, which costs nothing, and
+products of them stay known as such.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Final
 from opdock.graph.control.function_op import copy_operation
 from opdock.graph.nodes.graph import Graph
 from opdock.graph.nodes.operation import Operation, Tensor
-from opdock.graph.nodes.registry import get
 from opdock.ops.support.recorded import plain_scope
+from opdock.shapes import is_fully_defined
 
 __all__ = ["Staying"]
 
@@ -30,12 +31,14 @@ class Staying:
     """The values of a loop's body that are the same in all turns.
 
     Args:
-        loop: the loop.
         invariant: the input of the loop that a parameter of its body always equals, or None.
+        last: has the loop hand out what a tensor of its body is in the last turn.
     """
 
-    def __init__(self, loop: Operation, invariant: Callable[[Tensor], Tensor | None]) -> None:
-        self._loop, self._invariant = loop, invariant
+    def __init__(
+        self, invariant: Callable[[Tensor], Tensor | None], last: Callable[[Tensor], Tensor]
+    ) -> None:
+        self._invariant, self._last = invariant, last
         self._known: dict[Operation, bool] = {}
         self._read: dict[Tensor, Tensor] = {}
 
@@ -51,7 +54,7 @@ class Staying:
         if not self._stays(op):
             return []
         if op.type == _READ:
-            return [has(self._held(op))]
+            return [has(self._held(tensor))]
         with plain_scope(graph):
             return list(copy_operation(graph, op, [has(t) for t in op.inputs], ()).outputs)
 
@@ -69,22 +72,18 @@ class Staying:
         if op.control_inputs:
             return False
         if op.type == _READ:
-            return self._stays(op.inputs[0].op) and self._only_read(op.inputs[0])
+            known = is_fully_defined(op.outputs[0].raw_shape)
+            return known and self._stays(op.inputs[0].op) and self._only_read(op.inputs[0])
         return op.type in _MOVES and all(self._stays(t.op) for t in op.inputs)
 
     def _only_read(self, handle: Tensor) -> bool:
         """Whether a turn does nothing with a variable but read it, nor gives its handle away."""
         return all(user.type == _READ for user in handle.consumers())
 
-    def _held(self, op: Operation) -> Tensor:
-        """The value of a variable when the loop begins."""
-        handle = self._invariant(op.inputs[0])
-        assert handle is not None
+    def _held(self, value: Tensor) -> Tensor:
+        """The value of a variable, outside of the loop."""
+        handle = value.op.inputs[0]
         found = self._read.get(handle)
         if found is None:
-            loop, graph = self._loop, self._loop.graph
-            with plain_scope(graph), graph.control_dependencies(list(loop.control_inputs)):
-                found = self._read[handle] = get(_READ)(handle, dtype=op.attrs["dtype"])
-            found.set_shape(op.outputs[0].shape)
-            loop._add_control_input(found.op)
+            found = self._read[handle] = self._last(value)
         return found

@@ -11,24 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from opdock import shapes
-from opdock.compiler.emit.turn_views import multiplied
+from opdock.compiler.emit.turn_views import adds, multiplied, placed
 from opdock.compiler.fuse.cluster_line import ending_of
 from opdock.compiler.ir.block import Block, Node, Value
 from opdock.compiler.ir.copies import copied, fed
 
 __all__ = ["Sums", "sums_of"]
-
-_ADDITIONS: Final = frozenset({"Add", "AddV2", "AddN"})
-_PLACED: Final = {
-    "ConcatV2": slice(0, -1), "ExpandDims": slice(0, 1), "Pad": slice(0, 1),
-    "Reshape": slice(0, 1), "Squeeze": slice(0, 1), "StridedSliceGrad": slice(4, 5),
-    "Transpose": slice(0, 1),
-}  # fmt: skip
-"""What puts elements somewhere among zeros, and which inputs these are of: a sum of such is one of
-the sum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,22 +107,12 @@ class _Finder:
             return 1
         node = value.node
         found.append(node)
-        if node.op in _ADDITIONS and all(v.shape == value.shape for v in node.inputs):
+        if adds(node):
             return sum(self._times(feed, self._resolved(v), found) for v in node.inputs)
-        if (data := _placed(node)) is not None:
+        if (data := placed(node)) is not None:
             inner = sum(self._times(feed, self._resolved(v), found) for v in data)
             return math.inf if inner else 0
         return 0 if rows_of(node) else math.inf
-
-
-def _placed(node: Node) -> Sequence[Value] | None:
-    """What a node puts somewhere, in places that are known; None for others."""
-    where = _PLACED.get(node.op)
-    if where is None:
-        return None
-    data = node.inputs[where]
-    known = all(v.node.is_const for v in node.inputs if v not in data)
-    return data if known and shapes.is_fully_defined(node.out_shapes[0]) else None
 
 
 def rows_of(node: Node) -> Sequence[int]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from opdock import axes, dtypes, errors
+from opdock import axes, dtypes, errors, shapes
 from opdock.compiler.ir.block import Node, Value
 from opdock.graph.nodes import slicespec
 
@@ -199,11 +199,44 @@ _VIEWS: Final[dict[str, tuple[int, Callable[[Node, tuple[int, ...]], View]]]] = 
 }  # fmt: skip
 
 
+_ADDITIONS: Final = frozenset({"Add", "AddV2", "AddN"})
+_PLACED: Final = {
+    "ConcatV2": slice(0, -1), "ExpandDims": slice(0, 1), "Pad": slice(0, 1),
+    "Reshape": slice(0, 1), "Squeeze": slice(0, 1), "StridedSliceGrad": slice(4, 5),
+    "Transpose": slice(0, 1),
+}  # fmt: skip
+"""Which inputs are of the elements that are placed."""
+
+
 def multiplied(node: Node) -> tuple[bool, bool] | None:
     """Whether a product of two matrices takes its inputs transposed; None if it is none."""
     if node.op != "MatMul":
         return None
     return bool(node.attrs["transpose_a"]), bool(node.attrs["transpose_b"])
+
+
+def read_by(node: Node) -> Value | None:
+    """The handle of the variable that a node reads; None if it does something else."""
+    return node.inputs[0] if node.op == "ReadVariableOp" else None
+
+
+def adds(node: Node) -> bool:
+    """Whether a node adds values of one shape."""
+    shape = node.out_shapes[0]
+    return node.op in _ADDITIONS and all(v.shape == shape for v in node.inputs)
+
+
+def placed(node: Node) -> Sequence[Value] | None:
+    """What a node puts among zeros, in places that are known; None for others.
+
+    A sum of such results is the result of the sum.
+    """
+    where = _PLACED.get(node.op)
+    if where is None:
+        return None
+    data = node.inputs[where]
+    known = all(v.node.is_const for v in node.inputs if v not in data)
+    return data if known and shapes.is_fully_defined(node.out_shapes[0]) else None
 
 
 def picked(node: Node) -> tuple[Value, Value] | None:

@@ -24,7 +24,7 @@ from opdock.compiler.emit.turn_stages import (
     item_of,
 )
 from opdock.compiler.emit.turn_sums import Sums, sums_of
-from opdock.compiler.emit.turn_views import picked
+from opdock.compiler.emit.turn_views import picked, read_by
 from opdock.compiler.fuse.instead import declined
 from opdock.compiler.ir.block import FEED, Block, Node, Value
 from opdock.compiler.place.ladder import expand
@@ -78,6 +78,7 @@ class Whole:
             it is held; or a constant.
         arrays, pops, pushes: the same for arrays and lists.
         sums: what is added up after many turns. What these push last is what it keeps.
+        left: variables that become what others hold.
     """
 
     node: Node
@@ -86,6 +87,7 @@ class Whole:
     pops: tuple[int, ...]
     pushes: tuple[int, ...]
     sums: Sums | None = None
+    left: tuple[tuple[int, Held], ...] = ()
 
     @property
     def turns(self) -> Turns:
@@ -191,6 +193,7 @@ class _Reader:
         self._touches: dict[str, dict[Any, _Touch]] = {"a": {}, "p": {}, "l": {}}  # by place
         self._lists: dict[int, Value] = {}  # by the variable, what a turn leaves of it
         self._held: dict[int, Value] = {}  # by the variable that is a handle, what is read there
+        self._left: list[tuple[int, Held]] = []  # what a turn leaves of what it has only read
         self._variables: dict[Name, Item] = {}
         self._made = Composition(self._resolved, self._names, self._stays)
 
@@ -234,7 +237,7 @@ class _Reader:
         variables = tuple(map(_place, self._variables))
         arrays, pops, pushes = (tuple(t) for t in self._touches.values())
         own = tuple(place for place in pushes if isinstance(place, int))
-        return Whole(node, variables, arrays, pops, own, self._sums)
+        return Whole(node, variables, arrays, pops, own, self._sums, tuple(self._left))
 
     # ------------------------------------------------------------ nodes
     def _walk(self, block: Block) -> None:
@@ -252,8 +255,8 @@ class _Reader:
             raise Otherwise(f"a device or a kernel was asked for '{node.name}'")
         if node.traits.moves is not None:
             self._touch(node, node.traits.moves)
-        elif node.op == "ReadVariableOp":
-            self._read(node)
+        elif (handle := read_by(node)) is not None:
+            self._read(node, handle)
         elif (row := picked(node)) is not None and self._reads_row(node, *row):
             return
         elif node.is_alias:
@@ -279,9 +282,9 @@ class _Reader:
     def _resolved(self, value: Value) -> Value:
         return self._same.get(value, value)
 
-    def _read(self, node: Node) -> None:
+    def _read(self, node: Node, handle: Value) -> None:
         """Takes a node that reads what a handle holds; one that writes there is not taken."""
-        variable = self._variable(self._resolved(node.inputs[0]))
+        variable = self._variable(self._resolved(handle))
         if not self._stays(variable):
             raise Otherwise("a variable is another one in each turn")
         self._held[variable] = Value(node, 0)
@@ -355,6 +358,10 @@ class _Reader:
         later = () if self._sums is None else self._sums.variables
         for i, (before, value) in enumerate(zip(feeds, fetches, strict=True)):
             if i in later or value in (before, self._lists.get(i)):
+                continue
+            kind, held = self._names.get(value, ("", 0))
+            if kind == "h":
+                self._left.append((i, Held(held)))
                 continue
             item = item_of(before, changes=True)
             if item_of(value, changes=True) != item:

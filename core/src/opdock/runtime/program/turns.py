@@ -102,6 +102,8 @@ class ManyTurns:
             ):
                 if item.changes:
                     after[place] = value
+            for place, held in self._whole.left:
+                after[place] = _held(values[held.variable])
         return after, made
 
     def _some(
