@@ -20,17 +20,12 @@ _PATTERNS: Final = (
 _SERIES: Final = "sums of as many terms as the slowest of eight numbers takes, in double precision"
 _DOUBLE: Final = "vectors in double precision, for two units in the last place"
 _LAPACK: Final = "LAPACK and products of small matrices, called from Python for each or for all"
-_BLOCKS: Final = (
-    "blocks of 64 columns by a loop, what is between them by products, called from Python"
-)
 _STEPS: Final = (
     "some ten calls of NumPy's, 0.5 µs each, beside the product for each step of the sequence "
     "forward; back it is a loop"
 )
 _TAPS: Final = "the portable kernel: a pass over the whole array for each place of a window"
 _REJECTION: Final = "few numbers: some twenty calls of NumPy's, 0.7 µs each, for normals and choice"
-_COMPLEX: Final = "quotients of complex numbers by NumPy, which mind overflow"
-_SIGNED: Final = "NumPy's remainder, a call of C's fmod for each number"
 _FEW: Final = "few numbers, in NumPy until a process has drawn enough to load the compiler"
 _LITTLE: Final = "little work, in NumPy unless the process has other generated code"
 _UNDECIDED: Final = (

@@ -19,7 +19,6 @@ _BLOCK: Final = 1 << 10
 _EXACT: Final = 1 << 52
 _MANY: Final = 1 << 10
 _STEPS: Final = 4
-_QUOTIENT: Final = 0
 _REMAINDER: Final = 1
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +16,6 @@ __all__ = ["table"]
 Array = npt.NDArray[Any]
 
 table = KernelTable()
-
-_SHORT: Final = 64
-"""Elements of a piece below which NumPy takes longer to go on to the next than to copy it."""
 
 
 @table.binder("BroadcastTo", out=True, host_inputs=("shape",))

@@ -77,7 +77,8 @@ class ManyTurns:
         """
         found = self._variables(values) if self._adds_to(values) else None
         states = [_state(values[a.variable], a) for a in self._whole.arrays]
-        if found is None or any(s is None for s in states):
+        left = [_held(values[held.variable]) for _, held in self._whole.left]
+        if found is None or any(v is None for v in (*states, *left)):
             return values, 0
         with contextlib.ExitStack() as locks:
             # In one order, whichever loops have arrays in common.
@@ -102,8 +103,8 @@ class ManyTurns:
             ):
                 if item.changes:
                     after[place] = value
-            for place, held in self._whole.left:
-                after[place] = _held(values[held.variable])
+            for (place, _), value in zip(self._whole.left, left, strict=True):
+                after[place] = value
         return after, made
 
     def _some(
